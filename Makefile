@@ -1,0 +1,36 @@
+# Each target makes the environment it needs: a fresh machine needs Python, make and a C compiler.
+PYTHON ?= python3
+DEMO_VENV ?= .venv-demo
+TEST_VENV ?= .venv-test
+# What keeps each environment's tests on two cores; the tests that make MAX compile share an xdist
+# group, so that they run one after the other (a compile takes a core and 1 GB of memory).
+PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup
+
+.PHONY: demo test bench lint clean
+
+demo: $(DEMO_VENV)/.ready
+	$(DEMO_VENV)/bin/python examples/digits.py --wait
+
+test: $(TEST_VENV)/.ready
+	$(TEST_VENV)/bin/python -m pytest $(PYTEST_OPTIONS)
+
+bench: $(TEST_VENV)/.ready
+	$(TEST_VENV)/bin/python -m benchmarks
+
+lint: $(TEST_VENV)/.ready
+	$(TEST_VENV)/bin/python -m ruff check .
+	$(TEST_VENV)/bin/python -m mypy
+	$(TEST_VENV)/bin/python tools/check_layers.py
+
+$(DEMO_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(DEMO_VENV)
+	$(DEMO_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	touch $@
+
+$(TEST_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TEST_VENV)
+	$(TEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf $(DEMO_VENV) $(TEST_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

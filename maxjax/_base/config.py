@@ -1,0 +1,206 @@
+"""Configuration: JAX's options by JAX's names, and maxjax's own.
+
+An option is set for the process by ``config.update`` or by its environment variable (its name
+in capitals), and for a block of code in one thread by its context manager.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_MISSING = object()
+
+
+def _parse_bool(name: str, text: str) -> bool:
+    lowered = text.lower()
+    if lowered in ("y", "yes", "t", "true", "on", "1"):
+        return True
+    if lowered in ("n", "no", "f", "false", "off", "0"):
+        return False
+    raise ValueError(f"invalid truth value {text!r} for environment variable {name}")
+
+
+class _Overrides(threading.local):
+    """Values that context managers have set in this thread."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+
+_overrides = _Overrides()
+
+
+class Option:
+    """One option: a process-wide value and, inside ``with option(value):``, a thread's own."""
+
+    def __init__(self, name: str, default: Any, choices: tuple[Any, ...] | None, doc: str):
+        self.name = name
+        self.choices = choices
+        self.__doc__ = doc
+        self.on_change: list[Callable[[], None]] = []
+        self.process_value = default
+        # JAX's options answer to their own name in capitals, maxjax's to MAXJAX_ and theirs.
+        variable = name.upper() if name.startswith("jax_") else f"MAXJAX_{name.upper()}"
+        text = os.environ.get(variable)
+        if text:
+            value = _parse_bool(variable, text) if isinstance(default, bool) else text
+            if isinstance(default, int) and not isinstance(default, bool):
+                value = int(text)
+            self.check(value)
+            self.process_value = value
+
+    def check(self, value: Any) -> None:
+        if self.choices is not None and value not in self.choices:
+            raise ValueError(
+                f"new enum value for {self.name} must be in {list(self.choices)}, got {value!r}"
+            )
+
+    @property
+    def value(self) -> Any:
+        override = _overrides.values.get(self.name, _MISSING)
+        return self.process_value if override is _MISSING else override
+
+    def set(self, value: Any) -> None:
+        self.check(value)
+        self.process_value = value
+        for callback in self.on_change:
+            callback()
+
+    @contextlib.contextmanager
+    def __call__(self, value: Any = True) -> Iterator[None]:
+        self.check(value)
+        previous = _overrides.values.get(self.name, _MISSING)
+        _overrides.values[self.name] = value
+        for callback in self.on_change:
+            callback()
+        try:
+            yield
+        finally:
+            if previous is _MISSING:
+                del _overrides.values[self.name]
+            else:
+                _overrides.values[self.name] = previous
+            for callback in self.on_change:
+                callback()
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __repr__(self) -> str:
+        return f"<maxjax option {self.name}={self.value!r}>"
+
+
+class Config:
+    """All options, as attributes; ``update(name, value)`` sets one for the process."""
+
+    _options: dict[str, Option]
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_options", {})
+
+    def define(self, name: str, default: Any, doc: str,
+               choices: tuple[Any, ...] | None = None) -> Option:
+        option = Option(name, default, choices, doc)
+        self._options[name] = option
+        return option
+
+    def update(self, name: str, value: Any) -> None:
+        """Sets an option for the whole process.
+
+        Raises:
+          AttributeError: there is no option of that name.
+          ValueError: the option does not take that value.
+        """
+        option = self._options.get(name)
+        if option is None:
+            raise AttributeError(f"Unrecognized config option: {name}")
+        if isinstance(option.process_value, bool) and isinstance(value, int):
+            value = bool(value)
+        option.set(value)
+
+    def read(self, name: str) -> Any:
+        """The present value of an option."""
+        return getattr(self, name)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return {name: option.value for name, option in self._options.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        option = self._options.get(name)
+        if option is None:
+            raise AttributeError(f"Unrecognized config option: {name}")
+        return option.value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.update(name, value)
+
+
+config = Config()
+
+enable_x64 = config.define(
+    "jax_enable_x64", False,
+    "64-bit integers, floats and complex numbers; when off, they become their 32-bit kin.")
+rank_promotion = config.define(
+    "jax_numpy_rank_promotion", "allow",
+    "What an implicit rank promotion does.", ("allow", "warn", "raise"))
+dtype_promotion = config.define(
+    "jax_numpy_dtype_promotion", "standard",
+    "Whether arrays of different dtypes promote implicitly.", ("standard", "strict"))
+disable_jit = config.define("jax_disable_jit", False, "Run functions under jit op by op.")
+debug_nans = config.define("jax_debug_nans", False, "Raise when a computation gives a NaN.")
+debug_infs = config.define("jax_debug_infs", False, "Raise when a computation gives an infinity.")
+threefry_partitionable = config.define(
+    "jax_threefry_partitionable", True, "The counter layout of the threefry generator.")
+default_prng_impl = config.define(
+    "jax_default_prng_impl", "threefry2x32", "The generator behind jax.random.key.")
+default_matmul_precision = config.define(
+    "jax_default_matmul_precision", None, "Accepted; every product runs at full precision.")
+default_device = config.define("jax_default_device", None, "The device of new arrays.")
+log_compiles = config.define("jax_log_compiles", False, "Log each trace and each compile.")
+check_tracer_leaks = config.define(
+    "jax_check_tracer_leaks", False, "Accepted; leaked tracers are reported when they are used.")
+platforms = config.define("jax_platforms", None, "Accepted; maxjax runs where MAX runs.")
+platform_name = config.define("jax_platform_name", "", "Accepted; maxjax runs where MAX runs.")
+traceback_filtering = config.define(
+    "jax_traceback_filtering", "auto", "Accepted; maxjax's own frames stay in tracebacks.",
+    ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"))
+compile_mode = config.define(
+    "compile", "auto",
+    "auto: MAX compiles hot programs in the background. always: each program waits for MAX. "
+    "never: all programs are interpreted.", ("auto", "always", "never"))
+check_tiers = config.define(
+    "check_tiers", False,
+    "Run both tiers on every call of a compiled program, and raise where they differ.")
+
+_TRACE_OPTIONS = (enable_x64, rank_promotion, dtype_promotion, threefry_partitionable,
+                  default_prng_impl, disable_jit)
+
+
+class _TraceState(threading.local):
+    value: tuple[Any, ...] | None = None
+
+
+_trace_state = _TraceState()
+_generation = [0]
+
+
+def trace_state() -> tuple[Any, ...]:
+    """The values of the options that a traced program depends on; part of jit's cache key."""
+    cached = _trace_state.value
+    if cached is None or cached[0] != _generation[0]:
+        cached = _trace_state.value = (
+            _generation[0], tuple(option.value for option in _TRACE_OPTIONS))
+    return cached[1]
+
+
+def _advance_generation() -> None:
+    _generation[0] += 1
+
+
+for _option in _TRACE_OPTIONS:
+    _option.on_change.append(_advance_generation)

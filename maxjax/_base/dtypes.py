@@ -1,0 +1,333 @@
+"""Dtypes: canonical forms, JAX's promotion lattice, weak types, random-key dtypes."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from maxjax._base import config
+from maxjax._base.errors import TypePromotionError
+
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+float16, float32, float64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
+complex64, complex128 = np.dtype(np.complex64), np.dtype(np.complex128)
+bool_ = np.dtype(np.bool_)
+int8, int16, int32, int64 = (np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
+int2, int4 = np.dtype(ml_dtypes.int2), np.dtype(ml_dtypes.int4)
+uint2, uint4 = np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4)
+FLOAT8 = tuple(
+    np.dtype(getattr(ml_dtypes, name)) for name in (
+        "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+        "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"))
+float4_e2m1fn = np.dtype(ml_dtypes.float4_e2m1fn)
+float0 = np.dtype([("float0", np.void, 0)])
+
+FLOATS = (float16, bfloat16, float32, float64)
+SMALL_FLOATS = (*FLOAT8, float4_e2m1fn)
+COMPLEX = (complex64, complex128)
+SIGNED = (int8, int16, int32, int64)
+UNSIGNED = (uint8, uint16, uint32, uint64)
+SMALL_INTS = (int2, int4, uint2, uint4)
+INTS = SIGNED + UNSIGNED
+
+_FLOATING = frozenset(FLOATS + SMALL_FLOATS)
+_COMPLEX = frozenset(COMPLEX)
+_SIGNED = frozenset((*SIGNED, int2, int4))
+_UNSIGNED = frozenset((*UNSIGNED, uint2, uint4))
+
+
+class KeyDType:
+    """The dtype of random keys: opaque, equal to itself, one per generator.
+
+    On the host and in MAX one key is one scalar of ``physical`` dtype, so that every operation
+    that moves elements about (reshape, indexing, select, ...) works on keys as it stands.
+    """
+
+    __slots__ = ("impl", "words", "tag", "physical")
+    kind = "V"
+    itemsize = 8
+
+    def __init__(self, impl: str, tag: str, words: int):
+        self.impl = impl
+        self.tag = tag
+        self.words = words
+        self.physical = np.dtype(np.uint64) if words == 2 else np.dtype((np.void, 4 * words))
+
+    @property
+    def name(self) -> str:
+        return f"key<{self.tag}>"
+
+    @property
+    def type(self) -> type:
+        return prng_key
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self):
+        return (key_dtype, (self.impl,))
+
+
+class extended(np.generic):
+    """The abstract class of dtypes that NumPy does not have."""
+
+
+class prng_key(extended):
+    """The abstract class of random-key dtypes."""
+
+
+_KEY_DTYPES = {
+    "threefry2x32": KeyDType("threefry2x32", "fry", 2),
+    "rbg": KeyDType("rbg", "rbg", 4),
+    "unsafe_rbg": KeyDType("unsafe_rbg", "urbg", 4),
+}
+
+
+def key_dtype(impl: str) -> KeyDType:
+    return _KEY_DTYPES[impl]
+
+
+def is_key(dtype: Any) -> bool:
+    return type(dtype) is KeyDType
+
+
+def physical(dtype: Any) -> np.dtype:
+    """The dtype in which the host and MAX hold elements of ``dtype``."""
+    return dtype.physical if type(dtype) is KeyDType else dtype
+
+
+_TO_32 = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
+
+
+@functools.lru_cache(maxsize=512)
+def _as_dtype(value: Any) -> Any:
+    return np.dtype(value)
+
+
+def as_dtype(value: Any) -> Any:
+    """``np.dtype`` of anything that names a dtype, random-key dtypes included."""
+    if type(value) is KeyDType or isinstance(value, np.dtype):
+        return value
+    if value is None:
+        return float64
+    scalar_dtype = getattr(value, "dtype", None)      # jnp.float32 and its like
+    if scalar_dtype is not None and isinstance(scalar_dtype, (np.dtype, KeyDType)):
+        return scalar_dtype
+    try:
+        return _as_dtype(value)
+    except TypeError:
+        return np.dtype(value)
+
+
+def canonical(dtype: Any) -> Any:
+    """The dtype that stands for ``dtype`` under the present ``jax_enable_x64``."""
+    dtype = as_dtype(dtype)
+    if not config.enable_x64.value:
+        return _TO_32.get(dtype, dtype)
+    return dtype
+
+
+def is_bool(dtype: Any) -> bool:
+    return dtype == bool_
+
+
+def is_integer(dtype: Any) -> bool:
+    return dtype in _SIGNED or dtype in _UNSIGNED
+
+
+def is_signed(dtype: Any) -> bool:
+    return dtype in _SIGNED
+
+
+def is_unsigned(dtype: Any) -> bool:
+    return dtype in _UNSIGNED
+
+
+def is_floating(dtype: Any) -> bool:
+    return dtype in _FLOATING
+
+
+def is_complex(dtype: Any) -> bool:
+    return dtype in _COMPLEX
+
+
+def is_inexact(dtype: Any) -> bool:
+    return dtype in _FLOATING or dtype in _COMPLEX
+
+
+def is_numeric(dtype: Any) -> bool:
+    return is_inexact(dtype) or is_integer(dtype)
+
+
+_SHORT = {bool_: "bool", bfloat16: "bf16", float0: "float0"}
+_SHORT.update({d: f"f{d.itemsize * 8}" for d in (float16, float32, float64)})
+_SHORT.update({d: f"c{d.itemsize * 8}" for d in COMPLEX})
+_SHORT.update({d: f"i{d.itemsize * 8}" for d in SIGNED})
+_SHORT.update({d: f"u{d.itemsize * 8}" for d in UNSIGNED})
+_SHORT.update({int2: "i2", int4: "i4", uint2: "u2", uint4: "u4"})
+
+
+def short_name(dtype: Any) -> str:
+    """``f32`` for float32 and so on, as jaxprs print it."""
+    name = _SHORT.get(dtype)
+    if name is None:
+        name = dtype.name.replace("float", "f")
+    return name
+
+
+def real_dtype(dtype: Any) -> Any:
+    """The dtype of the parts of a complex number; any other dtype itself."""
+    return {complex64: float32, complex128: float64}.get(dtype, dtype)
+
+
+def complex_dtype(dtype: Any) -> Any:
+    return complex128 if dtype in (float64, complex128) else complex64
+
+
+def tangent_dtype(dtype: Any) -> Any:
+    """Tangents of integers, booleans and keys carry nothing: their dtype is float0."""
+    return dtype if is_inexact(dtype) else float0
+
+
+def finfo(dtype: Any) -> Any:
+    return ml_dtypes.finfo(as_dtype(dtype))
+
+
+def iinfo(dtype: Any) -> Any:
+    return ml_dtypes.iinfo(as_dtype(dtype))
+
+
+def extremes(dtype: Any) -> tuple[Any, Any]:
+    """The least and the greatest value of a dtype: infinities where it has them."""
+    dtype = as_dtype(dtype)
+    if dtype == bool_:
+        return np.False_, np.True_
+    if is_integer(dtype):
+        info = iinfo(dtype)
+        return np.array(info.min, dtype)[()], np.array(info.max, dtype)[()]
+    info = finfo(dtype)
+    with np.errstate(all="ignore"):
+        infinity = np.array(np.inf, dtype)[()]
+    if not np.isinf(np.float64(infinity)):
+        return info.min, info.max
+    return np.array(-np.inf, dtype)[()], infinity
+
+
+# --- promotion ---------------------------------------------------------------------------------
+# The lattice of JAX's documentation ("Type promotion semantics"). Python scalars and weakly
+# typed arrays stand at the nodes int, float and complex.
+_WEAK_NODES = {"i*": (int32, int64), "f*": (float32, float64), "c*": (complex64, complex128)}
+_EDGES: dict[Any, list[Any]] = {
+    bool_: ["i*"],
+    "i*": [uint8, int8, *SMALL_INTS],
+    int2: [], int4: [], uint2: [], uint4: [],
+    uint8: [int16, uint16], uint16: [int32, uint32], uint32: [int64, uint64], uint64: ["f*"],
+    int8: [int16], int16: [int32], int32: [int64], int64: ["f*"],
+    "f*": ["c*", bfloat16, float16, *SMALL_FLOATS],
+    **{d: [] for d in SMALL_FLOATS},
+    bfloat16: [float32], float16: [float32], float32: [float64, complex64],
+    float64: [complex128], "c*": [complex64], complex64: [complex128], complex128: [],
+}
+
+
+def _upper_bounds() -> dict[Any, frozenset[Any]]:
+    bounds: dict[Any, set[Any]] = {node: {node, *above} for node, above in _EDGES.items()}
+    grew = True
+    while grew:
+        grew = False
+        for above in bounds.values():
+            wider = set().union(*(bounds[node] for node in above))
+            if not wider <= above:
+                above |= wider
+                grew = True
+    return {node: frozenset(above) for node, above in bounds.items()}
+
+
+_BOUNDS = _upper_bounds()
+
+
+def _weak_node(dtype: Any) -> Any:
+    if dtype == bool_:
+        return bool_
+    if is_integer(dtype):
+        return "i*"
+    return "c*" if is_complex(dtype) else "f*"
+
+
+@functools.lru_cache(maxsize=4096)
+def _join(nodes: frozenset[Any]) -> Any:
+    common = frozenset.intersection(*(_BOUNDS[node] for node in nodes))
+    least = [node for node in common if common <= _BOUNDS[node]]
+    if len(least) == 1:
+        return least[0]
+    names = sorted(str(_WEAK_SCALARS.get(node, node)) for node in nodes)
+    if any(node in SMALL_FLOATS for node in nodes):
+        hint = " 8-bit floats do not support implicit promotion."
+    elif any(node in SMALL_INTS for node in nodes):
+        hint = " 4-bit integers do not support implicit promotion."
+    else:
+        hint = ""
+    raise TypePromotionError(
+        f"Input dtypes {tuple(names)} have no available implicit dtype promotion path.{hint} "
+        "Try explicitly casting inputs to the desired output type.")
+
+
+_WEAK_SCALARS = {"i*": int, "f*": float, "c*": complex}
+
+
+@functools.lru_cache(maxsize=4096)
+def _promote(operands: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) -> tuple[Any, bool]:
+    strong = {dtype for dtype, weak in operands if not weak}
+    if len(operands) == 1 or len(set(operands)) == 1:
+        return operands[0]
+    if any(type(dtype) is KeyDType for dtype, _ in operands):
+        names = tuple(sorted({str(dtype) for dtype, _ in operands}))
+        if len(names) == 1:
+            return operands[0]
+        raise TypePromotionError(
+            f"Input dtypes {names} have no available implicit dtype promotion path.")
+    nodes = frozenset(_weak_node(dtype) if weak else dtype for dtype, weak in operands)
+    if strict and strong:
+        # A weak operand may only join a strong one of its own kind or wider.
+        joined = _join(nodes)
+        if len(strong) > 1 or joined not in strong:
+            names = tuple(sorted(str(_WEAK_SCALARS.get(node, node)) for node in nodes))
+            raise TypePromotionError(
+                f"Input dtypes {names} have no available implicit dtype promotion path when "
+                "jax_numpy_dtype_promotion=strict. Try explicitly casting inputs to the desired "
+                "output type, or set jax_numpy_dtype_promotion=standard.")
+    node = _join(nodes)
+    if node in _WEAK_NODES:
+        return _WEAK_NODES[node][x64], True
+    if not x64:
+        node = _TO_32.get(node, node)
+    return node, False
+
+
+def promote(operands: tuple[tuple[Any, bool], ...]) -> tuple[Any, bool]:
+    """The dtype and weakness of the result of operands given as (dtype, is weak) pairs.
+
+    >>> promote(((int8, False), (float32, True)))
+    (dtype('float32'), True)
+    """
+    return _promote(
+        operands, config.dtype_promotion.value == "strict", bool(config.enable_x64.value))
+
+
+# bool is a subclass of int and keeps no weakness: True + True is a bool.
+PYTHON_SCALARS: dict[type, tuple[Any, Any, bool]] = {
+    bool: (bool_, bool_, False),
+    int: (int32, int64, True),
+    float: (float32, float64, True),
+    complex: (complex64, complex128, True),
+}
+
+
+def python_scalar(kind: type) -> tuple[Any, bool]:
+    """The dtype and weakness of a Python scalar of type ``kind``."""
+    narrow, wide, weak = PYTHON_SCALARS[kind]
+    return (wide if config.enable_x64.value else narrow), weak

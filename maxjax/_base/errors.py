@@ -1,0 +1,97 @@
+"""The errors that JAX's users know by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SITE = "https://docs.jax.dev/en/latest/errors.html#jax.errors."
+
+
+class _TracingError:
+    """Appends where JAX's documentation explains the error."""
+
+    def __init__(self, message: str):
+        name = type(self).__name__
+        super().__init__(f"{message}\n\nSee {_SITE}{name}")
+
+
+class ConcretizationTypeError(_TracingError, TypeError):
+    """The value of a traced array was needed while the function was being traced."""
+
+    def __init__(self, tracer: Any, context: str = ""):
+        message = tracer if isinstance(tracer, str) else (
+            "Abstract tracer value encountered where concrete value is expected: "
+            f"{describe_tracer(tracer)}\n{context}{origin_message(tracer)}"
+        )
+        super().__init__(message)
+
+
+class TracerArrayConversionError(_TracingError, TypeError):
+    """A traced array was given to something that wants a NumPy array."""
+
+    def __init__(self, tracer: Any):
+        super().__init__(
+            "The numpy.ndarray conversion method __array__() was called on "
+            f"{describe_tracer(tracer)}{origin_message(tracer)}"
+        )
+
+
+class TracerIntegerConversionError(_TracingError, TypeError):
+    """A traced array was used where Python needs an integer."""
+
+    def __init__(self, tracer: Any):
+        super().__init__(
+            f"The __index__() method was called on {describe_tracer(tracer)}{origin_message(tracer)}"
+        )
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced array was used where Python needs a truth value."""
+
+    def __init__(self, tracer: Any):
+        super().__init__(
+            f"Attempted boolean conversion of {describe_tracer(tracer)}.{origin_message(tracer)}"
+        )
+
+
+class NonConcreteBooleanIndexError(_TracingError, IndexError):
+    """A traced boolean array was used as an index: the result's shape would depend on values."""
+
+    def __init__(self, tracer: Any):
+        super().__init__(f"Array boolean indices must be concrete; got {tracer.aval.str_short()}")
+
+
+class UnexpectedTracerError(_TracingError, TypeError):
+    """A traced array was used after, or outside, the transformation that made it."""
+
+
+class KeyReuseError(_TracingError, RuntimeError):
+    """A random key was used twice."""
+
+
+class JaxRuntimeError(RuntimeError):
+    """A program failed while it ran."""
+
+
+class TypePromotionError(ValueError):
+    """Dtypes have no implicit promotion."""
+
+
+class CompileError(RuntimeError):
+    """MAX could not compile a program; holds what the compiler said."""
+
+
+class InternalError(AssertionError):
+    """A bug in maxjax, never in the caller's program."""
+
+    def __init__(self, message: str):
+        super().__init__(f"This is a bug in maxjax, not in your program: {message}")
+
+
+def describe_tracer(tracer: Any) -> str:
+    return f"traced array with shape {tracer.aval.str_short()}"
+
+
+def origin_message(tracer: Any) -> str:
+    text = tracer.origin()
+    return f"\n{text}" if text else ""

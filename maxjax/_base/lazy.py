@@ -1,0 +1,31 @@
+"""Modules that are costly to import and rarely needed, brought in at the first use of a name."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+
+class LazyModule:
+    """Stands for a module until one of its attributes is asked for.
+
+    SciPy costs more to import than the rest of maxjax together, and most scripts never reach
+    the few functions that need it.
+    """
+
+    def __init__(self, name: str):
+        self._name = name
+        self._module: ModuleType | None = None
+
+    def __getattr__(self, attribute: str) -> Any:
+        if self._module is None:
+            self._module = importlib.import_module(self._name)
+        value = getattr(self._module, attribute)
+        setattr(self, attribute, value)
+        return value
+
+
+scipy_special = LazyModule("scipy.special")
+scipy_linalg = LazyModule("scipy.linalg")
+opt_einsum = LazyModule("opt_einsum")

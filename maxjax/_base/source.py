@@ -1,0 +1,67 @@
+"""Which line of the user's code is running."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType
+from typing import Any
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# A code object is asked about once: tracing looks at the stack for each equation.
+_is_internal: dict[CodeType, bool] = {}
+
+
+def user_frame(depth: int = 1) -> FrameType | None:
+    """The innermost frame of code that does not belong to maxjax."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        internal = _is_internal.get(code)
+        if internal is None:
+            if len(_is_internal) > 20_000:
+                _is_internal.clear()
+            internal = _is_internal[code] = code.co_filename.startswith(_PACKAGE)
+        if not internal:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+class SourceLine:
+    """A place in the user's code, resolved to text only when somebody asks."""
+
+    __slots__ = ("code", "instruction")
+
+    def __init__(self, code: CodeType, instruction: int):
+        self.code = code
+        self.instruction = instruction
+
+    @property
+    def line(self) -> int:
+        for start, end, line in self.code.co_lines():
+            if start <= self.instruction < end and line is not None:
+                return line
+        return self.code.co_firstlineno
+
+    def __str__(self) -> str:
+        name = getattr(self.code, "co_qualname", self.code.co_name)
+        return f"{self.code.co_filename}:{self.line} ({name})"
+
+
+def current_line(depth: int = 2) -> SourceLine | None:
+    frame = user_frame(depth)
+    return None if frame is None else SourceLine(frame.f_code, frame.f_lasti)
+
+
+def function_location(function: Any) -> str:
+    """``name at file:line``, as far as they are known."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    while hasattr(function, "func"):
+        function = function.func
+    name = getattr(function, "__name__", None) or type(function).__name__
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return name
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}"

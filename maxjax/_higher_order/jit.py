@@ -1,0 +1,409 @@
+"""jit: a function traced once for each signature, and the primitive that calls a jaxpr."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from maxjax._base import config, pytree
+from maxjax._base.source import function_location
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.trace import Array, Tracer, base_trace, context
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.rules import is_linear
+from maxjax._transforms.batching import batch_jaxpr
+from maxjax._transforms.jvp import jvp_jaxpr
+from maxjax._transforms.linearize import linearize_jaxpr
+from maxjax._transforms.transpose import transpose_jaxpr
+
+# --- the primitive --------------------------------------------------------------------------------
+
+
+def _jit_jvp(primals, tangents, *, jaxpr, name):
+    nonzero = tuple(tangent is not None for tangent in tangents)
+    both, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
+    results = jit_p.bind(*primals, *(t for t in tangents if t is not None), jaxpr=both, name=name)
+    count = len(jaxpr.out_avals)
+    given = iter(results[count:])
+    return results[:count], [next(given) if is_nonzero else None for is_nonzero in out_nonzero]
+
+
+def _jit_linearize(trace, primals, tangents, *, jaxpr, name):
+    nonzero = tuple(tangent is not None for tangent in tangents)
+    forward, linear, out_nonzero = linearize_jaxpr(jaxpr, nonzero)
+    results = jit_p.bind(*primals, jaxpr=forward, name=name)
+    count = len(jaxpr.out_avals)
+    outs, residuals = results[:count], results[count:]
+    if not any(out_nonzero):
+        return outs, [None] * count
+    given = iter(jit_p.bind(
+        *residuals, *(t for t in tangents if t is not None), jaxpr=linear, name=name))
+    return outs, [next(given) if is_nonzero else None for is_nonzero in out_nonzero]
+
+
+def _jit_transpose(cotangents, *operands, jaxpr, name):
+    linear = tuple(map(is_linear, operands))
+    given = tuple(cotangent is not None for cotangent in cotangents)
+    transposed, nonzero = transpose_jaxpr(jaxpr, linear, given)
+    results = iter(jit_p.bind(
+        *(x for x, is_lin in zip(operands, linear, strict=True) if not is_lin),
+        *(ct for ct in cotangents if ct is not None), jaxpr=transposed, name=name))
+    flags = iter(nonzero)
+    return [(next(results) if next(flags) else None) if is_lin else None for is_lin in linear]
+
+
+def _jit_batch(size, operands, axes, *, jaxpr, name):
+    batched, out_batched = batch_jaxpr(jaxpr, size, tuple(axes))
+    results = jit_p.bind(*operands, jaxpr=batched, name=name)
+    return results, [0 if is_batched else None for is_batched in out_batched]
+
+
+jit_p = Primitive(
+    "jit",
+    abstract=lambda *avals, jaxpr, name: tuple(jaxpr.out_avals),
+    evaluate=lambda *values, jaxpr, name: interpreter(jaxpr)(*values),
+    jvp=_jit_jvp,
+    linearize=_jit_linearize,
+    transpose=_jit_transpose,
+    batch=_jit_batch,
+    multiple_results=True,
+    cacheable=False,
+)
+
+
+# --- the function ---------------------------------------------------------------------------------
+
+
+class Entry:
+    """What one signature of a jitted function was traced to."""
+
+    __slots__ = ("captured", "closed", "donated", "out_tree")
+
+    def __init__(self, closed: ClosedJaxpr, out_tree: Any, captured: list[Any],
+                 donated: tuple[int, ...]):
+        self.closed = closed
+        self.out_tree = out_tree
+        self.captured = captured      # tracers of outer functions: the first operands
+        self.donated = donated
+
+
+class PjitFunction:
+    """A function under jit. Made by ``maxjax.jit``."""
+
+    def __init__(self, function: Callable[..., Any], static_argnums: tuple[int, ...],
+                 static_argnames: frozenset[str], donate_argnums: tuple[int, ...],
+                 donate_argnames: frozenset[str], inline: bool, keep_unused: bool):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._static_argnums = static_argnums
+        self._static_argnames = static_argnames
+        self._donate_argnums = donate_argnums
+        self._donate_argnames = donate_argnames
+        self._inline = inline
+        self._keep_unused = keep_unused
+        self._entries: dict[Any, Entry] = {}
+        self._simple = not (static_argnums or static_argnames)
+        self._name = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._simple:
+            leaves, tree = pytree.flatten((args, kwargs))
+            static: Any = None
+        else:
+            leaves, tree, static = self._split(args, kwargs)
+        base = base_trace[0]
+        if context.trace is base:
+            avals = base.signature(leaves)
+            if avals is not None:
+                entry = self._entries.get((tree, avals, static, config.trace_state()))
+                if entry is not None:
+                    results = base.call(entry.closed, leaves, entry.donated)
+                    return entry.out_tree.unflatten(results)
+        return self._call_slowly(leaves, tree, static, args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Jitted methods bind like functions."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<PjitFunction of {self._function!r}>"
+
+    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:
+        """Leaves and tree of the dynamic arguments, and the static ones as part of the key."""
+        static: list[Any] = []
+        count = len(args)
+        positions = {n if n >= 0 else n + count for n in self._static_argnums}
+        dynamic_args = []
+        for position, value in enumerate(args):
+            if position in positions:
+                static.append((position, type(value), check_hashable(value)))
+            else:
+                dynamic_args.append(value)
+        dynamic_kwargs = {}
+        for name, value in kwargs.items():
+            if name in self._static_argnames:
+                static.append((name, type(value), check_hashable(value)))
+            else:
+                dynamic_kwargs[name] = value
+        static.sort(key=lambda item: str(item[0]))
+        leaves, tree = pytree.flatten((tuple(dynamic_args), dynamic_kwargs))
+        return leaves, tree, (count, tuple(static))
+
+    def _call_slowly(self, leaves: list[Any], tree: Any, static: Any, args: tuple[Any, ...],
+                     kwargs: dict[str, Any]) -> Any:
+        if config.disable_jit.value:
+            return self._function(*args, **kwargs)
+        base = base_trace[0]
+        operands = []
+        for position, leaf in enumerate(leaves):
+            try:
+                operands.append(base.operand(leaf))
+            except (TypeError, OverflowError) as error:
+                if isinstance(error, OverflowError):
+                    raise
+                path = argument_names(self._function, tree, static)[position]
+                raise TypeError(
+                    f"Error interpreting argument to {self._function} as an abstract array. The "
+                    f"problematic value is of type {type(leaf)} and was passed to the function at "
+                    f"path {path}.\nThis typically means that a jit-wrapped function was called "
+                    "with a non-array argument, and this argument was not marked as static using "
+                    "the static_argnums or static_argnames parameters of jax.jit.") from None
+        entry = self._entry(tuple([x.aval for x in operands]), tree, static)
+        if self._inline and context.trace is not base:
+            results = eval_jaxpr(
+                entry.closed.jaxpr, entry.closed.consts, *entry.captured, *operands)
+        elif context.trace is base and not any(isinstance(x, Tracer) for x in entry.captured):
+            results = base.call(entry.closed, leaves, entry.donated)
+        else:
+            results = jit_p.bind(
+                *entry.captured, *operands, jaxpr=entry.closed, name=self._name)
+        return pytree.unflatten(entry.out_tree, results)
+
+    def _entry(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
+        key = (tree, avals, static, config.trace_state())
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._trace(avals, tree, static)
+            if not entry.captured:
+                # A function that closes over tracers is traced anew: they are other ones next time.
+                self._entries[key] = entry
+        return entry
+
+    def _trace(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
+        function = self._function
+        location = function_location(function)
+        out_tree = None
+
+        def flat(*tracers: Any) -> Sequence[Any]:
+            nonlocal out_tree
+            args, kwargs = merge_static(*pytree.unflatten(tree, tracers), static)
+            outputs = function(*args, **kwargs)
+            leaves, out_tree = pytree.flatten(outputs)
+            return check_outputs(leaves, location, "jit")
+
+        names = argument_names(function, tree, static)
+        closed = trace_to_jaxpr(flat, avals, location, "jit", names)
+        closed, captured = hoist_tracers(closed)
+        return Entry(closed, out_tree, captured, self._donated(tree, static))
+
+    def _donated(self, tree: Any, static: Any) -> tuple[int, ...]:
+        """The positions of the leaves of donated arguments."""
+        if not self._donate_argnums and not self._donate_argnames:
+            return ()
+        args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
+        positions = dynamic_positions(len(args), static)
+        total = len(args) if static is None else static[0]
+        donated = {n if n >= 0 else n + total for n in self._donate_argnums}
+        chosen: list[int] = []
+        for position, value in zip(positions, args, strict=True):
+            if position in donated:
+                chosen.extend(pytree.leaves(value))
+        for name, value in kwargs.items():
+            if name in self._donate_argnames:
+                chosen.extend(pytree.leaves(value))
+        return tuple(chosen)
+
+    # --- ahead of time: see maxjax._higher_order.stages ---
+    def _flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:
+        if self._simple:
+            return (*pytree.flatten((args, kwargs)), None)
+        return self._split(args, kwargs)
+
+    def clear_cache(self) -> None:
+        """Forgets all that was traced."""
+        self._entries.clear()
+
+    def _cache_size(self) -> int:
+        return len(self._entries)
+
+
+def check_hashable(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError as error:
+        raise ValueError(
+            "Non-hashable static arguments are not supported. An error occurred while trying to "
+            f"hash an object of type {type(value)}, {value}. The error was:\nTypeError: {error}\n"
+        ) from None
+    return value
+
+
+def dynamic_positions(count: int, static: Any) -> list[int]:
+    """The original positions of the dynamic positional arguments."""
+    if static is None:
+        return list(range(count))
+    taken = {position for position, _, _ in static[1] if isinstance(position, int)}
+    return [position for position in range(static[0]) if position not in taken]
+
+
+def merge_static(args: tuple[Any, ...], kwargs: dict[str, Any], static: Any) -> tuple[
+        tuple[Any, ...], dict[str, Any]]:
+    """The arguments with the static ones back at their places."""
+    if static is None:
+        return args, kwargs
+    merged: list[Any] = [None] * static[0]
+    for position, value in zip(dynamic_positions(len(args), static), args, strict=True):
+        merged[position] = value
+    kwargs = dict(kwargs)
+    for position, _, value in static[1]:
+        if isinstance(position, int):
+            merged[position] = value
+        else:
+            kwargs[position] = value
+    return tuple(merged), kwargs
+
+
+@functools.lru_cache(maxsize=1024)
+def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def argument_names(function: Callable[..., Any], tree: Any, static: Any = None) -> list[str]:
+    """A name like ``params['w']`` for each leaf of the dynamic arguments."""
+    args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
+    try:
+        signature = signature_of(function)
+    except TypeError:      # an unhashable callable
+        signature = None
+    names: list[str] = []
+    if signature is not None:
+        for parameter in signature.parameters.values():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                names.extend(f"{parameter.name}[{i}]" for i in range(len(args) + 16))
+                break
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                names.append(parameter.name)
+    result: list[str] = [""] * tree.num_leaves
+    for position, value in zip(dynamic_positions(len(args), static), args, strict=True):
+        name = names[position] if position < len(names) else f"args[{position}]"
+        for path, leaf in zip(*pytree.flatten_with_path(value)[:2], strict=True):
+            result[leaf] = name + pytree.path_string(path)
+    for name, value in kwargs.items():
+        for path, leaf in zip(*pytree.flatten_with_path(value)[:2], strict=True):
+            result[leaf] = name + pytree.path_string(path)
+    return result
+
+
+def check_outputs(leaves: Sequence[Any], location: str, kind: str) -> list[Any]:
+    """The leaves of a function's result as arrays."""
+    base = base_trace[0]
+    results = []
+    for leaf in leaves:
+        if isinstance(leaf, Array):
+            results.append(leaf)
+            continue
+        try:
+            results.append(base.operand(leaf))
+        except TypeError:
+            raise TypeError(
+                f"function {location} traced for {kind} returned a value of type {type(leaf)}, "
+                "which is not a valid JAX type") from None
+    return results
+
+
+
+
+def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """Makes the tracers among a jaxpr's constants its first inputs."""
+    if not any(isinstance(value, Tracer) for value in closed.consts):
+        return closed, []
+    jaxpr = closed.jaxpr
+    pairs = list(zip(jaxpr.constvars, closed.consts, strict=True))
+    captured = [(var, value) for var, value in pairs if isinstance(value, Tracer)]
+    kept = [(var, value) for var, value in pairs if not isinstance(value, Tracer)]
+    hoisted = Jaxpr([var for var, _ in kept], [*(var for var, _ in captured), *jaxpr.invars],
+                    jaxpr.outvars, jaxpr.eqns, jaxpr.debug_info)
+    return ClosedJaxpr(hoisted, [value for _, value in kept]), [value for _, value in captured]
+
+
+def _as_tuple(value: Any, kind: type) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, kind):
+        return (value,)
+    return tuple(value)
+
+
+def make_jit(function: Callable[..., Any], static_argnums: int | Sequence[int] | None = None,
+             static_argnames: str | Iterable[str] | None = None,
+             donate_argnums: int | Sequence[int] | None = None,
+             donate_argnames: str | Iterable[str] | None = None,
+             keep_unused: bool = False, inline: bool = False) -> PjitFunction:
+    """A jitted function; numbers and names of static arguments stand for each other."""
+    if not callable(function):
+        raise TypeError(f"Expected a callable value, got {function}")
+    if inspect.isgeneratorfunction(function):
+        raise TypeError(f"Expected a function, got a generator function: {function}")
+    numbers = tuple(int(n) for n in _as_tuple(static_argnums, int))
+    names = _as_tuple(static_argnames, str)
+    donated_numbers = tuple(int(n) for n in _as_tuple(donate_argnums, int))
+    donated_names = _as_tuple(donate_argnames, str)
+    try:
+        signature = signature_of(function)
+    except TypeError:
+        signature = None
+    if signature is not None:
+        numbers, names = _resolve(signature, numbers, names, "static_argnums", "static_argnames",
+                                  infer_names=static_argnums is not None,
+                                  infer_numbers=static_argnames is not None)
+        donated_numbers, donated_names = _resolve(
+            signature, donated_numbers, donated_names, "donate_argnums", "donate_argnames",
+            infer_names=donate_argnums is not None, infer_numbers=donate_argnames is not None)
+    return PjitFunction(function, numbers, frozenset(names), donated_numbers,
+                        frozenset(donated_names), inline, keep_unused)
+
+
+def _resolve(signature: inspect.Signature, numbers: tuple[int, ...], names: tuple[str, ...],
+             numbers_name: str, names_name: str, infer_names: bool,
+             infer_numbers: bool) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    parameters = list(signature.parameters.values())
+    positional = [p.name for p in parameters
+                  if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    unknown = {name for name in names if name not in by_name}
+    if unknown and not takes_any:
+        raise ValueError(
+            f"Jitted function has invalid argnames {unknown} in {names_name}. Function does not "
+            "take these args.")
+    outside = [n for n in numbers if not -len(positional) <= n < len(positional)]
+    if outside and not takes_more:
+        raise ValueError(
+            f"Jitted function has {numbers_name}={numbers}, but only accepts {len(positional)} "
+            "positional arguments.")
+    all_numbers, all_names = list(numbers), list(names)
+    if infer_names and not names:
+        all_names.extend(positional[n] for n in numbers
+                         if -len(positional) <= n < len(positional) and positional[n] in by_name)
+    if infer_numbers and not numbers:
+        all_numbers.extend(positional.index(name) for name in names if name in positional)
+    return tuple(all_numbers), tuple(all_names)

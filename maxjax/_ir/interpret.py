@@ -1,0 +1,95 @@
+"""Tier 0: a jaxpr as a Python function of NumPy arrays.
+
+The equations become the lines of a generated function, so that a call costs nothing beyond the
+NumPy calls themselves:
+
+    def program(a, b):
+        c = mul(a, b)
+        d = reduce_sum(c)
+        c = None
+        return [d]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from maxjax._base.errors import InternalError
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
+from maxjax._ir.primitive import op_spec
+from maxjax._ir.types import ShapedArray
+
+# Smaller results are not worth a line that frees them.
+_FREE_BYTES = 16 << 10
+
+
+def source_of(jaxpr: Jaxpr, namespace: dict[str, Any]) -> str:
+    """The Python source of a jaxpr, constants first among its parameters; fills ``namespace``."""
+    names: dict[Var, str] = {}
+
+    def name(var: Var) -> str:
+        return names.setdefault(var, f"v{len(names)}")
+
+    def read(atom: Any) -> str:
+        if isinstance(atom, Literal):
+            key = f"c{len(namespace)}"
+            namespace[key] = atom.val
+            return key
+        return name(atom)
+
+    parameters = [name(var) for var in (*jaxpr.constvars, *jaxpr.invars)]
+    last_use: dict[Var, int] = {}
+    for position, eqn in enumerate(jaxpr.eqns):
+        for atom in eqn.invars:
+            if isinstance(atom, Var):
+                last_use[atom] = position
+    for atom in jaxpr.outvars:
+        if isinstance(atom, Var):
+            last_use.pop(atom, None)
+    frees: dict[int, list[str]] = {}
+    for var, position in last_use.items():
+        if var.aval.nbytes > _FREE_BYTES:
+            frees.setdefault(position, []).append(name(var))
+
+    lines = [f"def program({', '.join(parameters)}):"]
+    for position, eqn in enumerate(jaxpr.eqns):
+        function = f"{_identifier(eqn.primitive.name)}_{position}"
+        namespace[function] = runner(eqn)
+        operands = ", ".join(map(read, eqn.invars))
+        results = ", ".join(map(name, eqn.outvars))
+        if eqn.primitive.multiple_results:
+            results += ","
+            if not eqn.outvars:
+                results = "_"
+        lines.append(f"    {results} = {function}({operands})")
+        if position in frees:
+            lines.append(f"    {' = '.join(frees[position])} = None")
+    lines.append(f"    return [{', '.join(map(read, jaxpr.outvars))}]")
+    return "\n".join(lines)
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
+def runner(eqn: JaxprEqn) -> Callable[..., Any]:
+    """The NumPy function of an equation."""
+    avals: tuple[ShapedArray, ...] = tuple([atom.aval for atom in eqn.invars])
+    run = op_spec(eqn.primitive, avals, eqn.params).run
+    if run is None:
+        raise InternalError(f"{eqn.primitive.name} has no NumPy rule")
+    return run
+
+
+@derived
+def interpreter(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """A function of NumPy arrays that computes a jaxpr with its constants."""
+    namespace: dict[str, Any] = {}
+    source = source_of(closed.jaxpr, namespace)
+    exec(compile(source, f"<tier 0 of {closed.jaxpr.debug_info or 'a program'}>", "exec"), namespace)
+    program = namespace["program"]
+    if not closed.consts:
+        return program
+    consts = tuple([value.host() if hasattr(value, "host") else value for value in closed.consts])
+    return lambda *values: program(*consts, *values)

@@ -1,0 +1,169 @@
+"""The intermediate representation: a jaxpr is a typed, straight list of equations.
+
+    { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }
+
+Every variable is assigned once. Higher-order primitives hold jaxprs in their parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    from maxjax._base.source import SourceLine
+    from maxjax._ir.primitive import Primitive
+
+
+class Var:
+    """A variable: an identity and a type."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var({self.aval.str_short(short_dtypes=True)}):{id(self) % 9973}"
+
+
+class DropVar(Var):
+    """A result that nothing uses; prints as ``_``."""
+
+    __slots__ = ()
+
+
+class Literal:
+    """A scalar constant that stands in the program itself."""
+
+    __slots__ = ("aval", "val")
+
+    def __init__(self, val: Any, aval: ShapedArray):
+        self.val = val
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"{self.val}:{self.aval.str_short(short_dtypes=True)}"
+
+
+Atom = Var | Literal
+
+
+class JaxprEqn:
+    """One equation: ``outvars = primitive[params] invars``."""
+
+    __slots__ = ("invars", "outvars", "params", "primitive", "source")
+
+    def __init__(self, primitive: Primitive, invars: Sequence[Atom], params: dict[str, Any],
+                 outvars: Sequence[Var], source: SourceLine | None = None):
+        self.primitive = primitive
+        self.invars = list(invars)
+        self.params = params
+        self.outvars = list(outvars)
+        self.source = source
+
+    def replace(self, **changes: Any) -> JaxprEqn:
+        fields = {name: getattr(self, name) for name in
+                  ("primitive", "invars", "params", "outvars", "source")}
+        return JaxprEqn(**{**fields, **changes})
+
+
+class Jaxpr:
+    """Constants, inputs, equations, outputs.
+
+    ``debug_info`` is the traced function's name and where it stands, for messages.
+    """
+
+    __slots__ = ("__weakref__", "constvars", "debug_info", "eqns", "invars", "outvars")
+
+    def __init__(self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom],
+                 eqns: Sequence[JaxprEqn], debug_info: str = ""):
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.eqns = list(eqns)
+        self.debug_info = debug_info
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.outvars]
+
+    @property
+    def effects(self) -> frozenset:
+        return frozenset()
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        fields = {name: getattr(self, name) for name in
+                  ("constvars", "invars", "outvars", "eqns", "debug_info")}
+        return Jaxpr(**{**fields, **changes})
+
+
+class ClosedJaxpr:
+    """A jaxpr and the values of its constants. Compared by identity."""
+
+    __slots__ = ("__weakref__", "cache", "consts", "jaxpr")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+        # What has been derived from this jaxpr, by the deriving function and its arguments:
+        # lives exactly as long as the jaxpr.
+        self.cache: dict[Any, Any] = {}
+
+    @property
+    def eqns(self) -> list[JaxprEqn]:
+        return self.jaxpr.eqns
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return self.jaxpr.in_avals
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return self.jaxpr.out_avals
+
+    @property
+    def literals(self) -> list[Any]:
+        return self.consts
+
+    @property
+    def effects(self) -> frozenset:
+        return frozenset()
+
+
+def derived(function):
+    """Decorates ``function(closed_jaxpr, *hashable)``: its results are kept with the jaxpr."""
+
+    def cached(closed: ClosedJaxpr, *arguments: Any) -> Any:
+        key = (function, arguments)
+        result = closed.cache.get(key)
+        if result is None:
+            result = closed.cache[key] = function(closed, *arguments)
+        return result
+
+    cached.__doc__ = function.__doc__
+    cached.__name__ = function.__name__
+    return cached
+
+
+def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
+    """The jaxprs among a primitive's parameters, those within tuples included."""
+    for value in params.values():
+        if isinstance(value, (ClosedJaxpr, Jaxpr)):
+            yield value
+        elif isinstance(value, tuple):
+            for item in value:
+                if isinstance(item, (ClosedJaxpr, Jaxpr)):
+                    yield item
+
+
+def literal_value(value: Any, dtype: Any) -> np.ndarray:
+    return np.asarray(value, dtype)

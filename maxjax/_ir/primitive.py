@@ -1,0 +1,136 @@
+"""Primitives: one object holds everything that maxjax knows about an operation.
+
+The rules, all optional but the first two, and their contracts:
+
+``abstract(*avals, **params)``
+    The type of the result (a tuple of types where ``multiple_results``).
+``evaluate(*arrays, **params)``
+    The NumPy rule: the reference that every lowering is held against. Arrays are NumPy's
+    (or NumPy scalars, for rank 0); keys are arrays of their physical dtype.
+``specialize(in_avals, params, out_avals)``
+    A faster callable of the arrays for given types; ``evaluate`` with its params bound if absent.
+``lower(ctx, *values, **params)``
+    The lowering, through what the backend's context offers; None means a host step, and then
+    ``host_reason`` says why.
+``jvp(primals, tangents, **params)``
+    (result, tangent); a tangent of None is zero.
+``linearize(trace, primals, tangents, **params)``
+    For higher-order primitives, which must be split in a known and a linear part.
+``transpose(cotangent, *operands, **params)``
+    One cotangent (None: zero) for each operand; operands to transpose are ``Linear`` marks.
+``batch(size, operands, axes, **params)``
+    (result, its batch axis); an axis of None is not batched.
+``factors(in_avals, out_avals, **params)``
+    The sharding rule (``maxjax._ir.factors``).
+
+Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, and 1 equals 1.0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from maxjax._base.errors import InternalError
+from maxjax._ir.trace import context
+from maxjax._ir.types import ShapedArray
+
+registry: dict[str, Primitive] = {}
+
+
+class Primitive:
+    """See the module's description."""
+
+    def __init__(self, name: str, *,
+                 abstract: Callable[..., Any],
+                 evaluate: Callable[..., Any] | None = None,
+                 specialize: Callable[..., Any] | None = None,
+                 lower: Callable[..., Any] | None = None,
+                 host_reason: str | None = None,
+                 jvp: Callable[..., Any] | None = None,
+                 linearize: Callable[..., Any] | None = None,
+                 transpose: Callable[..., Any] | None = None,
+                 batch: Callable[..., Any] | None = None,
+                 factors: Callable[..., Any] | None = None,
+                 flops: Callable[..., float] | None = None,
+                 accepts: tuple[Any, ...] | None = None,
+                 multiple_results: bool = False,
+                 no_derivative: str | None = None,
+                 cacheable: bool = True):
+        if name in registry:
+            raise InternalError(f"two primitives are called {name!r}")
+        self.name = name
+        self.abstract = abstract
+        self.evaluate = evaluate
+        self.specialize = specialize
+        self.lower = lower
+        self.host_reason = host_reason
+        self.jvp = jvp
+        self.linearize = linearize
+        self.transpose = transpose
+        self.batch = batch
+        self.factors = factors
+        self.flops = flops
+        self.accepts = accepts                # dtypes of the operands, for the operations to check
+        self.multiple_results = multiple_results
+        self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
+        self.cacheable = cacheable            # False where params hold jaxprs
+        registry[name] = self
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Applies the primitive under the current trace; operands are trusted."""
+        return context.trace.apply(self, args, params)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class OpSpec:
+    """A primitive at given operand types and parameters: all that need be found only once."""
+
+    __slots__ = ("in_avals", "out_aval", "out_avals", "params", "primitive", "run", "weight")
+
+    def __init__(self, primitive: Primitive, in_avals: tuple[ShapedArray, ...],
+                 params: dict[str, Any]):
+        self.primitive = primitive
+        self.in_avals = in_avals
+        self.params = params
+        out = primitive.abstract(*in_avals, **params)
+        self.out_avals: tuple[ShapedArray, ...] = tuple(out) if primitive.multiple_results else (out,)
+        self.out_aval = None if primitive.multiple_results else out
+        self.run = _runner(primitive, in_avals, params, self.out_avals)
+        # Bytes of the results: what a pending graph holds when it has run.
+        self.weight = sum([aval.nbytes for aval in self.out_avals])
+
+
+def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
+            out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
+    if primitive.specialize is not None:
+        run = primitive.specialize(in_avals, params, out_avals)
+        if run is not None:
+            return run
+    if primitive.evaluate is None:
+        return None
+    return functools.partial(primitive.evaluate, **params) if params else primitive.evaluate
+
+
+_specs: dict[Any, OpSpec] = {}
+_SPEC_LIMIT = 50_000
+
+
+def op_spec(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
+            params: dict[str, Any]) -> OpSpec:
+    """The spec of an application; equal applications share one object.
+
+    Dropping old specs is safe: whoever compares them by identity only misses a hit.
+    """
+    if not primitive.cacheable:
+        return OpSpec(primitive, in_avals, params)
+    key = (primitive, in_avals, tuple(params.items())) if params else (primitive, in_avals)
+    spec = _specs.get(key)
+    if spec is None:
+        if len(_specs) >= _SPEC_LIMIT:
+            _specs.clear()
+        spec = _specs[key] = OpSpec(primitive, in_avals, params)
+    return spec

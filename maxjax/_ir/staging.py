@@ -1,0 +1,193 @@
+"""Staging: running a function on tracers to write down the jaxpr of what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from maxjax._base.errors import InternalError
+from maxjax._base.source import current_line
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._ir.trace import (
+    Array,
+    Trace,
+    Tracer,
+    base_trace,
+    context,
+    current_trace,
+    leaked_tracer_error,
+)
+from maxjax._ir.types import ShapedArray
+
+
+class DynamicJaxprTracer(Tracer):
+    """A variable of a jaxpr that is being written."""
+
+    __slots__ = ("var",)
+    _trace: StagingTrace
+
+    def __init__(self, trace: StagingTrace, var: Var):
+        self._trace = trace
+        self.aval = var.aval
+        self.var = var
+
+    def origin(self) -> str:
+        return self._trace.origin(self.var)
+
+    def __repr__(self) -> str:
+        weak = "~" if self.aval.weak_type else ""
+        return f"JitTracer({weak}{self.aval.str_short()})"
+
+
+class StagingTrace(Trace):
+    """Writes each operation down as an equation of a new jaxpr."""
+
+    __slots__ = ("argument_names", "constants", "debug_info", "eqns", "invars", "kind")
+
+    def __init__(self, debug_info: str = "", kind: str = "jit",
+                 argument_names: Sequence[str] | None = None):
+        super().__init__()
+        self.eqns: list[JaxprEqn] = []
+        self.invars: list[Var] = []
+        # Values that the function closes over, by identity; the value is held, so that the id
+        # stays its own.
+        self.constants: dict[int, tuple[Var, Any]] = {}
+        self.debug_info = debug_info
+        self.kind = kind
+        self.argument_names = argument_names
+
+    def new_input(self, aval: ShapedArray) -> DynamicJaxprTracer:
+        var = Var(aval)
+        self.invars.append(var)
+        return DynamicJaxprTracer(self, var)
+
+    def atom(self, value: Any) -> Atom:
+        """The variable or literal that stands for an operand."""
+        if type(value) is DynamicJaxprTracer and value._trace is self:
+            return value.var
+        if isinstance(value, Tracer):
+            if not value._trace.live:
+                raise leaked_tracer_error(value)
+        elif isinstance(value, Array):
+            if not value.aval.shape and (scalar := value.literal()) is not None:
+                return Literal(scalar, value.aval)
+        elif not value.shape:
+            return Literal(value, ShapedArray((), value.dtype))
+        known = self.constants.get(id(value))
+        if known is None:
+            aval = value.aval if isinstance(value, Array) else ShapedArray(value.shape, value.dtype)
+            known = self.constants[id(value)] = (Var(aval), value)
+        return known[0]
+
+    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        atoms = [self.atom(arg) for arg in args]
+        spec = op_spec(primitive, tuple([atom.aval for atom in atoms]), params)
+        outvars = [Var(aval) for aval in spec.out_avals]
+        self.eqns.append(JaxprEqn(primitive, atoms, params, outvars, current_line()))
+        if primitive.multiple_results:
+            return [DynamicJaxprTracer(self, var) for var in outvars]
+        return DynamicJaxprTracer(self, outvars[0])
+
+    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any], **params: Any) -> list[Any]:
+        return params["stage"](self, function, jvp, args)
+
+    def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
+        return params["stage"](self, function, forward, backward, args)
+
+    def origin(self, var: Var) -> str:
+        context_line = (
+            f"The error occurred while tracing the function {self.debug_info} for {self.kind}."
+            if self.debug_info else f"The error occurred while tracing for {self.kind}.")
+        if var in self.invars:
+            position = self.invars.index(var)
+            names = self.argument_names
+            if names is not None and position < len(names):
+                return (f"{context_line} This concrete value was not available in Python because "
+                        f"it depends on the value of the argument {names[position]}.")
+            return context_line
+        for eqn in self.eqns:
+            if var in eqn.outvars:
+                operation = f"{eqn.primitive.name} of {eqn.outvars[0].aval.str_short()}"
+                where = f" from line {eqn.source}" if eqn.source else ""
+                return (f"{context_line} This value became a tracer due to JAX operations on "
+                        f"these lines:\n\n  operation {operation}{where}")
+        return context_line
+
+    def close(self, outputs: Sequence[Any]) -> ClosedJaxpr:
+        """The finished jaxpr that gives ``outputs`` (tracers or concrete values)."""
+        outvars = [self.atom(value) for value in outputs]
+        self.live = False
+        used = {v for eqn in self.eqns for v in eqn.invars if type(v) is Var}
+        used.update(v for v in outvars if type(v) is Var)
+        for eqn in self.eqns:
+            eqn.outvars = [v if v in used else DropVar(v.aval) for v in eqn.outvars]
+        constvars, consts = [], []
+        for var, value in self.constants.values():
+            if var in used:
+                constvars.append(var)
+                consts.append(value)
+        return ClosedJaxpr(
+            Jaxpr(constvars, self.invars, outvars, self.eqns, self.debug_info), consts)
+
+
+def trace_to_jaxpr(function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
+                   debug_info: str = "", kind: str = "jit",
+                   argument_names: Sequence[str] | None = None) -> ClosedJaxpr:
+    """The jaxpr of ``function``, which takes and returns flat sequences of arrays."""
+    trace = StagingTrace(debug_info, kind, argument_names)
+    tracers = [trace.new_input(aval) for aval in in_avals]
+    try:
+        with current_trace(trace):
+            outputs = function(*tracers)
+        return trace.close(outputs)
+    finally:
+        trace.live = False
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Binds each equation of ``jaxpr`` in turn under the current trace."""
+    values: dict[Var, Any] = {}
+    values.update(zip(jaxpr.constvars, consts, strict=True))
+    if len(args) != len(jaxpr.invars):
+        raise InternalError(f"a jaxpr of {len(jaxpr.invars)} inputs was given {len(args)} values")
+    values.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(atom: Atom) -> Any:
+        return values[atom] if isinstance(atom, Var) else literal_operand(atom)
+
+    last_use = _last_uses(jaxpr)
+    for position, eqn in enumerate(jaxpr.eqns):
+        operands = tuple([read(atom) for atom in eqn.invars])
+        result = context.trace.apply(eqn.primitive, operands, eqn.params)
+        if eqn.primitive.multiple_results:
+            values.update(zip(eqn.outvars, result, strict=True))
+        else:
+            values[eqn.outvars[0]] = result
+        for var in last_use.get(position, ()):
+            values.pop(var, None)
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def literal_operand(literal: Literal) -> Any:
+    """A literal as an operand: weakly typed ones keep their weakness."""
+    if literal.aval.weak_type:
+        return base_trace[0].constant(literal.val, literal.aval)
+    return literal.val
+
+
+def _last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
+    """For each equation, the variables that nothing reads after it."""
+    last: dict[Var, int] = {}
+    for position, eqn in enumerate(jaxpr.eqns):
+        for atom in eqn.invars:
+            if isinstance(atom, Var):
+                last[atom] = position
+    for atom in jaxpr.outvars:
+        if isinstance(atom, Var):
+            last.pop(atom, None)
+    uses: dict[int, list[Var]] = {}
+    for var, position in last.items():
+        uses.setdefault(position, []).append(var)
+    return uses

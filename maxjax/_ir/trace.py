@@ -1,0 +1,255 @@
+"""Traces: what happens to a primitive while a transformation is active.
+
+The current trace is found by context, never by looking at the operands: an operation goes to
+``context.trace``, which handles its own tracers and passes the rest to its parent.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maxjax._base.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    UnexpectedTracerError,
+)
+from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    from maxjax._ir.primitive import Primitive
+
+
+class Trace:
+    """One level of interpretation."""
+
+    __slots__ = ("live",)
+
+    def __init__(self) -> None:
+        self.live = True      # False once the transformation that made this trace has ended
+
+    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        raise NotImplementedError(type(self).__name__)
+
+    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any], **params: Any) -> list[Any]:
+        """Calls a function that has a derivative rule of its own; flat operands and results."""
+        raise NotImplementedError(type(self).__name__)
+
+    def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
+        raise NotImplementedError(type(self).__name__)
+
+
+class _Context(threading.local):
+    """The current trace of this thread, and the named axes around it."""
+
+    def __init__(self) -> None:
+        self.trace: Trace = base_trace[0]
+        self.axis_env: tuple[tuple[Any, int], ...] = ()
+
+
+# The trace at the bottom, put here by the runtime: it records pending operations.
+base_trace: list[Any] = [None]
+context = _Context()
+
+
+def set_base_trace(trace: Trace) -> None:
+    base_trace[0] = trace
+    context.trace = trace
+
+
+class current_trace:
+    """``with current_trace(trace):`` makes it the one that operations go to."""
+
+    __slots__ = ("previous", "trace")
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+
+    def __enter__(self) -> Trace:
+        self.previous = context.trace
+        context.trace = self.trace
+        return self.trace
+
+    def __exit__(self, *_: Any) -> None:
+        context.trace = self.previous
+
+
+class Array:
+    """An array of maxjax: shape, dtype and an operation for each of NumPy's operators.
+
+    Concrete arrays and tracers both are instances. The operators and methods are installed by
+    ``maxjax.numpy``.
+    """
+
+    __slots__ = ("__weakref__", "aval")
+    aval: ShapedArray
+    __array_priority__ = 100
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the dimensions."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields to others in promotion, as a Python scalar's does."""
+        return self.aval.weak_type
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.aval.size * self.aval.dtype.itemsize
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+
+class Tracer(Array):
+    """Stands for a value while a function is being transformed."""
+
+    __slots__ = ("_trace",)
+    _trace: Trace
+
+    def __init__(self, trace: Trace, aval: ShapedArray):
+        self._trace = trace
+        self.aval = aval
+
+    def origin(self) -> str:
+        """Where the value came from, in words; empty if that is not known."""
+        return ""
+
+    def concrete(self) -> Any:
+        """The concrete array behind this tracer, or None when only its type is known."""
+        return None
+
+    def _concrete_or_raise(self, error: Exception) -> Any:
+        value = self.concrete()
+        if value is None:
+            raise error
+        return value
+
+    def __bool__(self) -> bool:
+        value = self.concrete()
+        if value is None:
+            if self.aval.size != 1:
+                raise ValueError(truth_value_message(self.aval))
+            raise TracerBoolConversionError(self)
+        return bool(value)
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def _scalar(self, name: str) -> Any:
+        value = self.concrete()
+        if value is None:
+            raise ConcretizationTypeError(
+                self,
+                f"The problem arose with the `{name}` function. If trying to convert the data "
+                f"type of a value, try using `x.astype({name})` or `jnp.array(x, {name})` "
+                "instead.")
+        return value
+
+    def __index__(self) -> int:
+        return self._concrete_or_raise(TracerIntegerConversionError(self)).__index__()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        return self._concrete_or_raise(TracerArrayConversionError(self)).__array__(*args, **kwargs)
+
+    def item(self, *args: int) -> Any:
+        value = self.concrete()
+        if value is None:
+            raise ConcretizationTypeError(self, "This occurred in the item() method of jax.Array")
+        return value.item(*args)
+
+    def tolist(self) -> Any:
+        value = self.concrete()
+        if value is None:
+            raise ConcretizationTypeError(
+                self, "The tolist() method was called on traced array with shape "
+                f"{self.aval.str_short()}.")
+        return value.tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        raise ConcretizationTypeError(
+            self, f"The tobytes() method was called on traced array with shape "
+            f"{self.aval.str_short()}.")
+
+    def __hash__(self) -> int:
+        raise TypeError(f"unhashable type: {type(self).__name__!r}")
+
+    def block_until_ready(self) -> Tracer:
+        return self
+
+    def copy_to_host_async(self) -> None:
+        pass
+
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        weak = "~" if self.aval.weak_type else ""
+        return f"{type(self).__name__}({weak}{self.aval.str_short()})"
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Tracer:
+        return self
+
+
+def truth_value_message(aval: ShapedArray) -> str:
+    if aval.size == 0:
+        return ("The truth value of an empty array is ambiguous. Use `array.size > 0` to check "
+                "that an array is not empty.")
+    return ("The truth value of an array with more than one element is ambiguous. "
+            "Use a.any() or a.all()")
+
+
+def leaked_tracer_error(tracer: Tracer) -> UnexpectedTracerError:
+    origin = tracer.origin()
+    return UnexpectedTracerError(
+        "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
+        "allowing for a reference to an intermediate value with type "
+        f"{tracer.aval.str_short()} wrapped in a {type(tracer).__name__} to escape the scope of "
+        "the transformation.\n"
+        "JAX transformations require that functions explicitly return their outputs, and "
+        "disallow saving intermediate values to global state."
+        + (f"\n{origin}" if origin else ""))
+
+
+def aval_of(value: Any) -> ShapedArray:
+    """The type of an operand: an array, a tracer, or a NumPy array or scalar."""
+    if isinstance(value, Array):
+        return value.aval
+    return ShapedArray(value.shape, value.dtype, False)

@@ -1,0 +1,462 @@
+"""The on-disk cache of compiled programs.
+
+An artifact is native code that a process loads and runs, so the folder must be the user's own
+and every file in it is checked before it is believed:
+
+- ``<name>.key`` is the entry: one line of JSON with the artifact's digest and size, then the
+  key, byte for byte. ``name`` is the SHA-256 of the key; it only finds the file, the key itself
+  is compared in full.
+- ``<name>-<digest>.mef`` is the artifact, named by its own digest: two processes that store the
+  same key never mix one's entry with the other's code, and the entry, renamed into place last,
+  is what makes the artifact visible.
+- ``<name>.lock`` is held (``flock``) by the process that compiles the key.
+- ``incoming-*`` is a file being written; what a killed process leaves is swept an hour later.
+
+The time of an entry's last use is its file's modification time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import json
+import os
+import re
+import stat
+import sys
+import time
+from pathlib import Path
+
+from maxjax._base.lazy import LazyModule
+
+try:
+    import fcntl
+except ImportError:  # Windows: no lock, so two processes may compile the same program
+    fcntl = None  # type: ignore[assignment]
+
+shutil = LazyModule("shutil")
+tempfile = LazyModule("tempfile")
+
+DEFAULT_MAX_BYTES = 2 << 30
+_FORMAT = 1
+_DIGEST_DIGITS = 32  # of the artifact's digest, in its file name
+_INCOMING_LIFETIME = 3600.0  # seconds
+_CHUNK = 1 << 20
+_ENTRY = re.compile(r"[0-9a-f]{64}\.key")
+_ARTIFACT = re.compile(r"([0-9a-f]{64})-[0-9a-f]{32}\.mef")
+_INCOMING = re.compile(r"incoming-[0-9a-f]+(\.mef)?")
+_LOCK = re.compile(r"[0-9a-f]{64}\.lock")
+
+
+def default_directory() -> Path:
+    """``MAXJAX_CACHE_DIR``, or else the platform's place for caches."""
+    chosen = os.environ.get("MAXJAX_CACHE_DIR")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "maxjax"
+    if os.name == "nt":
+        local = os.environ.get("LOCALAPPDATA")
+        return (Path(local) if local else Path.home() / "AppData" / "Local") / "maxjax" / "Cache"
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification has relative paths ignored.
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "maxjax"
+
+
+def _default_max_bytes() -> int:
+    text = os.environ.get("MAXJAX_CACHE_MAX_BYTES", "")
+    return int(text) if text.strip().isdigit() else DEFAULT_MAX_BYTES
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    """Whether this user owns the file and nobody else may write to it."""
+    if os.name == "nt":
+        return True
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+def _why_unusable(directory: Path) -> str | None:
+    """Makes the directory where it is missing; says why it cannot hold the cache, if it cannot."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = os.lstat(directory)
+        if stat.S_ISLNK(status.st_mode):
+            return f"{directory} is a symbolic link"
+        if not stat.S_ISDIR(status.st_mode):
+            return f"{directory} is not a directory"
+        if os.name != "nt":
+            if status.st_uid != os.geteuid():
+                return f"{directory} belongs to another user (uid {status.st_uid})"
+            if status.st_mode & 0o022:
+                return (f"{directory} is writable by other users "
+                        f"(mode {stat.S_IMODE(status.st_mode):04o}; chmod 700 it)")
+        probe = directory / _incoming_name()
+        descriptor = _create(probe)
+        owned = _is_ours(os.fstat(descriptor))
+        os.close(descriptor)
+        probe.unlink()
+        if not owned:  # as network file systems do to the root user
+            return f"files made in {directory} belong to another user"
+    except (OSError, ValueError) as error:
+        return f"{directory} is not writable: {error}"
+    return None
+
+
+def _incoming_name() -> str:
+    return f"incoming-{os.urandom(12).hex()}"
+
+
+def _create(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+
+
+def _open_checked(path: Path, size: int | None = None) -> int | None:
+    """A descriptor of a regular file of ours, or None."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    # A FIFO in the file's place must not block the open.
+    flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return None
+        descriptor = os.open(path, flags)
+    except OSError:
+        return None
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and _is_ours(status) and size in (None, status.st_size):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _digest(path: Path, size: int | None = None) -> tuple[str, int] | None:
+    """SHA-256 and size of a file of ours, or None where it cannot be read or has another size."""
+    descriptor = _open_checked(path, size)
+    if descriptor is None:
+        return None
+    digest, count = hashlib.sha256(), 0
+    try:
+        with open(descriptor, "rb", buffering=0) as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+                count += len(chunk)
+    except OSError:
+        return None
+    return digest.hexdigest(), count
+
+
+class _TemporaryDirectory:
+    """A private directory that goes away with the process that made it, not with its forks."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="maxjax-"))
+        self.process = os.getpid()
+        atexit.register(self.remove)
+
+    def remove(self) -> None:
+        if os.getpid() == self.process:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+class KeyLock:
+    """The right to compile one key, among the processes that share a cache folder.
+
+    The operating system frees it when its holder dies. A file system without locks grants it
+    to everyone: programs are then compiled twice, which costs time and nothing else.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._descriptor: int | None = None
+
+    def acquire(self) -> bool:
+        """Takes the lock if it is free; never blocks."""
+        if fcntl is None:
+            return True
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        for _ in range(8):
+            try:
+                descriptor = os.open(self.path, flags, 0o600)
+            except OSError:
+                return True
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                return False
+            except OSError:
+                os.close(descriptor)
+                return True
+            # The holder before us may have removed the file that we have just locked.
+            try:
+                current = os.lstat(self.path).st_ino == os.fstat(descriptor).st_ino
+            except OSError:
+                current = False
+            if current:
+                self._descriptor = descriptor
+                return True
+            os.close(descriptor)
+        return False
+
+    def release(self) -> None:
+        """Gives the lock back, and removes its file."""
+        if self._descriptor is None:
+            return
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Closes this process's copy of the lock: what a forked child has to do."""
+        if self._descriptor is not None:
+            descriptor, self._descriptor = self._descriptor, None
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+class ArtifactCache:
+    """Compiled programs by the full text of their keys, bounded in size, least recently used out.
+
+    Attributes:
+      directory: where the files are. When the wanted folder cannot be trusted or written, a
+        private temporary one of this process.
+      usable: whether ``directory`` is the wanted folder.
+      reason: why it is not, or None.
+
+    Methods never raise for what they find in the folder or for what the disk does: whatever
+    cannot be used is a miss.
+    """
+
+    def __init__(self, directory: Path | None = None, max_bytes: int | None = None):
+        self.max_bytes = _default_max_bytes() if max_bytes is None else max_bytes
+        # Names of artifacts whose digest this process has checked, with the state of the file.
+        self._verified: dict[str, tuple[int, int, int]] = {}
+        self.reason: str | None = None
+        try:
+            self.directory = Path(directory) if directory is not None else default_directory()
+            self.reason = _why_unusable(self.directory)
+        except RuntimeError as error:  # no home directory
+            self.reason = str(error)
+        self.usable = self.reason is None
+        if not self.usable:
+            try:
+                self.directory = _TemporaryDirectory().path
+            except OSError as error:
+                self.reason = f"{self.reason}; nor is there a temporary directory: {error}"
+                self.directory = Path(os.devnull) / "maxjax"  # every access fails, so all misses
+
+    def lookup(self, key: bytes) -> Path | None:
+        """The artifact stored for exactly this key, its digest checked, or None."""
+        name = hashlib.sha256(key).hexdigest()
+        entry = self.directory / f"{name}.key"
+        found = self._read_entry(entry, key)
+        if found is None:
+            return None
+        digest, size = found
+        artifact = self.directory / f"{name}-{digest[:_DIGEST_DIGITS]}.mef"
+        if not self._verify(artifact, digest, size):
+            _remove_ours(artifact)
+            _remove_ours(entry)
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(entry)
+        return artifact
+
+    def store(self, key: bytes, artifact: Path) -> Path | None:
+        """Moves a finished file into the cache under ``key`` and returns its new path.
+
+        On any failure, a full disk for instance, returns None: the cache is as it was and
+        ``artifact`` stays where it is. On success ``artifact`` is gone.
+        """
+        name = hashlib.sha256(key).hexdigest()
+        temporary: list[Path] = []
+        try:
+            source = self._adopt(Path(artifact), temporary)
+            measured = _digest(source)
+            if measured is None:
+                return None
+            digest, size = measured
+            header = json.dumps({"format": _FORMAT, "digest": digest, "size": size,
+                                 "key_size": len(key)})
+            entry = self._write(header.encode() + b"\n" + key, temporary)
+            target = self.directory / f"{name}-{digest[:_DIGEST_DIGITS]}.mef"
+            os.replace(source, target)
+            temporary.append(target)
+            os.replace(entry, self.directory / f"{name}.key")
+            temporary.clear()
+        except OSError:
+            for path in temporary:
+                if path.suffix == ".mef" and path.name.startswith(name):
+                    # Without its entry the artifact is invisible: give the caller's file back.
+                    with contextlib.suppress(OSError):
+                        os.replace(path, artifact)
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            return None
+        self._remember(target)
+        if Path(artifact).exists() and Path(artifact) != target:
+            with contextlib.suppress(OSError):
+                Path(artifact).unlink()
+        with contextlib.suppress(OSError):
+            self._evict(keep=name)
+        return target
+
+    def discard(self, key: bytes) -> None:
+        """Forgets one key: what to do when its artifact turns out not to load."""
+        name = hashlib.sha256(key).hexdigest()
+        _remove_ours(self.directory / f"{name}.key")
+        with contextlib.suppress(OSError):
+            for path in list(self.directory.glob(f"{name}-*.mef")):
+                _remove_ours(path)
+
+    def clear(self) -> None:
+        """Removes all entries. Programs already loaded keep running."""
+        with contextlib.suppress(OSError):
+            for item in list(os.scandir(self.directory)):
+                if any(kind.fullmatch(item.name) for kind in (_ENTRY, _ARTIFACT, _INCOMING)):
+                    _remove_ours(Path(item.path))
+        self._verified.clear()
+
+    def incoming(self) -> Path:
+        """A fresh path on the cache's file system, for a compiler to write to."""
+        return self.directory / f"{_incoming_name()}.mef"
+
+    def key_lock(self, key: bytes) -> KeyLock:
+        """The lock that processes sharing this folder take while they compile ``key``."""
+        return KeyLock(self.directory / f"{hashlib.sha256(key).hexdigest()}.lock")
+
+    def size(self) -> tuple[int, int]:
+        """The number of entries and the bytes of all files."""
+        entries = total = 0
+        with contextlib.suppress(OSError):
+            for item in os.scandir(self.directory):
+                with contextlib.suppress(OSError):
+                    entries += _ENTRY.fullmatch(item.name) is not None
+                    total += item.stat(follow_symlinks=False).st_size
+        return entries, total
+
+    def _read_entry(self, entry: Path, key: bytes) -> tuple[str, int] | None:
+        """Digest and size that a sound entry for ``key`` names. An unsound one is removed."""
+        if not os.path.lexists(entry):
+            return None
+        descriptor = _open_checked(entry)
+        if descriptor is None:
+            _remove_ours(entry)
+            return None
+        try:
+            with open(descriptor, "rb") as file:
+                header = json.loads(file.readline(4096))
+                stored = file.read()
+            if header["format"] != _FORMAT:
+                return None
+            digest, size, key_size = header["digest"], header["size"], header["key_size"]
+            sound = (re.fullmatch(r"[0-9a-f]{64}", digest) is not None
+                     and isinstance(size, int) and len(stored) == key_size)
+        except OSError:
+            return None
+        except (ValueError, KeyError, TypeError):
+            sound = False
+        if not sound:
+            _remove_ours(entry)
+            return None
+        return (digest, size) if stored == key else None
+
+    def _verify(self, artifact: Path, digest: str, size: int) -> bool:
+        try:
+            status = os.lstat(artifact)
+        except OSError:
+            return False
+        state = (status.st_ino, status.st_size, status.st_mtime_ns)
+        if self._verified.get(artifact.name) == state:
+            return stat.S_ISREG(status.st_mode) and _is_ours(status)
+        if _digest(artifact, size) != (digest, size):
+            return False
+        self._verified[artifact.name] = state
+        return True
+
+    def _remember(self, artifact: Path) -> None:
+        """Notes an artifact whose digest was computed while it was stored."""
+        with contextlib.suppress(OSError):
+            status = os.lstat(artifact)
+            self._verified[artifact.name] = (status.st_ino, status.st_size, status.st_mtime_ns)
+
+    def _adopt(self, artifact: Path, temporary: list[Path]) -> Path:
+        """The artifact as a private file on the cache's file system.
+
+        Raises:
+          OSError: it cannot be read, or copied.
+        """
+        status = os.lstat(artifact)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{artifact} is not a regular file")
+        if (artifact.parent == self.directory and status.st_nlink == 1
+                and (os.name == "nt" or status.st_uid == os.geteuid())):
+            os.chmod(artifact, 0o600)
+            return artifact
+        copy = self.incoming()
+        with open(artifact, "rb") as source, open(_create(copy), "wb") as file:
+            temporary.append(copy)
+            shutil.copyfileobj(source, file, _CHUNK)
+        return copy
+
+    def _write(self, content: bytes, temporary: list[Path]) -> Path:
+        path = self.directory / _incoming_name()
+        with open(_create(path), "wb") as file:
+            temporary.append(path)
+            file.write(content)
+        return path
+
+    def _evict(self, keep: str) -> None:
+        """Removes what was used longest ago until the bound holds; never the entry ``keep``.
+
+        Sweeps what killed processes left as well.
+        """
+        now, total = time.time(), 0
+        used: dict[str, float] = {}
+        files: dict[str, list[tuple[Path, int]]] = {}
+        for item in os.scandir(self.directory):
+            try:
+                status = item.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            abandoned = now - status.st_mtime > _INCOMING_LIFETIME
+            match = _ARTIFACT.fullmatch(item.name)
+            if _ENTRY.fullmatch(item.name):
+                name = item.name[:64]
+                used[name] = status.st_mtime
+            elif match:
+                name = match[1]
+            elif abandoned and _INCOMING.fullmatch(item.name):
+                _remove_ours(Path(item.path))
+                continue
+            elif abandoned and _LOCK.fullmatch(item.name):
+                lock = KeyLock(Path(item.path))
+                if lock.acquire():
+                    lock.release()
+                continue
+            else:
+                continue
+            files.setdefault(name, []).append((Path(item.path), status.st_size))
+            total += status.st_size
+            if match and name != keep and abandoned and not (
+                    self.directory / f"{name}.key").exists():
+                used.setdefault(name, 0.0)  # no entry came to name it: the first to go
+        for name in sorted(used, key=used.__getitem__):
+            if used[name] and total <= self.max_bytes:
+                break
+            if name == keep:
+                continue
+            # The entry goes first, so that no reader is sent to a missing artifact.
+            for path, size in sorted(files[name], key=lambda file: file[0].suffix != ".key"):
+                _remove_ours(path)
+                total -= size
+
+
+def _remove_ours(path: Path) -> None:
+    """Removes a file or a symbolic link, if it is this user's."""
+    with contextlib.suppress(OSError):
+        status = os.lstat(path)
+        if stat.S_ISDIR(status.st_mode):
+            return
+        if os.name == "nt" or status.st_uid == os.geteuid():
+            path.unlink()

@@ -1,0 +1,4 @@
+"""Kernels of maxjax, registered with MAX's graph compiler as `maxjax_<name>`."""
+from .arithmetic import *
+from .conversion import *
+from .unary import *

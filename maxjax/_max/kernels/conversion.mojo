@@ -1,0 +1,62 @@
+"""Operations whose result has another dtype than their operand."""
+import extensibility
+from extensibility import ElementwiseUnaryMixedOp
+from std.utils.numerics import isnan
+
+from .elementary import INFINITY
+
+
+@extensibility.register("maxjax_is_finite")
+struct IsFinite(ElementwiseUnaryMixedOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, out_dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[out_dtype, width]:
+        comptime if dtype.is_half_float():
+            return abs(x.cast[DType.float32]()).lt(INFINITY).cast[out_dtype]()
+        else:
+            return abs(x).lt(INFINITY).cast[out_dtype]()
+
+
+@always_inline
+def saturate[
+    dtype: DType, out_dtype: DType, width: SIMDLength
+](x: SIMD[dtype, width]) -> SIMD[out_dtype, width]:
+    """Truncates a float32 or float64; what does not fit goes to the nearest bound, NaN to 0."""
+    comptime R = SIMD[out_dtype, width]
+    # The bounds are powers of two (or 0), hence exact in floating point: below <= x < above.
+    comptime lowest = Scalar[out_dtype].MIN
+    comptime highest = Scalar[out_dtype].MAX
+    comptime below = lowest.cast[dtype]()
+    comptime above = (highest // 2 + 1).cast[dtype]() * 2
+    var over, under = x.ge(above), x.lt(below)
+    var inside = (over | under | isnan(x)).select(SIMD[dtype, width](0), x)
+    var result = inside.cast[out_dtype]()
+    return under.select(R(lowest), over.select(R(highest), result))
+
+
+@extensibility.register("maxjax_convert")
+struct Convert(ElementwiseUnaryMixedOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, out_dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[out_dtype, width]:
+        comptime if dtype == out_dtype:
+            return rebind[SIMD[out_dtype, width]](x)
+        elif dtype == DType.bool:
+            comptime R = SIMD[out_dtype, width]
+            return rebind[SIMD[DType.bool, width]](x).select(R(1), R(0))
+        elif dtype.is_half_float() and (
+            out_dtype == DType.bool or out_dtype.is_integral()
+        ):
+            return Self.elementwise[DType.float32, out_dtype, width](
+                x.cast[DType.float32]()
+            )
+        elif out_dtype == DType.bool:
+            return rebind[SIMD[out_dtype, width]](x.ne(0))
+        elif dtype.is_floating_point() and out_dtype.is_integral():
+            return saturate[dtype, out_dtype, width](x)
+        else:
+            return x.cast[out_dtype]()

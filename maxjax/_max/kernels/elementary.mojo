@@ -1,0 +1,404 @@
+"""Elementary functions on SIMD vectors, free of libm, table look-ups and traps.
+
+A graph kernel cannot call the host's libm, and MAX's own versions lose NaN or digits, so these are
+self-contained. `float32` and `float64` are computed in their own precision where that is fast and
+accurate (exponentials, logarithms, hyperbolics); the rest is computed in `float64`, which makes its
+`float32` results correctly rounded but for rare ties. Polynomials are Chebyshev fits made in 50
+digits; each comment gives the function that was fitted.
+"""
+from std.math import copysign, fma
+from std.math.polynomial import polynomial_evaluate
+from std.sys.intrinsics import llvm_intrinsic
+from std.utils.numerics import isnan
+
+comptime F64 = DType.float64
+
+# EXPM1: (e^r - 1 - r) / r^2 for |r| <= ln(2)/2. LOG: (2 atanh(s)/s - 2) / s^2 in s^2, for
+# |s| <= 0.172. LOG_TAIL: what 2 atanh(s)/s leaves after its s^4 term, over s^6.
+# SIN: (sin(r)/r - 1)/r^2 and COS: (cos(r) - 1 + r^2/2)/r^4, in r^2, for |r| <= pi/4.
+# ATAN: (atan(t)/t - 1)/t^2 in t^2 for |t| <= tan(pi/8). ASIN: (asin(s)/s - 1)/s^2, s <= 1/2.
+comptime EXPM1_DOUBLE = [
+    Float64(0.5), 0.16666666666666666, 0.04166666666666668, 0.008333333333333333,
+    0.0013888888888878269, 0.00019841269841262761, 2.4801587338565345e-05,
+    2.7557319248633827e-06, 2.755726102934377e-07, 2.5052069594795685e-08,
+    2.0918961837795778e-09, 1.6087177234380782e-10,
+]
+comptime EXPM1_SINGLE = [
+    Float64(0.5000000014286223), 0.16666666682534356, 0.04166645680967788, 0.008333310024225292,
+    0.0013934541928270264, 0.0001989198131397769,
+]
+comptime LOG_DOUBLE = [
+    Float64(0.6666666666666666), 0.4000000000000094, 0.2857142857076445, 0.2222222240054776,
+    0.181817947008978, 0.15386290534658992, 0.13267418596474884, 0.1310072138350349,
+]
+comptime LOG_SINGLE = [
+    Float64(0.6666666654988318), 0.40000125594554364, 0.28550396959618013, 0.23341943388714562,
+]
+comptime LOG_TAIL = [
+    Float64(0.285714285714286), 0.22222222222135615, 0.18181818228358637, 0.15384606019058353,
+    0.13334228871836348, 0.11720924879043454, 0.11577270571501114,
+]
+comptime SIN = [
+    Float64(-0.16666666666666666), 0.008333333333333331, -0.0001984126984126457,
+    2.755731921895673e-06, -2.5052106100926675e-08, 1.605851097953535e-10, -7.58549250782124e-13,
+]
+comptime COS = [
+    Float64(0.041666666666666664), -0.0013888888888888887, 2.480158730158437e-05,
+    -2.75573192211902e-07, 2.0876755717957296e-09, -1.147044941240971e-11, 4.745202155702359e-14,
+]
+comptime ATAN = [
+    Float64(-0.3333333333333333), 0.1999999999999999, -0.14285714285711226, 0.11111111110721053,
+    -0.09090909065008844, 0.07692306666088453, -0.06666640476612812, 0.05881902886080892,
+    -0.05257825876436812, 0.0471802454590135, -0.04098925212046918, 0.030508638210712917,
+    -0.013790276896186757,
+]
+comptime ASIN = [
+    Float64(0.16666666666666666), 0.07500000000000119, 0.04464285714255019, 0.030381944475693704,
+    0.022372157435623815, 0.017352816768546473, 0.013963775787848137, 0.011566511821890942,
+    0.00962140274734483, 0.009322101501082774, 0.0030350071727267623, 0.019579201619744684,
+    -0.019277545928584557, 0.02963502626354855,
+]
+comptime LN2 = 0.6931471805599453
+# ln(2) in two parts; the first has trailing zeros, so that (integer < 2^20) * part is exact.
+comptime LN2_HIGH = 0.6931471803691238
+comptime LN2_LOW = 1.9082149288430703e-10
+comptime LN2_HIGH_SINGLE = 0.693145751953125
+comptime LN2_LOW_SINGLE = 1.4286068203094173e-06
+comptime LOG2_E = 1.4426950408889634
+comptime PI = 3.141592653589793
+comptime PI_LOW = 1.2246467991473532e-16
+comptime PI_OVER_2 = 1.5707963267948966
+comptime PI_OVER_2_LOW = 6.123233995736766e-17
+comptime INFINITY = FloatLiteral.infinity
+comptime NAN = FloatLiteral.nan
+
+
+@always_inline
+def horner[
+    dtype: DType, width: SIMDLength, //, coefficients: Span[Scalar[F64], ...]
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """Evaluates a polynomial, lowest coefficient first, in the precision of `x`."""
+    comptime count = len(coefficients)
+    var result = SIMD[dtype, width](coefficients[count - 1].cast[dtype]())
+    comptime for i in range(1, count):
+        result = fma(
+            result, x, SIMD[dtype, width](coefficients[count - 1 - i].cast[dtype]())
+        )
+    return result
+
+
+@always_inline
+def round_even[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """Rounds to the nearest integer, ties to even."""
+    return llvm_intrinsic[
+        "llvm.roundeven", SIMD[dtype, width], has_side_effect=False
+    ](x)
+
+
+@always_inline
+def truncate[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """Rounds towards zero."""
+    return llvm_intrinsic[
+        "llvm.trunc", SIMD[dtype, width], has_side_effect=False
+    ](x)
+
+
+@always_inline
+def square_root[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    return llvm_intrinsic["llvm.sqrt", SIMD[dtype, width], has_side_effect=False](
+        x
+    )
+
+
+@always_inline
+def power_of_two[
+    dtype: DType, width: SIMDLength, //
+](k: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """2^k for an integral float `k` within the exponent range of normal numbers."""
+    # Adding 1.5 * 2^(mantissa bits) leaves the integer in the low bits.
+    comptime if dtype == DType.float32:
+        var bits = (k + 12582912.0).to_bits[DType.uint32]()
+        return SIMD[dtype, width](from_bits=(bits + 127) << 23)
+    else:
+        var bits = (k + 6755399441055744.0).to_bits[DType.uint64]()
+        return SIMD[dtype, width](from_bits=(bits + 1023) << 52)
+
+
+@always_inline
+def scale[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width], k: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """x * 2^k in two steps, so that neither factor leaves the normal range early."""
+    var half = round_even(k * 0.5)
+    return x * power_of_two(half) * power_of_two(k - half)
+
+
+@always_inline
+def reduce_exponent[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width], mut k: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """Splits x = k ln(2) + r with |r| <= ln(2)/2; returns r."""
+    k = round_even(x * LOG2_E)
+    comptime if dtype == DType.float32:
+        return fma(-k, LN2_LOW_SINGLE, fma(-k, LN2_HIGH_SINGLE, x))
+    else:
+        return fma(-k, LN2_LOW, fma(-k, LN2_HIGH, x))
+
+
+@always_inline
+def exp_minus_one_near_zero[
+    dtype: DType, width: SIMDLength, //
+](r: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    comptime if dtype == DType.float32:
+        return fma(horner[EXPM1_SINGLE](r), r * r, r)
+    else:
+        return fma(horner[EXPM1_DOUBLE](r), r * r, r)
+
+
+@always_inline
+def clamp_exponent[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """Keeps NaN; beyond these bounds the exponential is 0 or infinite anyway."""
+    comptime bound: Float64 = 110.0 if dtype == DType.float32 else 760.0
+    comptime high = bound.cast[dtype]()
+    var low = x.lt(-high).select(SIMD[dtype, width](-high), x)
+    return low.gt(high).select(SIMD[dtype, width](high), low)
+
+
+@always_inline
+def exp_scaled[
+    dtype: DType, width: SIMDLength, //
+](
+    x: SIMD[dtype, width], shift: SIMD[dtype, width], tail: SIMD[dtype, width]
+) -> SIMD[dtype, width]:
+    """e^(x + tail) * 2^shift, for a tail much smaller than x."""
+    var clamped = clamp_exponent(x)
+    var k = SIMD[dtype, width]()
+    var r = reduce_exponent(clamped, k) + tail
+    return scale(exp_minus_one_near_zero(r) + 1, k + shift)
+
+
+@always_inline
+def exp[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    return exp_scaled(x, SIMD[dtype, width](0), SIMD[dtype, width](0))
+
+
+@always_inline
+def exp2[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    comptime bound: Float64 = 160.0 if dtype == DType.float32 else 1100.0
+    comptime high = bound.cast[dtype]()
+    var low = x.lt(-high).select(SIMD[dtype, width](-high), x)
+    var clamped = low.gt(high).select(SIMD[dtype, width](high), low)
+    var k = round_even(clamped)
+    # The product is rounded once, at |r| <= ln(2)/2: half an ulp of the result at most.
+    var r = (clamped - k) * LN2
+    return scale(exp_minus_one_near_zero(r) + 1, k)
+
+
+@always_inline
+def expm1[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    var clamped = clamp_exponent(x)
+    var k = SIMD[dtype, width]()
+    var p = exp_minus_one_near_zero(reduce_exponent(clamped, k))
+    # 2^k (p + 1) - 1 = 2^k p + (2^k - 1). One factor of 2 is kept back for the largest k; for the
+    # smallest, 2^k no longer matters beside the 1.
+    comptime lowest: Float64 = -100.0 if dtype == DType.float32 else -1000.0
+    comptime least = lowest.cast[dtype]()
+    k = k.lt(least).select(SIMD[dtype, width](least), k)
+    var half_power = power_of_two(k - 1)
+    comptime highest: Float64 = 127.0 if dtype == DType.float32 else 1023.0
+    comptime most = highest.cast[dtype]()
+    var result = fma(half_power, p, half_power - 0.5) * 2
+    # exp itself overflows gradually where 2^(k-1) does not.
+    result = k.ge(most).select(exp(x), result)
+    return (k.eq(0)).select(p, x.eq(0).select(x, result))
+
+
+@always_inline
+def log_parts[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width], mut exponent: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """Splits a positive normal x = 2^exponent m with sqrt(1/2) <= m < sqrt(2); returns m."""
+    comptime if dtype == DType.float32:
+        var bits = x.to_bits[DType.uint32]().cast[DType.int32]()
+        var e = (bits - 0x3F3504F3) >> 23
+        exponent = e.cast[dtype]()
+        return SIMD[dtype, width](
+            from_bits=(bits - (e << 23)).cast[DType.uint32]()
+        )
+    else:
+        var bits = x.to_bits[DType.uint64]().cast[DType.int64]()
+        var e = (bits - 0x3FE6A09E667F3BCD) >> 52
+        exponent = e.cast[DType.int32]().cast[dtype]()
+        return SIMD[dtype, width](
+            from_bits=(bits - (e << 52)).cast[DType.uint64]()
+        )
+
+
+@always_inline
+def log_of_parts[
+    dtype: DType, width: SIMDLength, //
+](
+    f: SIMD[dtype, width], exponent: SIMD[dtype, width], tail: SIMD[dtype, width]
+) -> SIMD[dtype, width]:
+    """exponent * ln(2) + log(1 + f) + tail.
+
+    With s = f / (2 + f): log(1 + f) = 2 atanh(s) = f - s (f - R) = f - (f^2/2 - s (f^2/2 + R)),
+    the last form having the least rounding error.
+    """
+    var s = f / (f + 2)
+    var z = s * s
+    var half_square = 0.5 * f * f
+    var series: SIMD[dtype, width]
+    var high: SIMD[dtype, width]
+    var low: SIMD[dtype, width]
+    comptime if dtype == DType.float32:
+        series = z * horner[LOG_SINGLE](z)
+        high = exponent * LN2_HIGH_SINGLE
+        low = fma(exponent, LN2_LOW_SINGLE, tail)
+    else:
+        series = z * horner[LOG_DOUBLE](z)
+        high = exponent * LN2_HIGH
+        low = fma(exponent, LN2_LOW, tail)
+    return high - ((half_square - fma(s, half_square + series, low)) - f)
+
+
+@always_inline
+def smallest_normal[dtype: DType]() -> Scalar[dtype]:
+    comptime if dtype == DType.float32:
+        return Scalar[dtype](1.1754943508222875e-38)
+    else:
+        return Scalar[dtype](2.2250738585072014e-308)
+
+
+@always_inline
+def log[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    comptime V = SIMD[dtype, width]
+    var subnormal = x.lt(smallest_normal[dtype]())
+    var scaled = subnormal.select(x * 16777216.0, x)
+    var exponent = V()
+    var m = log_parts(scaled, exponent)
+    exponent = subnormal.select(exponent - 24, exponent)
+    var result = log_of_parts(m - 1, exponent, V(0))
+    result = x.eq(INFINITY).select(x, result)
+    result = x.eq(0).select(V(-INFINITY), result)
+    return (x.lt(0) | isnan(x)).select(V(NAN), result)
+
+
+@always_inline
+def log1p[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    comptime V = SIMD[dtype, width]
+    var u = x + 1
+    # What the sum lost, relative to u; log(u + c u) = log(u) + c.
+    var lost = x.gt(1).select(1 - (u - x), x - (u - 1)) / u
+    var exponent = V()
+    var m = log_parts(u, exponent)
+    var direct = exponent.eq(0)
+    var f = direct.select(x, m - 1)
+    var tail = direct.select(V(0), lost)
+    var result = log_of_parts(f, exponent, tail)
+    result = (x.eq(INFINITY) | x.eq(0)).select(x, result)
+    result = x.eq(-1).select(V(-INFINITY), result)
+    return (x.lt(-1) | isnan(x)).select(V(NAN), result)
+
+
+@always_inline
+def tanh[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    # tanh(a) = -t / (t + 2) with t = e^(-2a) - 1.
+    var t = expm1(-2 * abs(x))
+    return x.eq(0).select(x, copysign(-t / (t + 2), x))
+
+
+@always_inline
+def logistic[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    return 1 / (1 + exp(-x))
+
+
+@always_inline
+def sinh[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    comptime V = SIMD[dtype, width]
+    var a = abs(x)
+    var t = expm1(a)
+    var small = 0.5 * (t + t / (t + 1))
+    var result = a.gt(22).select(exp_scaled(a, V(-1), V(0)), small)
+    return x.eq(0).select(x, copysign(result, x))
+
+
+@always_inline
+def cosh[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    comptime V = SIMD[dtype, width]
+    var half = exp_scaled(abs(x), V(-1), V(0))
+    return half + 0.25 / half
+
+
+@always_inline
+def asinh[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    var a = abs(x)
+    var square = a * a
+    var small = log1p(a + square / (1 + square_root(1 + square)))
+    var result = a.gt(1e9).select(log(a) + LN2, small)
+    return x.eq(0).select(x, copysign(result, x))
+
+
+@always_inline
+def acosh[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    comptime V = SIMD[dtype, width]
+    var t = x - 1
+    var small = log1p(t + square_root(t * (t + 2)))
+    var result = x.gt(1e9).select(log(x) + LN2, small)
+    return x.lt(1).select(V(NAN), result)
+
+
+@always_inline
+def atanh[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    var a = abs(x)
+    var twice = a + a
+    var small = log1p(twice + twice * a / (1 - a))
+    var large = log1p(twice / (1 - a))
+    var result = 0.5 * a.lt(0.5).select(small, large)
+    return x.eq(0).select(x, copysign(result, x))
+
+
+@always_inline
+def cbrt[
+    width: SIMDLength, //
+](x: SIMD[F64, width]) -> SIMD[F64, width]:
+    var a = abs(x)
+    var y = exp(log(a) * 0.3333333333333333)
+    # One Newton step, its residual exact: a - y^3 with y^2 split into two parts.
+    var square = y * y
+    var square_low = fma(y, y, -square)
+    var residual = fma(-square, y, a) - square_low * y
+    y = y + residual / (3 * square)
+    return (x.eq(0) | a.eq(INFINITY) | isnan(x)).select(x, copysign(y, x))

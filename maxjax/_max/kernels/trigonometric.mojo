@@ -1,0 +1,255 @@
+"""Circular functions and their inverses in `float64`; narrower types convert.
+
+Arguments of any size are reduced exactly: by a split pi/2 while x is below 2^27, else with as many
+bits of 2/pi as the exponent calls for (Payne and Hanek's method, one lane at a time: such arguments
+are rare).
+"""
+from std.math import copysign, fma
+from std.utils.numerics import isnan
+
+from .elementary import (
+    ASIN,
+    ATAN,
+    COS,
+    F64,
+    INFINITY,
+    NAN,
+    PI,
+    PI_LOW,
+    PI_OVER_2,
+    PI_OVER_2_LOW,
+    SIN,
+    horner,
+    round_even,
+    square_root,
+)
+
+# pi/2 in three parts; the first two have 33 bits, so that (integer < 2^20) * part is exact and for
+# larger integers the fused operations lose less than the third part's own error.
+comptime HALF_PI_1 = 1.5707963267341256
+comptime HALF_PI_2 = 6.077100506303966e-11
+comptime HALF_PI_3 = 2.0222662487959506e-21
+comptime TWO_OVER_PI = 0.6366197723675814
+comptime LARGEST_SPLIT = 134217728.0
+
+# The binary digits of 2/pi after 64 zeros, 64 to a word.
+comptime TWO_OVER_PI_BITS: List[UInt64] = [
+    0x0000000000000000, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041,
+    0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0, 0x06492EEA09D1921C, 0xFE1DEB1CB129A73E,
+    0xE88235F52EBB4484, 0xE99C7026B45F7E41, 0x3991D639835339F4, 0x9C845F8BBDF9283B,
+    0x1FF897FFDE05980F, 0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7, 0x4F463F669E5FEA2D,
+    0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA, 0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB,
+]
+
+
+def word_at(bit: Int) -> UInt64:
+    """The 64 digits of the table that start at a bit."""
+    var words = materialize[TWO_OVER_PI_BITS]()
+    var index, offset = bit >> 6, UInt64(bit & 63)
+    var word = words[index] << offset
+    if offset > 0:
+        word |= words[index + 1] >> (64 - offset)
+    return word
+
+
+def reduce_large(x: Float64, mut quadrant: Float64) -> Float64:
+    """Splits finite |x| >= 2^27 into quadrant * pi/2 + r, |r| <= pi/4, up to multiples of 2 pi."""
+    var bits = x.to_bits[DType.uint64]()
+    var exponent = Int((bits >> 52) & 0x7FF) - 1075
+    var mantissa = UInt128((bits & 0xFFFFFFFFFFFFF) | 0x10000000000000)
+    # Digits of 2/pi worth a multiple of 4 once scaled are skipped; 192 follow. The product's two
+    # leading bits are the quadrant, the rest is the fraction.
+    var start = exponent - 2 + 64
+    var product = (
+        (mantissa * UInt128(word_at(start))) << 64
+    ) + mantissa * UInt128(word_at(start + 64))
+    product += (mantissa * UInt128(word_at(start + 128))) >> 64
+    var whole = product >> 126
+    var fraction = product << 2
+    var negative = (fraction >> 127) == 1
+    if negative:
+        whole += 1
+        fraction = ~fraction + 1
+    var high = UInt64(fraction >> 64).cast[F64]() * 5.421010862427522e-20
+    var low = UInt64(fraction & 0xFFFFFFFFFFFFFFFF).cast[F64]() * 2.938735877055719e-39
+    var f = high + low
+    var r = fma(f, PI_OVER_2, f * PI_OVER_2_LOW)
+    quadrant = UInt64(whole & 3).cast[F64]()
+    if negative:
+        r = -r
+    if x < 0:
+        r = -r
+        quadrant = -quadrant
+    return r
+
+
+@always_inline
+def reduce_angle[
+    width: SIMDLength, //
+](
+    x: SIMD[F64, width],
+    mut quadrant: SIMD[F64, width],
+    mut tail: SIMD[F64, width],
+) -> SIMD[F64, width]:
+    """Splits x = quadrant * pi/2 + r + tail; returns r. NaN and infinities give NaN."""
+    var k = round_even(x * TWO_OVER_PI)
+    var first = fma(-k, HALF_PI_1, x)
+    # first - k * part 2, with the rounding error kept for the tail.
+    var product = fma(k, SIMD[F64, width](HALF_PI_2), SIMD[F64, width](0))
+    var product_error = fma(k, SIMD[F64, width](HALF_PI_2), -product)
+    var r = first - product
+    tail = ((first - r) - product) - fma(k, HALF_PI_3, product_error)
+    quadrant = k
+    var large = abs(x).gt(LARGEST_SPLIT)
+    if large.reduce_or():
+        comptime for lane in range(width):
+            if large[lane] and abs(x[lane]) < INFINITY:
+                var lane_quadrant: Float64 = 0
+                r[lane] = reduce_large(x[lane], lane_quadrant)
+                quadrant[lane] = lane_quadrant
+                tail[lane] = 0
+            elif large[lane]:
+                r[lane] = NAN
+                quadrant[lane] = 0
+    return r
+
+
+@always_inline
+def sin_near_zero[
+    width: SIMDLength, //
+](r: SIMD[F64, width], tail: SIMD[F64, width]) -> SIMD[F64, width]:
+    var z = r * r
+    return r + fma(z * r, horner[SIN](z), tail * (1 - 0.5 * z))
+
+
+@always_inline
+def cos_near_zero[
+    width: SIMDLength, //
+](r: SIMD[F64, width], tail: SIMD[F64, width]) -> SIMD[F64, width]:
+    var z = r * r
+    var half = 0.5 * z
+    var head = 1 - half
+    return head + (((1 - head) - half) + fma(z * z, horner[COS](z), -r * tail))
+
+
+@always_inline
+def quadrant_bits[
+    width: SIMDLength, //
+](quadrant: SIMD[F64, width]) -> SIMD[DType.uint64, width]:
+    return (quadrant + 6755399441055744.0).to_bits[DType.uint64]()
+
+
+@always_inline
+def sin[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
+    var quadrant, tail = SIMD[F64, width](), SIMD[F64, width]()
+    var r = reduce_angle(x, quadrant, tail)
+    var bits = quadrant_bits(quadrant)
+    var result = (bits & 1).ne(0).select(
+        cos_near_zero(r, tail), sin_near_zero(r, tail)
+    )
+    result = (bits & 2).ne(0).select(-result, result)
+    return x.eq(0).select(x, result)
+
+
+@always_inline
+def cos[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
+    var quadrant, tail = SIMD[F64, width](), SIMD[F64, width]()
+    var r = reduce_angle(x, quadrant, tail)
+    var bits = quadrant_bits(quadrant) + 1
+    var result = (bits & 1).ne(0).select(
+        cos_near_zero(r, tail), sin_near_zero(r, tail)
+    )
+    return (bits & 2).ne(0).select(-result, result)
+
+
+@always_inline
+def tan[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
+    var quadrant, tail = SIMD[F64, width](), SIMD[F64, width]()
+    var r = reduce_angle(x, quadrant, tail)
+    var odd = (quadrant_bits(quadrant) & 1).ne(0)
+    var sine, cosine = sin_near_zero(r, tail), cos_near_zero(r, tail)
+    var result = odd.select(-cosine, sine) / odd.select(sine, cosine)
+    return x.eq(0).select(x, result)
+
+
+@always_inline
+def atan_of_ratio[
+    width: SIMDLength, //
+](y: SIMD[F64, width], x: SIMD[F64, width]) -> SIMD[F64, width]:
+    """atan(y / x) for 0 <= y <= x."""
+    # Beyond tan(pi/8): atan(t) = pi/4 + atan((t - 1) / (t + 1)).
+    var t = y / x
+    var upper = t.gt(0.41421356237309503)
+    var u = upper.select((t - 1) / (t + 1), t)
+    var z = u * u
+    var series = fma(z * u, horner[ATAN](z), upper.select(SIMD[F64, width](0.5 * PI_OVER_2_LOW), SIMD[F64, width](0)))
+    return upper.select(SIMD[F64, width](0.5 * PI_OVER_2), SIMD[F64, width](0)) + (u + series)
+
+
+@always_inline
+def atan[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
+    var a = abs(x)
+    var inverted = a.gt(1)
+    var one = SIMD[F64, width](1)
+    var small = atan_of_ratio(inverted.select(one, a), inverted.select(a, one))
+    var result = inverted.select(PI_OVER_2 - (small - PI_OVER_2_LOW), small)
+    return copysign(result, x)
+
+
+@always_inline
+def atan2[
+    width: SIMDLength, //
+](y: SIMD[F64, width], x: SIMD[F64, width]) -> SIMD[F64, width]:
+    comptime V = SIMD[F64, width]
+    var a, b = abs(y), abs(x)
+    var steep = a.gt(b)
+    var numerator, denominator = steep.select(b, a), steep.select(a, b)
+    # inf/inf stands for 1, 0/0 for 0.
+    var infinite = numerator.eq(INFINITY)
+    numerator = infinite.select(V(1), numerator)
+    denominator = (infinite | denominator.eq(0)).select(V(1), denominator)
+    var r = atan_of_ratio(numerator, denominator)
+    r = steep.select(PI_OVER_2 - (r - PI_OVER_2_LOW), r)
+    var leftward = copysign(V(1), x).lt(0)
+    r = leftward.select(PI - (r - PI_LOW), r)
+    return (isnan(x) | isnan(y)).select(V(NAN), copysign(r, y))
+
+
+@always_inline
+def asin_parts[
+    width: SIMDLength, //
+](a: SIMD[F64, width], mut root: SIMD[F64, width], mut root_low: SIMD[F64, width]) -> SIMD[F64, width]:
+    """For a <= 1/2 gives asin(a) - a with root = a; beyond, with s = sqrt((1 - a) / 2), asin(s) - s
+    with root + root_low = s."""
+    var inner = a.le(0.5)
+    var z = inner.select(a * a, 0.5 * (1 - a))
+    root = inner.select(a, square_root(z))
+    var residual = fma(-root, root, z)
+    root_low = (inner | z.eq(0)).select(SIMD[F64, width](0), residual / (2 * root))
+    return root * z * horner[ASIN](z)
+
+
+@always_inline
+def asin[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
+    comptime V = SIMD[F64, width]
+    var a = abs(x)
+    var root, low = V(), V()
+    var rest = asin_parts(a, root, low)
+    # asin(a) = pi/2 - 2 asin(s).
+    var outer = PI_OVER_2 - (2 * root + (2 * (rest + low) - PI_OVER_2_LOW))
+    var result = a.le(0.5).select(root + rest, outer)
+    return a.gt(1).select(V(NAN), copysign(result, x))
+
+
+@always_inline
+def acos[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
+    comptime V = SIMD[F64, width]
+    var a = abs(x)
+    var root, low = V(), V()
+    var rest = asin_parts(a, root, low)
+    var signed = copysign(root, x)
+    var inner = PI_OVER_2 - (signed + (copysign(rest, x) - PI_OVER_2_LOW))
+    var twice = 2 * (root + (rest + low))
+    var outer = x.lt(0).select(PI - (twice - PI_LOW), twice)
+    var result = a.le(0.5).select(inner, outer)
+    return (a.gt(1) | isnan(x)).select(V(NAN), result)

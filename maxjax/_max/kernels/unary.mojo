@@ -1,0 +1,376 @@
+"""Unary floating-point operations as structs that MAX fuses with their neighbours.
+
+Each is registered as `maxjax_<name>`, takes and gives one dtype, and equals the `jax.lax` operation
+of its name on NaN, infinities and signed zeros. `float16` and `bfloat16` compute in `float32`.
+"""
+import extensibility
+from extensibility import ElementwiseUnaryOp
+from std.math import ceil, copysign, floor
+from std.utils.numerics import isnan
+
+from . import elementary, special, trigonometric
+from .elementary import F64
+
+
+@extensibility.register("maxjax_exp")
+struct Exp(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.exp(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.exp(x)
+
+
+@extensibility.register("maxjax_exp2")
+struct Exp2(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.exp2(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.exp2(x)
+
+
+@extensibility.register("maxjax_expm1")
+struct Expm1(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.expm1(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.expm1(x)
+
+
+@extensibility.register("maxjax_log")
+struct Log(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.log(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.log(x)
+
+
+@extensibility.register("maxjax_log1p")
+struct Log1p(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.log1p(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.log1p(x)
+
+
+@extensibility.register("maxjax_tanh")
+struct Tanh(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.tanh(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.tanh(x)
+
+
+@extensibility.register("maxjax_logistic")
+struct Logistic(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.logistic(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.logistic(x)
+
+
+@extensibility.register("maxjax_sinh")
+struct Sinh(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.sinh(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.sinh(x)
+
+
+@extensibility.register("maxjax_cosh")
+struct Cosh(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.cosh(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.cosh(x)
+
+
+@extensibility.register("maxjax_asinh")
+struct Asinh(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.asinh(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.asinh(x)
+
+
+@extensibility.register("maxjax_acosh")
+struct Acosh(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.acosh(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.acosh(x)
+
+
+@extensibility.register("maxjax_atanh")
+struct Atanh(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.atanh(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.atanh(x)
+
+
+@extensibility.register("maxjax_sqrt")
+struct Sqrt(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.square_root(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.square_root(x)
+
+
+@extensibility.register("maxjax_rsqrt")
+struct Rsqrt(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return (1 / elementary.square_root(x.cast[DType.float32]())).cast[dtype]()
+        else:
+            return 1 / elementary.square_root(x)
+
+
+@extensibility.register("maxjax_cbrt")
+struct Cbrt(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return elementary.cbrt(x.cast[F64]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_sin")
+struct Sin(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return trigonometric.sin(x.cast[F64]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_cos")
+struct Cos(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return trigonometric.cos(x.cast[F64]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_tan")
+struct Tan(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return trigonometric.tan(x.cast[F64]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_asin")
+struct Asin(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return trigonometric.asin(x.cast[F64]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_acos")
+struct Acos(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return trigonometric.acos(x.cast[F64]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_atan")
+struct Atan(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return trigonometric.atan(x.cast[F64]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_erf")
+struct Erf(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return special.erf(x.cast[F64]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_erfc")
+struct Erfc(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return special.erfc(x.cast[F64]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_lgamma")
+struct Lgamma(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return special.lgamma(x.cast[F64]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_digamma")
+struct Digamma(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return special.digamma(x.cast[F64]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_erf_inv")
+struct ErfInv(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return special.erf_inv[refine = dtype == F64](x.cast[F64]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_floor")
+struct Floor(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return floor(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return floor(x)
+
+
+@extensibility.register("maxjax_ceil")
+struct Ceil(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return ceil(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return ceil(x)
+
+
+@extensibility.register("maxjax_round_half_even")
+struct RoundHalfEven(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return elementary.round_even(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return elementary.round_even(x)
+
+
+@extensibility.register("maxjax_round_half_away")
+struct RoundHalfAway(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return round_away(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return round_away(x)
+
+
+@always_inline
+def round_away[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    # The difference is exact, unlike x + 0.5.
+    var whole = elementary.truncate(x)
+    var up = abs(x - whole).ge(0.5)
+    return copysign(up.select(whole + copysign(SIMD[dtype, width](1), x), whole), x)

@@ -1,0 +1,153 @@
+"""Builders that fill in most of a primitive's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.rules import (
+    aval_of,
+    broadcast_shape,
+    elementwise_factors,
+    is_linear,
+    native,
+)
+from maxjax._primitives.shape import (
+    broadcast_in_dim,
+    broadcast_to_shape,
+    expand_axis,
+    move_axis,
+    unbroadcast,
+)
+
+
+def elementwise(name: str, *,
+                evaluate: Callable[..., Any],
+                lower: Callable[..., Any] | None = None,
+                host_reason: str | None = None,
+                out_dtype: Any = None,
+                jvp: Any = None,
+                transpose: Callable[..., Any] | None = None,
+                accepts: Sequence[Any] | None = None,
+                specialize: Any = None,
+                abstract: Callable[..., Any] | None = None,
+                batch: Callable[..., Any] | None = None,
+                no_derivative: str | None = None) -> Primitive:
+    """A primitive that computes each element of its result from the same element of its operands.
+
+    Operands share a dtype and a rank (sizes equal or 1), but for scalars, which join any shape.
+
+    Args:
+      evaluate: the NumPy rule; broadcasts as NumPy does.
+      out_dtype: of the result, a dtype or a function of the operands' dtypes and the parameters;
+        the first operand's if absent.
+      jvp: for each operand a function ``(tangent, *operands, out, **params)`` that gives its
+        contribution, or None where the derivative is zero. Absent: zero altogether.
+      transpose: ``(cotangent, *operands, **params)``, a cotangent of the result's shape for each
+        linear operand; broadcasting is undone here.
+      accepts: the dtypes that operands may have; the operations check it.
+      no_derivative: why there is no jvp at all, in the words of the error.
+    """
+    def default_abstract(*avals: ShapedArray, **params: Any) -> ShapedArray:
+        shape = broadcast_shape(name, [aval.shape for aval in avals])
+        if out_dtype is None:
+            dtype = avals[0].dtype
+        elif isinstance(out_dtype, np.dtype):
+            dtype = out_dtype
+        else:
+            dtype = out_dtype(*[aval.dtype for aval in avals], **params)
+        # A predicate's result is a strong bool, whatever was compared.
+        weak = all([aval.weak_type for aval in avals]) and out_dtype is not dtypes.bool_
+        return ShapedArray(shape, dtype, weak)
+
+    rules = (jvp,) if callable(jvp) else jvp
+
+    def default_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        out = primitive.bind(*primals, **params)
+        total = None
+        for rule, tangent in zip(rules or (), tangents, strict=False):
+            if tangent is None or rule is None:
+                continue
+            term = rule(tangent, *primals, out, **params)
+            total = term if total is None else add_tangents(total, term)
+        if total is not None and total.shape != out.shape:
+            total = broadcast_to_shape(total, out.shape)
+        return out, total
+
+    def default_transpose(cotangent: Any, *operands: Any, **params: Any) -> list[Any]:
+        cotangents = transpose(cotangent, *operands, **params)
+        return [
+            unbroadcast(value, operand.aval) if is_linear(operand) and value is not None else None
+            for value, operand in zip(cotangents, operands, strict=True)]
+
+    def default_batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+                      **params: Any) -> Any:
+        return batch_elementwise(primitive, operands, axes, params)
+
+    primitive = Primitive(
+        name,
+        abstract=abstract or default_abstract,
+        evaluate=evaluate,
+        specialize=specialize,
+        lower=lower,
+        host_reason=host_reason,
+        jvp=None if no_derivative else default_jvp,
+        transpose=default_transpose if transpose is not None else None,
+        batch=batch or default_batch,
+        factors=elementwise_factors,
+        no_derivative=no_derivative,
+        accepts=tuple(accepts) if accepts is not None else None,
+    )
+    return primitive
+
+
+def batch_elementwise(primitive: Primitive, operands: Sequence[Any],
+                      axes: Sequence[int | None], params: dict[str, Any]) -> tuple[Any, int]:
+    """Aligns the batch axes of the operands; unbatched ones get an axis of size 1."""
+    ranks = [len(operand.shape) - (axis is not None)
+             for operand, axis in zip(operands, axes, strict=True)]
+    rank = max(ranks)
+    used = {axis for axis in axes if axis is not None}
+    if len(used) == 1 and all(
+            r == rank or (r == 0 and axis is None)
+            for r, axis in zip(ranks, axes, strict=True)):
+        common = next(iter(used))
+        aligned = [
+            operand if axis is not None or not r else expand_axis(operand, common)
+            for operand, axis, r in zip(operands, axes, ranks, strict=True)]
+        return primitive.bind(*aligned, **params), common
+    aligned = []
+    for operand, axis, r in zip(operands, axes, ranks, strict=True):
+        if axis is None:
+            aligned.append(expand_axis(operand, 0) if r else operand)
+            continue
+        operand = move_axis(operand, axis, 0)
+        if r < rank:      # a scalar for each batch element beside arrays: sizes 1 on the right
+            operand = broadcast_in_dim(operand, (operand.shape[0],) + (1,) * rank, (0,))
+        aligned.append(operand)
+    return primitive.bind(*aligned, **params), 0
+
+
+add_any_p = elementwise(
+    "add_any",
+    evaluate=np.add,
+    lower=native("add"),
+    jvp=(lambda t, x, y, out: t, lambda t, x, y, out: t),
+    transpose=lambda ct, x, y: [ct, ct],
+)
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents or cotangents of one value; None is zero."""
+    if x is None:
+        return y
+    if y is None:
+        return x
+    if aval_of(x).dtype == dtypes.float0:
+        return x
+    return add_any_p.bind(x, y)

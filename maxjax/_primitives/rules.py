@@ -1,0 +1,186 @@
+"""What the rules of primitives are written with; below every family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
+from maxjax._ir.types import ShapedArray
+
+
+class Linear:
+    """Marks an operand to be transposed in a transpose rule: only its type is known."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+
+def is_linear(operand: Any) -> bool:
+    return type(operand) is Linear
+
+
+def aval_of(operand: Any) -> ShapedArray:
+    """The type of an operand: array, tracer, ``Linear`` mark, NumPy array or scalar."""
+    if isinstance(operand, (Array, Linear)):
+        return operand.aval
+    return ShapedArray(operand.shape, operand.dtype)
+
+
+def scalar_like(value: Any, dtype: Any) -> Any:
+    """``value`` as a NumPy scalar of ``dtype``: an operand that joins any shape."""
+    return np.asarray(value, dtype)[()]
+
+
+def broadcast_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape of an elementwise result.
+
+    Operands have one rank, with sizes equal or 1, or rank 0.
+    """
+    first = shapes[0]
+    for shape in shapes:
+        if shape != first:
+            break
+    else:
+        return first
+    full = [shape for shape in shapes if shape]
+    ranks = {len(shape) for shape in full}
+    if len(ranks) > 1:
+        raise TypeError(
+            f"{name}: arrays must have the same number of dimensions, "
+            f"got {{{', '.join(map(str, sorted(ranks)))}}}")
+    result = []
+    for sizes in zip(*full, strict=True):
+        wide = [size for size in sizes if size != 1]
+        size = wide[0] if wide else 1
+        if any(other != size for other in wide):
+            raise TypeError(
+                f"{name} got incompatible shapes for broadcasting: "
+                f"{', '.join(map(str, shapes))}.")
+        result.append(size)
+    return tuple(result)
+
+
+def linear_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, primitive: Primitive,
+               **params: Any) -> tuple[Any, Any]:
+    """The jvp of a primitive that is linear in its first operand, the only one with a tangent."""
+    out = primitive.bind(*primals, **params)
+    if tangents[0] is None:
+        return out, None
+    return out, primitive.bind(tangents[0], *primals[1:], **params)
+
+
+def linear_primitive(name: str, **rules: Any) -> Primitive:
+    """A primitive that is linear in its first operand; its jvp is itself."""
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        return linear_jvp(primals, tangents, primitive=primitive, **params)
+
+    primitive = Primitive(name, jvp=jvp, **rules)
+    return primitive
+
+
+def native(name: str) -> Callable[..., Any]:
+    """A lowering to the backend's own operation of that name."""
+    return lambda ctx, *values, **params: ctx.native(name, *values)
+
+
+def kernel(name: str) -> Callable[..., Any]:
+    """A lowering to maxjax's own elementwise kernel of that name."""
+    return lambda ctx, *values, **params: ctx.kernel(name, *values)
+
+
+# --- sharding factors -----------------------------------------------------------------------------
+
+class FactorRule:
+    """How the dimensions of operands and results correspond.
+
+    A factor is a name with a size. Each dimension is a tuple of factors, major first (several
+    where a reshape splits or merges dimensions, none for a dimension of size 1).
+
+    Attributes:
+      operands, results: for each value, for each dimension, the tuple of its factors.
+      sizes: factor -> size.
+      reduction: factor -> how partial results combine: "add", "max", "min", "mul", "and", "or".
+      replicated: the factors that no mesh axis may split.
+      permutation: the factors whose elements move between shards (reverse, sort, shift).
+    """
+
+    __slots__ = ("operands", "permutation", "reduction", "replicated", "results", "sizes")
+
+    def __init__(self, operands: Any, results: Any, sizes: dict[Any, int],
+                 reduction: dict[Any, str] | None = None,
+                 replicated: frozenset[Any] = frozenset(),
+                 permutation: frozenset[Any] = frozenset()):
+        self.operands = operands
+        self.results = results
+        self.sizes = sizes
+        self.reduction = reduction or {}
+        self.replicated = replicated
+        self.permutation = permutation
+
+    def __repr__(self) -> str:
+        def value(dims: Any) -> str:
+            return "[" + ",".join("*".join(map(str, dim)) or "1" for dim in dims) + "]"
+
+        text = f"{','.join(map(value, self.operands))} -> {','.join(map(value, self.results))}"
+        extra = [f"{name}={getattr(self, name)}" for name in
+                 ("reduction", "replicated", "permutation") if getattr(self, name)]
+        return " ".join([text, *map(str, extra)])
+
+
+def factor_rule(operands: Sequence[Sequence[Any]], results: Sequence[Sequence[Any]],
+                in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+                **options: Any) -> FactorRule:
+    """A rule of one factor a dimension, given by names; None where a dimension has none."""
+    sizes: dict[Any, int] = {}
+    for names, aval in zip([*operands, *results], [*in_avals, *out_avals], strict=True):
+        for name, size in zip(names, aval.shape, strict=True):
+            if name is not None:
+                sizes[name] = max(size, sizes.get(name, 0))
+
+    def dims(names: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
+        return tuple(() if name is None else (name,) for name in names)
+
+    return FactorRule(tuple(map(dims, operands)), tuple(map(dims, results)), sizes, **options)
+
+
+def elementwise_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+                        **params: Any) -> FactorRule:
+    """Each dimension of the result is a factor; operands of size 1 there do not have it."""
+    shape = out_avals[0].shape
+    operands = [
+        [i if size == shape[i] else None for i, size in enumerate(aval.shape)]
+        for aval in in_avals]
+    return factor_rule(operands, [range(len(shape))] * len(out_avals), in_avals, out_avals)
+
+
+def replicated_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+                       **params: Any) -> FactorRule:
+    """A rule for what cannot be computed on shards: every dimension needs replication."""
+    names = iter(range(sum(aval.ndim for aval in (*in_avals, *out_avals))))
+    dims = [[next(names) for _ in aval.shape] for aval in (*in_avals, *out_avals)]
+    rule = factor_rule(dims[:len(in_avals)], dims[len(in_avals):], in_avals, out_avals)
+    rule.replicated = frozenset(rule.sizes)
+    return rule
+
+
+def axis_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                 whole: Sequence[int] = (), permuted: Sequence[int] = ()) -> FactorRule:
+    """Dimensions correspond one to one; those in ``whole`` (``permuted``) need replication
+    (permutation)."""
+    ranks = [range(aval.ndim) for aval in (*in_avals, *out_avals)]
+    return factor_rule(ranks[:len(in_avals)], ranks[len(in_avals):], in_avals, out_avals,
+                       replicated=frozenset(whole), permutation=frozenset(permuted))

@@ -1,0 +1,216 @@
+"""Concrete arrays: a type, and a value that may still be pending."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array, truth_value_message
+from maxjax._ir.types import ShapedArray
+from maxjax._runtime.devices import Device, default_device
+
+
+class Cell:
+    """The place of one value in the pending graph.
+
+    An operation is a cell with a ``spec`` and ``inputs`` (cells or NumPy values). The further
+    results of an operation with several are cells of their own, whose ``origin`` it is.
+    """
+
+    __slots__ = ("array", "done", "inputs", "origin", "parts", "spec", "value")
+
+    def __init__(self, spec: Any, inputs: Any):
+        self.spec = spec
+        self.inputs = inputs
+        self.value: Any = None
+        self.done = False
+        self.array: weakref.ref[ArrayImpl] | None = None
+        self.parts: list[Cell] | None = None
+        self.origin: Cell | None = None
+
+
+class ArrayImpl(Array):
+    """An array on a device. Lazy: its value is computed when somebody looks at it."""
+
+    __slots__ = ("_cell", "_committed", "_device", "_value")
+    _value: np.ndarray | None
+    _cell: Cell | None
+
+    def __init__(self, aval: ShapedArray, value: np.ndarray | None, cell: Cell | None = None):
+        self.aval = aval
+        self._value = value
+        self._cell = cell
+        self._device: Device | None = None      # None: the default device, not committed to it
+        self._committed = False
+
+    def host(self) -> np.ndarray:
+        """The value as a NumPy array of the physical dtype; not to be written to."""
+        if self._cell is not None:
+            force(self._cell)
+        value = self._value
+        if value is None:
+            raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
+        return value
+
+    def literal(self) -> Any:
+        """The value of a scalar, to stand in a jaxpr; None for random keys."""
+        if dtypes.is_key(self.aval.dtype):
+            return None
+        return self.host()[()]
+
+    # --- readiness and devices ---
+    def block_until_ready(self) -> ArrayImpl:
+        """Waits until the value is there, and returns the array."""
+        self.host()
+        return self
+
+    def is_ready(self) -> bool:
+        """Whether the value is there already."""
+        return self._cell is None
+
+    def copy_to_host_async(self) -> None:
+        """Starts computing the value; on the CPU it is at the host then."""
+        self.host()
+
+    def __await__(self):
+        self.host()
+        return self
+        yield
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    @property
+    def committed(self) -> bool:
+        """Whether the array was put on its device on purpose."""
+        return self._committed
+
+    @property
+    def device(self) -> Device:
+        """The device that holds the array."""
+        return self._device or default_device()
+
+    def devices(self) -> set[Device]:
+        """The devices that hold the array."""
+        return {self.device}
+
+    def is_deleted(self) -> bool:
+        """Whether the array was deleted or donated."""
+        return self._value is None and self._cell is None
+
+    def delete(self) -> None:
+        """Frees the memory; the array cannot be used after."""
+        self._cell = None
+        self._value = None
+
+    # --- conversion ---
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        value = self.host()
+        if type(self.aval.dtype) is dtypes.KeyDType:
+            raise TypeError(
+                "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
+                "jax.random.key_data(arr) if you wish to extract the underlying integer array.")
+        if dtype is None and not copy:
+            # Nobody may write through the view: arrays are immutable.
+            view = value.view()
+            view.flags.writeable = False
+            return view
+        return np.array(value, dtype=dtype, copy=True if copy is None else copy)
+
+    def __bool__(self) -> bool:
+        if self.aval.size != 1:
+            raise ValueError(truth_value_message(self.aval))
+        return bool(self.host().reshape(()))
+
+    def _scalar(self) -> Any:
+        if self.aval.shape:
+            raise TypeError("Only scalar arrays can be converted to Python scalars; "
+                            f"got arr.ndim={self.aval.ndim}")
+        return np.asarray(self)
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        if self.aval.shape or not dtypes.is_integer(self.aval.dtype):
+            raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
+        return int(self.host())
+
+    def __hash__(self) -> int:
+        raise TypeError("unhashable type: 'maxjax.ArrayImpl'")
+
+    def item(self, *args: int) -> Any:
+        """The element (at a flat or full index) as a Python scalar."""
+        if not args and self.aval.size != 1:
+            raise ValueError("can only convert an array of size 1 to a Python scalar")
+        return np.asarray(self).item(*args)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python scalars."""
+        return np.asarray(self).tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """The elements' bytes."""
+        return np.asarray(self).tobytes(order)
+
+    @property
+    def flat(self) -> Any:
+        raise NotImplementedError(
+            "JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+                   copy: bool | None = None) -> Any:
+        value = self.host()
+        if not value.flags.c_contiguous or copy:
+            value = np.array(value, order="C")
+        # NumPy exports read-only arrays only under DLPack 1.0.
+        if max_version is None or tuple(max_version) < (1, 0):
+            if not value.flags.writeable:
+                value = value.copy()
+            return value.__dlpack__()
+        return value.__dlpack__(max_version=max_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __reduce__(self):
+        return (_restore, (np.asarray(self), self.aval.weak_type))
+
+    def __copy__(self) -> ArrayImpl:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> ArrayImpl:
+        return ArrayImpl(self.aval, self.host().copy())
+
+
+def _restore(value: np.ndarray, weak_type: bool) -> ArrayImpl:
+    return ArrayImpl(ShapedArray(value.shape, dtypes.canonical(value.dtype), weak_type), value)
+
+
+def wrap(value: Any, aval: ShapedArray) -> ArrayImpl:
+    """An array of a computed value, which nobody else writes to."""
+    if type(value) is not np.ndarray:
+        value = np.asarray(value)
+    return ArrayImpl(aval, value)
+
+
+# Computes a pending cell; put here by the pending graph.
+_force: list[Any] = []
+
+
+def force(cell: Cell) -> None:
+    _force[0](cell)

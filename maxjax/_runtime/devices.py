@@ -1,0 +1,79 @@
+"""Devices: one CPU, or as many simulated ones as ``jax_num_cpu_devices`` asks for."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from maxjax._base import config
+
+num_cpu_devices = config.config.define(
+    "jax_num_cpu_devices", -1, "How many CPU devices to simulate; -1: as XLA_FLAGS says, or one.")
+
+
+class Device:
+    """One device."""
+
+    __slots__ = ("__weakref__", "id", "platform")
+
+    def __init__(self, platform: str, index: int):
+        self.platform = platform
+        self.id = index
+
+    @property
+    def device_kind(self) -> str:
+        return self.platform
+
+    @property
+    def process_index(self) -> int:
+        return 0
+
+    @property
+    def local_hardware_id(self) -> int:
+        return self.id
+
+    @property
+    def client(self) -> Any:
+        return self
+
+    def memory_stats(self) -> None:
+        return None
+
+    def __repr__(self) -> str:
+        return f"{self.platform.capitalize()}Device(id={self.id})"
+
+    def __str__(self) -> str:
+        return f"TFRT_{self.platform.upper()}_{self.id}"
+
+
+_devices: list[Device] = []
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """All devices, of one platform if named.
+
+    Raises:
+      RuntimeError: there is no such platform.
+    """
+    if backend not in (None, "cpu"):
+        raise RuntimeError(
+            f"Unknown backend: '{backend}' requested, but no platforms that are instances of "
+            f"{backend} are present. Platforms present are: cpu")
+    if not _devices:
+        count = num_cpu_devices.value
+        if count < 1:
+            match = re.search(r"--xla_force_host_platform_device_count=(\d+)",
+                              os.environ.get("XLA_FLAGS", ""))
+            count = int(match.group(1)) if match else 1
+        _devices.extend(Device("cpu", index) for index in range(count))
+    return list(_devices)
+
+
+def default_device() -> Device:
+    chosen = config.default_device.value
+    if isinstance(chosen, Device):
+        return chosen
+    if not _devices:
+        devices()
+    return _devices[0]

@@ -1,0 +1,350 @@
+"""Pending graphs: what operations outside ``jit`` record, and how it is run.
+
+An operation makes a cell and appends it to the graph. The first look at a value runs all that is
+pending; a graph that grows long or would hold much memory is run without waiting for a look.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._ir.trace import Trace, Tracer, aval_of, leaked_tracer_error, set_base_trace
+from maxjax._ir.types import ShapedArray
+from maxjax._runtime import array as array_module
+from maxjax._runtime.array import ArrayImpl, Cell
+from maxjax._runtime.program import Program, program_of, run_heavy
+from maxjax._runtime.program import settle as settle_hook
+
+# A graph is run when it has this many operations, or when its results would take this many bytes.
+MAX_OPERATIONS = 4096
+MAX_BYTES = 256 << 20
+# Below this many bytes of results a graph is interpreted straight away, without being looked up:
+# the look-up would cost more than compiling could save.
+LIGHT_BYTES = 1 << 20
+
+_new_array = ArrayImpl.__new__
+_reference = weakref.ref
+
+
+class PendingGraph:
+    """The operations that have been recorded and not run; one for the process."""
+
+    def __init__(self) -> None:
+        self.cells: list[Cell] = []
+        self.bytes = 0
+        # Reentrant: running a graph may look at arrays (a host callback does).
+        self.lock = threading.RLock()
+
+    def take(self) -> list[Cell]:
+        cells = self.cells
+        self.cells = []
+        self.bytes = 0
+        return cells
+
+    def force(self, cell: Cell) -> None:
+        """Runs all that is pending, ``cell`` included."""
+        with self.lock:
+            if cell.done:
+                return
+            self.run(self.take())
+            if not cell.done:
+                # Another thread was recording it while the graph was taken, or a run was
+                # interrupted: compute just what it needs.
+                self.run(_ancestors(cell))
+
+    def flush(self) -> None:
+        with self.lock:
+            self.run(self.take())
+
+    def run(self, cells: list[Cell]) -> None:
+        with np.errstate(all="ignore"):
+            if len(cells) > 1:
+                cells = _needed(cells)
+                if sum([cell.spec.weight for cell in cells]) > LIGHT_BYTES and run_heavy(cells):
+                    return
+            for position, cell in enumerate(cells):
+                run_cell(cell)
+                cells[position] = None      # type: ignore[call-overload]  # frees what it held
+
+
+def run_cell(cell: Cell) -> None:
+    if cell.done:
+        return
+    spec = cell.spec
+    values = []
+    for operand in cell.inputs:
+        if operand.__class__ is Cell:
+            if not operand.done:
+                for ancestor in _ancestors(operand):
+                    run_cell(ancestor)
+            operand = operand.value
+        values.append(operand)
+    result = spec.run(*values)
+    if cell.parts is None:
+        settle(cell, result)
+    else:
+        for part, value in zip(cell.parts, result, strict=True):
+            settle(part, value)
+        cell.done = True
+        cell.inputs = None
+
+
+def settle(cell: Cell, value: Any) -> None:
+    """Gives a cell, and the array that waits for it, its value."""
+    cell.value = value
+    cell.done = True
+    cell.inputs = None
+    waiting = cell.array() if cell.array is not None else None
+    if waiting is not None and waiting._cell is cell:
+        waiting._value = value if type(value) is np.ndarray else np.asarray(value)
+        waiting._cell = None
+
+
+def _needed(cells: list[Cell]) -> list[Cell]:
+    """Without the operations whose results nobody can look at any more."""
+    needed: set[Cell] = set()
+    kept = []
+    for cell in reversed(cells):
+        if cell.done:
+            continue
+        if cell.parts is None:
+            alive = cell in needed or cell.array() is not None
+        else:
+            alive = any(part in needed or part.array() is not None for part in cell.parts)
+        if not alive:
+            continue
+        kept.append(cell)
+        for operand in cell.inputs:
+            if operand.__class__ is Cell and not operand.done:
+                needed.add(operand)
+                if operand.origin is not None:
+                    needed.add(operand.origin)
+    kept.reverse()
+    return kept
+
+
+def _ancestors(cell: Cell) -> list[Cell]:
+    """The operations that ``cell`` waits for, itself last, in an order to run them in."""
+    order: list[Cell] = []
+    seen: set[Cell] = set()
+    stack: list[tuple[Cell, bool]] = [(cell.origin or cell, False)]
+    while stack:
+        current, expanded = stack.pop()
+        if current.done:
+            continue
+        if expanded:
+            order.append(current)
+            continue
+        if current in seen:
+            continue
+        seen.add(current)
+        stack.append((current, True))
+        for operand in current.inputs:
+            if operand.__class__ is Cell and not operand.done:
+                stack.append((operand.origin or operand, False))
+    return order
+
+
+pending = PendingGraph()
+
+
+class LazyTrace(Trace):
+    """The trace at the bottom: records, and runs programs."""
+
+    __slots__ = ()
+
+    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        inputs = []
+        avals = []
+        device = None
+        for arg in args:
+            if arg.__class__ is ArrayImpl:
+                cell = arg._cell
+                if cell is not None:
+                    inputs.append(cell)
+                else:
+                    value = arg._value
+                    inputs.append(arg.host() if value is None else value)
+                avals.append(arg.aval)
+                if arg._device is not None:
+                    device = common_device(primitive, device, arg)
+            elif isinstance(arg, Tracer):
+                raise leaked_tracer_error(arg)
+            else:
+                inputs.append(arg)
+                avals.append(ShapedArray(arg.shape, arg.dtype))
+        if not primitive.cacheable:
+            return self.apply_program(primitive, args, params)
+        spec = op_spec(primitive, tuple(avals), params)
+        cell = Cell(spec, inputs)
+        if primitive.multiple_results:
+            cell.parts = []
+            results = []
+            for aval in spec.out_avals:
+                part = Cell(None, None)
+                part.origin = cell
+                cell.parts.append(part)
+                result = ArrayImpl(aval, None, part)
+                part.array = _reference(result)
+                results.append(result)
+            result = results
+        else:
+            result = _new_array(ArrayImpl)
+            result.aval = spec.out_aval
+            result._value = None
+            result._cell = cell
+            result._device = None
+            result._committed = False
+            cell.array = _reference(result)
+        if device is not None:
+            for item in results if primitive.multiple_results else [result]:
+                item._device, item._committed = device
+        graph = pending
+        graph.cells.append(cell)
+        graph.bytes += spec.weight
+        if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:
+            graph.flush()
+        return result
+
+    def apply_program(self, primitive: Primitive, args: tuple[Any, ...],
+                      params: dict[str, Any]) -> list[Any]:
+        """A higher-order primitive runs at once, as a program of its jaxpr."""
+        if primitive.name == "jit":
+            return self.call(params["jaxpr"], args)
+        spec = op_spec(primitive, tuple([aval_of(arg) for arg in args]), params)
+        values = [arg.host() if isinstance(arg, ArrayImpl) else arg for arg in args]
+        return [ArrayImpl(aval, np.asarray(value))
+                for aval, value in zip(spec.out_avals, spec.run(*values), strict=True)]
+
+    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any], **params: Any) -> list[Any]:
+        return function(*args)
+
+    def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
+        return function(*args)
+
+    # --- what the layers below the runtime ask of it ---
+    def constant(self, value: Any, aval: ShapedArray) -> ArrayImpl:
+        """An array of a NumPy value."""
+        return ArrayImpl(aval, np.asarray(value))
+
+    def signature(self, leaves: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
+        """The types of concrete leaves; None if one is a tracer or no array at all."""
+        avals = []
+        for leaf in leaves:
+            if leaf.__class__ is ArrayImpl:
+                avals.append(leaf.aval)
+                continue
+            aval = leaf_aval(leaf)
+            if aval is None:
+                return None
+            avals.append(aval)
+        return tuple(avals)
+
+    def call(self, closed: ClosedJaxpr, leaves: Sequence[Any],
+             donated: Sequence[int] = ()) -> list[ArrayImpl]:
+        """Runs a jaxpr on concrete leaves."""
+        values = []
+        device = None
+        for leaf in leaves:
+            if leaf.__class__ is ArrayImpl:
+                value = leaf._value
+                values.append(leaf.host() if value is None else value)
+                if leaf._device is not None:
+                    device = common_device(None, device, leaf)
+            elif isinstance(leaf, np.ndarray):
+                values.append(physical_value(leaf))
+            elif isinstance(leaf, Tracer):
+                raise leaked_tracer_error(leaf)
+            else:
+                values.append(self.operand(leaf).host())
+        program: Program = closed.cache.get("program") or program_of(closed)
+        outputs = program.run(values)
+        results = [ArrayImpl(aval, value)
+                   for aval, value in zip(program.out_avals, outputs, strict=True)]
+        if device is not None:
+            for result in results:
+                result._device, result._committed = device
+        for position in donated:
+            leaf = leaves[position]
+            if leaf.__class__ is ArrayImpl:
+                leaf.delete()
+        return results
+
+    def operand(self, leaf: Any) -> Any:
+        """A leaf as an operand of primitives: an array or tracer.
+
+        Raises:
+          TypeError: it is neither a number nor an array.
+        """
+        if isinstance(leaf, array_module.Array):
+            return leaf
+        kind = leaf.__class__
+        if kind in dtypes.PYTHON_SCALARS:
+            dtype, weak = dtypes.python_scalar(kind)
+            return ArrayImpl(ShapedArray((), dtype, weak), python_value(leaf, dtype))
+        aval = leaf_aval(leaf)
+        if aval is None:
+            if hasattr(leaf, "__jax_array__"):
+                return leaf.__jax_array__()
+            raise TypeError(
+                f"Value {leaf!r} with type {type(leaf)} is not a valid JAX type")
+        # The caller may write to its array later: it is copied.
+        return ArrayImpl(aval, np.array(leaf, dtype=aval.dtype))
+
+
+def python_value(value: Any, dtype: Any) -> np.ndarray:
+    try:
+        return np.asarray(value, dtype)
+    except OverflowError:
+        raise OverflowError(f"Python int {value} too large to convert to {dtype.name}") from None
+
+
+def leaf_aval(leaf: Any) -> ShapedArray | None:
+    """The type of a concrete leaf, or None."""
+    kind = leaf.__class__
+    if kind in dtypes.PYTHON_SCALARS:
+        dtype, weak = dtypes.python_scalar(kind)
+        return ShapedArray((), dtype, weak)
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        dtype = dtypes.canonical(leaf.dtype)
+        if dtype == dtypes.bool_ or dtypes.is_numeric(dtype) or dtype == dtypes.float0:
+            return ShapedArray(leaf.shape, dtype)
+        return None
+    for base, (_, _, weak) in dtypes.PYTHON_SCALARS.items():
+        if isinstance(leaf, base):      # subclasses: IntEnum, numpy-like scalars
+            dtype = dtypes.python_scalar(base)[0]
+            return ShapedArray((), dtype, weak)
+    return None
+
+
+def physical_value(value: np.ndarray) -> np.ndarray:
+    dtype = dtypes.canonical(value.dtype)
+    return value if dtype is value.dtype or dtype == value.dtype else value.astype(dtype)
+
+
+def common_device(primitive: Primitive | None, known: Any, operand: ArrayImpl) -> Any:
+    """The device of a result, from the operands that are on a device of their own."""
+    here = (operand._device, operand._committed)
+    if known is None or known[0] is here[0]:
+        return here if known is None or here[1] else known
+    if known[1] and here[1]:
+        name = primitive.name if primitive is not None else "the call"
+        raise ValueError(
+            "Received incompatible devices for jitted computation. Got arguments of "
+            f"{name} on devices {known[0]} and {here[0]} (shape {operand.aval.str_short()})")
+    return known if known[1] else here
+
+
+lazy_trace = LazyTrace()
+array_module._force.append(pending.force)
+set_base_trace(lazy_trace)
+settle_hook.append(settle)

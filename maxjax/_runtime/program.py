@@ -1,0 +1,179 @@
+"""Programs: a simplified jaxpr with its two tiers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import config
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.types import ShapedArray
+from maxjax._transforms.simplify import simplify
+
+_clock = time.perf_counter_ns
+
+
+class Program:
+    """A jaxpr that runs: interpreted at first, compiled once it is hot.
+
+    Attributes:
+      closed: the simplified jaxpr. Its constants are inputs of both tiers.
+      heat: nanoseconds that tier 0 has spent on it.
+      compiled: the tier-1 executable (a callable of a list of NumPy arrays), or None.
+      state: "cold", "queued", "compiled" or "failed".
+      reason: why it is interpreted, where it failed or may not be compiled.
+    """
+
+    __slots__ = ("__weakref__", "artifact_key", "closed", "compile_seconds", "compiled",
+                 "compiled_calls", "consts", "heat", "interpreted_calls", "lock", "out_avals",
+                 "reason", "state", "tier0")
+
+    def __init__(self, closed: ClosedJaxpr):
+        self.closed = simplify(closed)
+        self.out_avals: list[ShapedArray] = closed.out_avals
+        open_jaxpr = self.closed.jaxpr
+        self.consts = [
+            value.host() if hasattr(value, "host") else np.asarray(value)
+            for value in self.closed.consts]
+        opened = ClosedJaxpr(open_jaxpr.replace(
+            constvars=[], invars=[*open_jaxpr.constvars, *open_jaxpr.invars]))
+        self.tier0 = interpreter(opened)
+        self.heat = 0
+        self.compiled: Any = None
+        self.state = "cold"
+        self.reason: str | None = None
+        self.compile_seconds = 0.0
+        self.interpreted_calls = 0
+        self.compiled_calls = 0
+        self.artifact_key: bytes | None = None
+        self.lock = threading.Lock()
+
+    def run(self, values: list[Any]) -> list[Any]:
+        """Results for physical NumPy values of the inputs."""
+        if self.consts:
+            values = self.consts + values
+        compiled = self.compiled
+        if compiled is not None and config.compile_mode.value != "never":
+            return tiering.run_compiled(self, values)
+        if self.state == "cold" and config.compile_mode.value == "always":
+            tiering.compile_now(self)
+            if self.compiled is not None:
+                return tiering.run_compiled(self, values)
+        start = _clock()
+        with np.errstate(all="ignore"):
+            outputs = self.tier0(*values)
+        self.heat += _clock() - start
+        self.interpreted_calls += 1
+        if self.heat > tiering.HOT_NANOSECONDS and self.state == "cold":
+            tiering.request(self)
+        return outputs
+
+
+class Tiering:
+    """What decides when a program is compiled; the default never does."""
+
+    HOT_NANOSECONDS = 1 << 62
+
+    def request(self, program: Program) -> None:
+        pass
+
+    def compile_now(self, program: Program) -> None:
+        program.state = "failed"
+
+    def run_compiled(self, program: Program, values: list[Any]) -> list[Any]:
+        program.compiled_calls += 1
+        return program.compiled(values)
+
+
+tiering: Any = Tiering()
+
+
+def set_tiering(implementation: Any) -> None:
+    global tiering
+    tiering = implementation
+
+
+def program_of(closed: ClosedJaxpr) -> Program:
+    """The program of a jaxpr; kept with it."""
+    program = closed.cache.get("program")
+    if program is None:
+        program = closed.cache.setdefault("program", Program(closed))
+    return program
+
+
+# --- pending graphs as programs -------------------------------------------------------------------
+# Keyed by structure: the specs (identities that equal applications share), the wiring, which of
+# the results are wanted, and the types of the inputs. Values, Python scalars too, are inputs.
+_graph_programs: dict[Any, Program] = {}
+_GRAPH_LIMIT = 512
+
+
+def run_heavy(cells: Sequence[Any]) -> bool:
+    """Runs a pending graph as a program, so that it can become hot; False if it is not one."""
+    numbers: dict[int, int] = {}
+    inputs: list[Any] = []
+    input_numbers: dict[int, int] = {}
+    key: list[Any] = []
+    outputs: list[Any] = []
+    for cell in cells:
+        wiring = []
+        for position, operand in enumerate(cell.inputs):
+            number = numbers.get(id(operand))
+            if number is None:
+                if hasattr(operand, "done"):
+                    if not operand.done:
+                        return False
+                    operand = operand.value
+                number = input_numbers.get(id(operand))
+                if number is None:
+                    number = input_numbers[id(operand)] = -1 - len(inputs)
+                    inputs.append((operand, cell.spec.in_avals[position]))
+            wiring.append(number)
+        parts = cell.parts or [cell]
+        wanted = []
+        for part in parts:
+            alive = part.array is not None and part.array() is not None
+            numbers[id(part)] = len(numbers)
+            if alive:
+                outputs.append(part)
+            wanted.append(alive)
+        key.append((cell.spec, tuple(wiring), tuple(wanted)))
+    full_key = (tuple(key), tuple([aval for _, aval in inputs]))
+    program = _graph_programs.get(full_key)
+    if program is None:
+        if len(_graph_programs) >= _GRAPH_LIMIT:
+            _graph_programs.clear()
+        program = _graph_programs[full_key] = Program(_graph_jaxpr(cells, inputs, outputs))
+    values = program.run([np.asarray(value) for value, _ in inputs])
+    for part, value in zip(outputs, values, strict=True):
+        settle[0](part, value)
+    return True
+
+
+def _graph_jaxpr(cells: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> ClosedJaxpr:
+    variables: dict[int, Var] = {}
+    invars = []
+    for value, aval in inputs:
+        var = variables[id(value)] = Var(aval)
+        invars.append(var)
+    eqns = []
+    for cell in cells:
+        operands = [variables[id(x.value if hasattr(x, "done") and x.done else x)]
+                    for x in cell.inputs]
+        parts = cell.parts or [cell]
+        outvars = []
+        for part, aval in zip(parts, cell.spec.out_avals, strict=True):
+            var = variables[id(part)] = Var(aval)
+            outvars.append(var)
+        eqns.append(JaxprEqn(cell.spec.primitive, operands, cell.spec.params, outvars))
+    outvars = [variables[id(part)] for part in outputs]
+    return ClosedJaxpr(Jaxpr([], invars, outvars, eqns, "eager operations"))
+
+
+# Gives a cell its value; put here by the pending graph.
+settle: list[Any] = []

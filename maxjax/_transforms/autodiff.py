@@ -1,0 +1,387 @@
+"""jvp, vjp, linearize, grad and value_and_grad, on pytrees."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._base.source import function_location
+from maxjax._ir.trace import Array, aval_of, base_trace
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.shape import full
+from maxjax._transforms.jvp import instantiate, jvp_flat
+from maxjax._transforms.linearize import LinearMap, linearize_flat
+from maxjax._transforms.transpose import transpose_map
+
+
+def operands_of(leaves: Sequence[Any]) -> list[Any]:
+    base = base_trace[0]
+    return [leaf if isinstance(leaf, Array) else base.operand(leaf) for leaf in leaves]
+
+
+class FlatFunction:
+    """A function of pytrees as one of flat lists; remembers the tree of its results."""
+
+    def __init__(self, function: Callable[..., Any], in_tree: Any, has_aux: bool = False,
+                 kind: str = "jvp"):
+        self.function = function
+        self.in_tree = in_tree
+        self.has_aux = has_aux
+        self.kind = kind
+        self.out_tree: Any = None
+        self.aux: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        result = self.function(*pytree.unflatten(self.in_tree, leaves))
+        if self.has_aux:
+            if not isinstance(result, (tuple, list)) or len(result) != 2:
+                what = f"got {type(result)}" if not isinstance(
+                    result, (tuple, list)) else f"got a {type(result).__name__} of length {len(result)}"
+                raise TypeError(
+                    "expected function with aux output to return a two-element tuple, but "
+                    f"{what} with value {result!r}")
+            result, self.aux = result
+        outputs, self.out_tree = pytree.flatten(result)
+        return [self.output(leaf) for leaf in outputs]
+
+    def output(self, leaf: Any) -> Any:
+        if isinstance(leaf, Array):
+            return leaf
+        try:
+            return base_trace[0].operand(leaf)
+        except TypeError:
+            raise TypeError(
+                f"function {function_location(self.function)} traced for {self.kind} returned a "
+                f"value of type {type(leaf)}, which is not a valid JAX type") from None
+
+
+
+# --- forward --------------------------------------------------------------------------------------
+
+def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+    """The value of ``fun`` at ``primals`` and its derivative along ``tangents``.
+
+    Args:
+      fun: a function of arrays or pytrees of them.
+      primals, tangents: tuples of one pytree for each argument, alike in structure, shapes and
+        dtypes (the tangent of an integer is of dtype float0).
+      has_aux: ``fun`` returns a pair (result, auxiliary data).
+
+    Returns:
+      ``(result, tangent)``, or ``(result, tangent, aux)``.
+
+    Raises:
+      TypeError: the structures or dtypes differ.
+      ValueError: the shapes differ.
+    """
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must be tuples or lists; found "
+            f"{type(primals).__name__} and {type(tangents).__name__}.")
+    leaves, tree = pytree.flatten(tuple(primals))
+    tangent_leaves, tangent_tree = pytree.flatten(tuple(tangents))
+    if tree != tangent_tree:
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
+            f"have tree structure {tree} whereas tangents have tree structure {tangent_tree}.")
+    values = operands_of(leaves)
+    given = [check_tangent(value.aval, tangent)
+             for value, tangent in zip(values, tangent_leaves, strict=True)]
+    flat = FlatFunction(fun, tree, has_aux)
+    aux_leaves: list[Any] = []
+    aux_tree: Any = None
+
+    def with_aux(*xs: Any) -> list[Any]:
+        nonlocal aux_tree
+        outs = flat(*xs)
+        leaves_of_aux, aux_tree = pytree.flatten(flat.aux)
+        aux_leaves.extend(leaves_of_aux)
+        return [*outs, *(leaf for leaf in leaves_of_aux if isinstance(leaf, Array))]
+
+    outs, out_tangents = jvp_flat(with_aux if has_aux else flat, values, given)
+    count = flat.out_tree.num_leaves
+    result = pytree.unflatten(flat.out_tree, outs[:count])
+    tangent = pytree.unflatten(flat.out_tree, [
+        instantiate(t, aval_of(o)) if dtypes.is_inexact(aval_of(o).dtype) else float0_zeros(o)
+        for o, t in zip(outs[:count], out_tangents[:count], strict=True)])
+    if not has_aux:
+        return result, tangent
+    return result, tangent, rebuild_aux(aux_leaves, aux_tree, outs[count:])
+
+
+def rebuild_aux(aux_leaves: Sequence[Any], aux_tree: Any, values: Sequence[Any]) -> Any:
+    """Auxiliary data with the transformation's tracers replaced by their values."""
+    given = iter(values)
+    return pytree.unflatten(aux_tree, [
+        next(given) if isinstance(leaf, Array) else leaf for leaf in aux_leaves])
+
+
+def float0_zeros(value: Any) -> np.ndarray:
+    return np.zeros(value.shape, dtypes.float0)
+
+
+def check_tangent(aval: ShapedArray, tangent: Any) -> Any:
+    """A tangent as an operand; None for a float0."""
+    if isinstance(tangent, np.ndarray) and tangent.dtype == dtypes.float0:
+        dtype, shape = dtypes.float0, tangent.shape
+        value = None
+    else:
+        value = operands_of([tangent])[0]
+        dtype, shape = value.aval.dtype, value.aval.shape
+    expected = aval.tangent().dtype
+    if dtype != expected:
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in "
+            "case of int/bool primal dtype the tangent dtype must be float0."
+            f"Got primal dtype {aval.dtype} and so expected tangent dtype {expected}, but got "
+            f"tangent dtype {dtype} instead.")
+    if shape != aval.shape:
+        raise ValueError(
+            "jvp called with different primal and tangent shapes;"
+            f"Got primal shape {aval.shape} and tangent shape as {shape}")
+    return value
+
+
+# --- linearize and vjp ----------------------------------------------------------------------------
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of ``fun`` and the function that maps tangents to tangents there.
+
+    Returns:
+      ``(result, fun_jvp)``, or ``(result, fun_jvp, aux)``.
+    """
+    outs, linear, flat, values, aux = _linearize(fun, primals, has_aux, "linearize")
+    in_tree, out_tree = flat.in_tree, flat.out_tree
+    avals = [value.aval for value in values]
+    out_avals = [aval_of(out) for out in outs]
+
+    def fun_jvp(*tangents: Any) -> Any:
+        leaves, tree = pytree.flatten(tangents)
+        if tree != in_tree:
+            raise TypeError(
+                "linearized function called with tangents of a tree structure other than its "
+                f"primals': got {tree}, expected {in_tree}")
+        given = []
+        for aval, leaf in zip(avals, leaves, strict=True):
+            if dtypes.is_inexact(aval.dtype):
+                value = operands_of([leaf])[0]
+                if value.aval.shape != aval.shape or value.aval.dtype != aval.dtype:
+                    raise ValueError(
+                        "linearized function called on tangent values inconsistent with the "
+                        f"original primal values: got {value.aval.str_short()} for primal aval "
+                        f"{aval.str_short()}")
+                given.append(value)
+        results = linear(*given)
+        return pytree.unflatten(out_tree, [
+            instantiate(t, aval) for t, aval in zip(results, out_avals, strict=True)])
+
+    result = pytree.unflatten(out_tree, outs)
+    return (result, fun_jvp, aux) if has_aux else (result, fun_jvp)
+
+
+def _linearize(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, kind: str) -> tuple[
+        list[Any], LinearMap, FlatFunction, list[Any], Any]:
+    leaves, tree = pytree.flatten(tuple(primals))
+    values = operands_of(leaves)
+    flat = FlatFunction(fun, tree, has_aux, kind)
+    active = [dtypes.is_inexact(value.aval.dtype) for value in values]
+    if not has_aux:
+        outs, linear = linearize_flat(flat, values, active)
+        return outs, linear, flat, values, None
+    aux_leaves: list[Any] = []
+    aux_tree: Any = None
+
+    def with_aux(*xs: Any) -> list[Any]:
+        nonlocal aux_tree
+        outs = flat(*xs)
+        leaves_of_aux, aux_tree = pytree.flatten(flat.aux)
+        aux_leaves.extend(leaves_of_aux)
+        return [*outs, *(leaf for leaf in leaves_of_aux if isinstance(leaf, Array))]
+
+    outs, linear = linearize_flat(with_aux, values, active)
+    count = flat.out_tree.num_leaves
+    linear.outputs = linear.outputs[:count]
+    return outs[:count], linear, flat, values, rebuild_aux(aux_leaves, aux_tree, outs[count:])
+
+
+class VJPFunction:
+    """Maps cotangents of a function's results to cotangents of its arguments."""
+
+    def __init__(self, linear: LinearMap, in_tree: Any, in_avals: list[ShapedArray], out_tree: Any,
+                 out_avals: list[ShapedArray]):
+        self.linear = linear
+        self.in_tree = in_tree
+        self.in_avals = in_avals
+        self.out_tree = out_tree
+        self.out_avals = out_avals
+
+    def __call__(self, cotangents: Any) -> Any:
+        leaves, tree = pytree.flatten(cotangents)
+        if tree != self.out_tree:
+            raise ValueError(
+                "unexpected tree structure of argument to vjp function: got "
+                f"{tree}, but expected to match {self.out_tree}")
+        given = [self.check(aval, leaf)
+                 for aval, leaf in zip(self.out_avals, leaves, strict=True)]
+        return pytree.unflatten(self.in_tree, self.transpose(given))
+
+    def check(self, aval: ShapedArray, leaf: Any) -> Any:
+        expected = aval.tangent()
+        if isinstance(leaf, np.ndarray) and leaf.dtype == dtypes.float0:
+            got, value = ShapedArray(leaf.shape, dtypes.float0), None
+        else:
+            value = operands_of([leaf])[0]
+            got = value.aval
+        if got.shape != expected.shape or got.dtype != expected.dtype:
+            raise ValueError(
+                "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
+                f"{got.str_short()}, but expected {expected.str_short()} because the corresponding "
+                f"output of the differentiated function had JAX type {aval.str_short()}")
+        return value
+
+    def transpose(self, cotangents: list[Any]) -> list[Any]:
+        """Cotangents of all leaves of the arguments."""
+        results = iter(transpose_map(self.linear, cotangents))
+        return [instantiate(next(results), aval) if dtypes.is_inexact(aval.dtype)
+                else np.zeros(aval.shape, dtypes.float0) for aval in self.in_avals]
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False,
+        reduce_axes: Sequence[Any] = ()) -> Any:
+    """The value of ``fun`` and the function that maps its cotangent to those of its arguments.
+
+    Returns:
+      ``(result, fun_vjp)``, or ``(result, fun_vjp, aux)``. ``fun_vjp(cotangent)`` gives a tuple of
+      one pytree for each argument.
+    """
+    outs, linear, flat, values, aux = _linearize(fun, primals, has_aux, "vjp")
+    function = VJPFunction(linear, flat.in_tree, [value.aval for value in values],
+                           flat.out_tree, [aval_of(out) for out in outs])
+    result = pytree.unflatten(flat.out_tree, outs)
+    return (result, function, aux) if has_aux else (result, function)
+
+
+# --- grad -----------------------------------------------------------------------------------------
+
+def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
+                   has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False,
+                   reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
+    """A function that gives the value of ``fun`` and its gradient.
+
+    Args:
+      fun: a function with a scalar result (or a pair of one and auxiliary data).
+      argnums: the positional argument, or arguments, to differentiate by.
+      has_aux: ``fun`` returns a pair (result, auxiliary data).
+      holomorphic: ``fun`` is a holomorphic function of complex arguments.
+      allow_int: integer arguments are allowed; their gradients are of dtype float0.
+
+    Raises:
+      TypeError: the result is no real scalar, or an argument is not real or complex.
+    """
+    check_callable(fun)
+    numbers = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
+
+    @functools.wraps(fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
+                                    if hasattr(fun, name)])
+    def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
+        if numbers and max(numbers) >= len(args):
+            raise TypeError(
+                f"differentiating with respect to argnums={argnums} requires at least "
+                f"{max(numbers) + 1} positional arguments to be passed by the caller, but got only "
+                f"{len(args)} positional arguments.")
+        positions = [n if n >= 0 else n + len(args) for n in numbers]
+        dynamic = tuple(args[n] for n in positions)
+
+        def partial(*chosen: Any) -> Any:
+            merged = list(args)
+            for position, value in zip(positions, chosen, strict=True):
+                merged[position] = value
+            return fun(*merged, **kwargs)
+
+        partial.__wrapped__ = fun      # type: ignore[attr-defined]  # for messages
+        for leaf in pytree.leaves(dynamic):
+            check_input("grad", holomorphic, allow_int, leaf)
+        outs, linear, flat, values, aux = _linearize(partial, dynamic, has_aux, "grad")
+        check_scalar(outs, flat.out_tree)
+        out = outs[0]
+        check_output("grad", holomorphic, out)
+        function = VJPFunction(linear, flat.in_tree, [value.aval for value in values],
+                               flat.out_tree, [aval_of(out)])
+        cotangent = full((), 1, aval_of(out).dtype)
+        gradients = pytree.unflatten(flat.in_tree, function.transpose([cotangent]))
+        gradient = gradients[0] if isinstance(argnums, (int, np.integer)) else gradients
+        value = pytree.unflatten(flat.out_tree, outs)
+        return ((value, aux), gradient) if has_aux else (value, gradient)
+
+    return value_and_grad_f
+
+
+def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+         holomorphic: bool = False, allow_int: bool = False,
+         reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
+    """A function that gives the gradient of ``fun``; arguments as for ``value_and_grad``.
+
+    >>> grad(lambda x: x ** 2)(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(both)
+    def grad_f(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return grad_f
+
+
+def check_callable(fun: Any) -> None:
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
+
+
+def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: Any) -> None:
+    dtype = operands_of([leaf])[0].aval.dtype
+    if dtypes.is_key(dtype):
+        if allow_int:
+            return
+        raise TypeError(
+            f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
+            f"np.inexact), but got {dtype}.")
+    if holomorphic:
+        if not dtypes.is_complex(dtype):
+            raise TypeError(
+                f"{name} with holomorphic=True requires inputs with complex dtype, but got "
+                f"{dtype.name}.")
+    elif not dtypes.is_inexact(dtype) and not allow_int:
+        raise TypeError(
+            f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
+            f"np.inexact), but got {dtype.name}. If you want to use Boolean- or integer-valued "
+            "inputs, use vjp or set allow_int to True.")
+
+
+def check_scalar(outs: Sequence[Any], tree: Any) -> None:
+    message = "Gradient only defined for scalar-output functions. Output "
+    if tree.num_nodes != 1 or len(outs) != 1:
+        raise TypeError(f"{message}was {pytree.unflatten(tree, outs)}.")
+    shape = aval_of(outs[0]).shape
+    if shape:
+        raise TypeError(f"{message}had shape: {shape}.")
+
+
+def check_output(name: str, holomorphic: bool, out: Any) -> None:
+    dtype = aval_of(out).dtype
+    if holomorphic:
+        if not dtypes.is_complex(dtype):
+            raise TypeError(
+                f"{name} with holomorphic=True requires outputs with complex dtype, but got "
+                f"{dtype.name}.")
+    elif not dtypes.is_floating(dtype):
+        raise TypeError(
+            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of "
+            f"np.floating), but got {dtype.name}. For holomorphic differentiation, pass "
+            "holomorphic=True. For differentiation of non-holomorphic functions involving complex "
+            "outputs, or function with integer outputs, use jax.vjp directly.")

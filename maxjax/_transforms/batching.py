@@ -1,0 +1,191 @@
+"""Vectorization: each value may carry one batch axis, which each primitive's rule moves along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from maxjax._base.errors import InternalError
+from maxjax._ir.jaxpr import ClosedJaxpr, derived
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.trace import Trace, Tracer, aval_of, context, current_trace, leaked_tracer_error
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.shape import broadcast_leading, move_axis
+
+
+class BatchTracer(Tracer):
+    """One element of a batch: ``value`` holds all of them along ``axis``."""
+
+    __slots__ = ("axis", "value")
+
+    def __init__(self, trace: BatchTrace, value: Any, axis: int):
+        self._trace = trace
+        whole = aval_of(value)
+        shape = whole.shape
+        self.aval = ShapedArray((*shape[:axis], *shape[axis + 1:]), whole.dtype, whole.weak_type)
+        self.value = value
+        self.axis = axis
+
+    def origin(self) -> str:
+        return self.value.origin() if isinstance(self.value, Tracer) else ""
+
+
+class BatchTrace(Trace):
+    """Applies each primitive's batching rule under the parent trace."""
+
+    __slots__ = ("axis_name", "parent", "size")
+
+    def __init__(self, parent: Trace, size: int, axis_name: Any = None):
+        super().__init__()
+        self.parent = parent
+        self.size = size
+        self.axis_name = axis_name
+
+    def unbox(self, value: Any) -> tuple[Any, int | None]:
+        if type(value) is BatchTracer:
+            if value._trace is self:
+                return value.value, value.axis
+            if not value._trace.live:
+                raise leaked_tracer_error(value)
+        return value, None
+
+    def box(self, value: Any, axis: int | None) -> Any:
+        return value if axis is None else BatchTracer(self, value, axis)
+
+    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        operands, axes = [], []
+        batched = False
+        for arg in args:
+            value, axis = self.unbox(arg)
+            operands.append(value)
+            axes.append(axis)
+            batched = batched or axis is not None
+        if not batched:
+            return self.parent.apply(primitive, tuple(operands), params)
+        if primitive.batch is None:
+            raise NotImplementedError(f"Batching rule for '{primitive.name}' not implemented")
+        context.trace = self.parent
+        try:
+            out, out_axis = primitive.batch(self.size, operands, axes, **params)
+        finally:
+            context.trace = self
+        if primitive.multiple_results:
+            return [self.box(o, a) for o, a in zip(out, out_axis, strict=True)]
+        return self.box(out, out_axis)
+
+    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any], **params: Any) -> list[Any]:
+        values, axes = zip(*map(self.unbox, args), strict=True) if args else ((), ())
+        if all(axis is None for axis in axes):
+            return self.parent.apply_custom_jvp(function, jvp, list(values), **params)
+        out_axes: list[int | None] = []
+
+        def batched(*xs: Any) -> list[Any]:
+            outs, new_axes = batch_flat(function, self.size, xs, axes)
+            out_axes[:] = new_axes
+            return outs
+
+        def batched_jvp(primals: list[Any], tangents: list[Any]) -> tuple[list[Any], list[Any]]:
+            count = len(primals)
+            present = [t is not None for t in tangents]
+
+            def rule(*xs: Any) -> list[Any]:
+                given = iter(xs[count:])
+                outs, out_tangents = jvp(
+                    list(xs[:count]), [next(given) if p else None for p in present])
+                return [*outs, *out_tangents]
+
+            filled = [t for t in tangents if t is not None]
+            tangent_axes = [axis for axis, p in zip(axes, present, strict=True) if p]
+            outs, axes_out = batch_flat(
+                rule, self.size, [*primals, *filled], [*axes, *tangent_axes])
+            half = len(outs) // 2
+            results, result_tangents = [], []
+            for o, t, oa, ta in zip(outs[:half], outs[half:], axes_out[:half], axes_out[half:],
+                                    strict=True):
+                # A tangent has its result's batch axis.
+                target = oa if oa is not None else ta
+                if target is not None:
+                    o = to_axis(o, oa, target, self.size)
+                    t = None if t is None else to_axis(t, ta, target, self.size)
+                results.append(o)
+                result_tangents.append(t)
+                if len(out_axes) < half:
+                    out_axes.append(target)
+                else:
+                    out_axes[len(results) - 1] = target
+            return results, result_tangents
+
+        with current_trace(self.parent):
+            outs = self.parent.apply_custom_jvp(batched, batched_jvp, list(values), **params)
+        return [self.box(o, a) for o, a in zip(outs, out_axes, strict=True)]
+
+    def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
+        return params["batch"](self, function, forward, backward, args)
+
+
+def to_axis(value: Any, axis: int | None, target: int, size: int) -> Any:
+    """``value`` with its batch axis at ``target``; an unbatched one is repeated."""
+    if axis is None:
+        return move_axis(broadcast_leading(value, size), 0, target)
+    return move_axis(value, axis, target)
+
+
+def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequence[Any],
+               axes: Sequence[int | None], axis_name: Any = None) -> tuple[list[Any], list[Any]]:
+    """Results of ``function`` on each element, and their batch axes (None: the same for all)."""
+    trace = BatchTrace(context.trace, size, axis_name)
+    previous = context.axis_env
+    try:
+        with current_trace(trace):
+            if axis_name is not None:
+                context.axis_env = (*previous, (axis_name, size))
+            boxed = [trace.box(x, axis) for x, axis in zip(operands, axes, strict=True)]
+            outputs = function(*boxed)
+        pairs = [(None, None) if output is None else trace.unbox(output) for output in outputs]
+    finally:
+        context.axis_env = previous
+        trace.live = False
+    return [value for value, _ in pairs], [axis for _, axis in pairs]
+
+
+@derived
+def batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
+                batched_outputs: tuple[bool, ...] | bool = False, axis_name: Any = None) -> tuple[
+                    ClosedJaxpr, tuple[bool, ...]]:
+    """The jaxpr of all elements at once, with which outputs are batched, always along axis 0.
+
+    ``batched_outputs`` names the outputs that must be batched even if they are all the same.
+    """
+    in_avals = []
+    for aval, axis in zip(closed.in_avals, axes, strict=True):
+        shape = aval.shape
+        if axis is not None:
+            shape = (*shape[:axis], size, *shape[axis:])
+        in_avals.append(ShapedArray(shape, aval.dtype, aval.weak_type))
+    batched: list[bool] = []
+
+    def function(*args: Any) -> list[Any]:
+        outs, out_axes = batch_flat(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), size, args, axes, axis_name)
+        force = ((batched_outputs,) * len(outs) if isinstance(batched_outputs, bool)
+                 else batched_outputs)
+        result = []
+        for out, axis, forced in zip(outs, out_axes, force, strict=True):
+            if axis is not None or forced:
+                out = to_axis(out, axis, 0, size)
+            batched.append(axis is not None or forced)
+            result.append(out)
+        return result
+
+    result = trace_to_jaxpr(function, in_avals, closed.jaxpr.debug_info)
+    return result, tuple(batched)
+
+
+def batch_size(operands: Sequence[Any], axes: Sequence[int | None]) -> int:
+    """The common size of the batch axes."""
+    sizes = {x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None}
+    if len(sizes) != 1:
+        raise InternalError(f"batch axes of sizes {sorted(sizes)}")
+    return sizes.pop()

@@ -1,0 +1,163 @@
+"""Forward-mode differentiation: each value carries its tangent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._ir.jaxpr import ClosedJaxpr, derived
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.trace import Trace, Tracer, context, current_trace, leaked_tracer_error
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.shape import full
+
+
+class JVPTracer(Tracer):
+    """A value and its tangent; a tangent of None is zero."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
+        self._trace = trace
+        self.aval = primal.aval if hasattr(primal, "aval") else ShapedArray(
+            primal.shape, primal.dtype)
+        self.primal = primal
+        self.tangent = tangent
+
+    def concrete(self) -> Any:
+        primal = self.primal
+        return primal.concrete() if isinstance(primal, Tracer) else primal
+
+    def origin(self) -> str:
+        return self.primal.origin() if isinstance(self.primal, Tracer) else ""
+
+
+class JVPTrace(Trace):
+    """Applies each primitive's jvp rule under the parent trace."""
+
+    __slots__ = ("linearizing", "parent")
+
+    def __init__(self, parent: Trace, linearizing: bool = False):
+        super().__init__()
+        self.parent = parent
+        self.linearizing = linearizing     # the parent writes down what is linear
+
+    def dual(self, value: Any) -> tuple[Any, Any]:
+        if type(value) is JVPTracer:
+            if value._trace is self:
+                return value.primal, value.tangent
+            if not value._trace.live:
+                raise leaked_tracer_error(value)
+        return value, None
+
+    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        primals, tangents = [], []
+        active = False
+        for arg in args:
+            primal, tangent = self.dual(arg)
+            primals.append(primal)
+            tangents.append(tangent)
+            active = active or tangent is not None
+        if not active:
+            return self.parent.apply(primitive, tuple(primals), params)
+        if primitive.jvp is None:
+            raise missing_derivative(primitive)
+        context.trace = self.parent
+        try:
+            if self.linearizing and primitive.linearize is not None:
+                out, tangent = primitive.linearize(self.parent, primals, tangents, **params)
+            else:
+                out, tangent = primitive.jvp(primals, tangents, **params)
+        finally:
+            context.trace = self
+        if primitive.multiple_results:
+            if tangent is None:
+                return out
+            return [o if t is None else JVPTracer(self, o, t)
+                    for o, t in zip(out, tangent, strict=True)]
+        return out if tangent is None else JVPTracer(self, out, tangent)
+
+    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any], **params: Any) -> list[Any]:
+        primals, tangents = zip(*map(self.dual, args), strict=True) if args else ((), ())
+        if all(tangent is None for tangent in tangents):
+            return self.parent.apply_custom_jvp(function, jvp, list(primals), **params)
+        with current_trace(self.parent):
+            outs, out_tangents = jvp(list(primals), list(tangents))
+        return [o if t is None else JVPTracer(self, o, t)
+                for o, t in zip(outs, out_tangents, strict=True)]
+
+    def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
+        primals, tangents = zip(*map(self.dual, args), strict=True) if args else ((), ())
+        if all(tangent is None for tangent in tangents):
+            return self.parent.apply_custom_vjp(
+                function, forward, backward, list(primals), **params)
+        with current_trace(self.parent):
+            outs, out_tangents = params["differentiate"](
+                forward, backward, list(primals), list(tangents), self.linearizing)
+        return [o if t is None else JVPTracer(self, o, t)
+                for o, t in zip(outs, out_tangents, strict=True)]
+
+
+def missing_derivative(primitive: Primitive) -> Exception:
+    if primitive.no_derivative:
+        return NotImplementedError(
+            f"Differentiation rule for '{primitive.name}' not implemented: "
+            f"{primitive.no_derivative}")
+    return NotImplementedError(f"Differentiation rule for '{primitive.name}' not implemented")
+
+
+def jvp_flat(function: Any, primals: Sequence[Any],
+             tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Results and tangents (None where zero) of a function of flat lists."""
+    parent = context.trace
+    trace = JVPTrace(parent)
+    try:
+        with current_trace(trace):
+            duals = [primal if tangent is None else JVPTracer(trace, primal, tangent)
+                     for primal, tangent in zip(primals, tangents, strict=True)]
+            outputs = function(*duals)
+        pairs = [trace.dual(output) for output in outputs]
+    finally:
+        trace.live = False
+    return [primal for primal, _ in pairs], [tangent for _, tangent in pairs]
+
+
+def instantiate(tangent: Any, aval: ShapedArray) -> Any:
+    """A tangent as an array: None becomes zeros."""
+    if tangent is not None:
+        return tangent
+    aval = aval.tangent()
+    return full(aval.shape, 0, aval.dtype)
+
+
+@derived
+def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
+              instantiated: tuple[bool, ...] | bool = False) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """The jaxpr of (primals, nonzero tangents) -> (results, nonzero tangents of the results).
+
+    ``instantiated`` names the results whose tangents are wanted even where they are zero.
+    """
+    in_avals = closed.in_avals
+    tangent_avals = [aval.tangent() for aval, is_nonzero in zip(in_avals, nonzero, strict=True)
+                     if is_nonzero]
+    wanted: list[bool] = []
+
+    def function(*args: Any) -> list[Any]:
+        primals = args[:len(in_avals)]
+        given = iter(args[len(in_avals):])
+        tangents = [next(given) if is_nonzero else None for is_nonzero in nonzero]
+        outs, out_tangents = jvp_flat(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
+        force = (instantiated,) * len(outs) if isinstance(instantiated, bool) else instantiated
+        out_tangents = [
+            instantiate(tangent, aval) if forced else tangent
+            for tangent, aval, forced in zip(out_tangents, closed.out_avals, force, strict=True)]
+        wanted.extend(tangent is not None for tangent in out_tangents)
+        return [*outs, *(tangent for tangent in out_tangents if tangent is not None)]
+
+    result = trace_to_jaxpr(function, [*in_avals, *tangent_avals], closed.jaxpr.debug_info)
+    return result, tuple(wanted)
+
+

@@ -376,22 +376,26 @@ def test_two_processes_store_the_same_key(tmp_path):
 
 
 def test_the_lock_excludes_and_is_freed_by_death(cache):
-    lock = cache.key_lock(KEY)
-    assert lock.acquire()
+    lock, other = cache.key_lock(KEY), cache.key_lock(b"other")
+    assert lock.acquire() and other.acquire()
     assert not cache.key_lock(KEY).acquire()
-    assert cache.key_lock(b"other").acquire()
+    other.release()
     lock.release()
-    assert not lock.path.exists()
-    held, go = os.pipe(), os.pipe()
+    assert not lock.path.exists() and not other.path.exists()
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(held[1], b"x" if cache.key_lock(KEY).acquire() else b"-")
-        os.read(go[0], 1)
+        os.write(writing, b"held" if lock.acquire() else b"free")
+        time.sleep(30)
         os._exit(0)
-    assert os.read(held[0], 1) == b"-"  # the object is gone in the child, and so is the lock
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-    assert cache.key_lock(KEY).acquire()
+    try:
+        assert os.read(reading, 4) == b"held"
+        assert not lock.acquire()
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert lock.acquire()
+    lock.release()
 
 
 def test_the_default_folder(monkeypatch, tmp_path):

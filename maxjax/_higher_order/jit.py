@@ -228,7 +228,13 @@ class PjitFunction:
                 chosen.extend(pytree.leaves(value))
         return tuple(chosen)
 
-    # --- ahead of time: see maxjax._higher_order.stages ---
+    def _lookup(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entry:
+        """What the signature of these arguments was, or is now, traced to."""
+        leaves, tree, static = self._flatten(args, kwargs)
+        base = base_trace[0]
+        avals = tuple([getattr(leaf, "aval", None) or base.operand(leaf).aval for leaf in leaves])
+        return self._entry(avals, tree, static)
+
     def _flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:
         if self._simple:
             return (*pytree.flatten((args, kwargs)), None)

@@ -48,6 +48,7 @@ class Primitive:
                  specialize: Callable[..., Any] | None = None,
                  lower: Callable[..., Any] | None = None,
                  host_reason: str | None = None,
+                 host_condition: Callable[..., str | None] | None = None,
                  jvp: Callable[..., Any] | None = None,
                  linearize: Callable[..., Any] | None = None,
                  transpose: Callable[..., Any] | None = None,
@@ -66,6 +67,8 @@ class Primitive:
         self.specialize = specialize
         self.lower = lower
         self.host_reason = host_reason
+        # ``(*avals, **params)`` -> why this application runs on the host, or None.
+        self.host_condition = host_condition
         self.jvp = jvp
         self.linearize = linearize
         self.transpose = transpose

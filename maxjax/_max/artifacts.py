@@ -23,20 +23,17 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 import sys
+import tempfile
 import time
 from pathlib import Path
-
-from maxjax._base.lazy import LazyModule
 
 try:
     import fcntl
 except ImportError:  # Windows: no lock, so two processes may compile the same program
     fcntl = None  # type: ignore[assignment]
-
-shutil = LazyModule("shutil")
-tempfile = LazyModule("tempfile")
 
 DEFAULT_MAX_BYTES = 2 << 30
 _FORMAT = 1

@@ -11,22 +11,20 @@ import contextlib
 import os
 import select
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from maxjax._base.errors import CompileError
-from maxjax._base.lazy import LazyModule
 from maxjax._max.artifacts import ArtifactCache, KeyLock
 from maxjax._max.worker import read_message, write_message
-
-subprocess = LazyModule("subprocess")
-tempfile = LazyModule("tempfile")
 
 Done = Callable[["Path | None", "str | None"], None]
 
@@ -110,12 +108,19 @@ class _Worker:
                    f"--parent={os.getpid()}", f"--path={os.pathsep.join(paths)}",
                    f"--most-compiles={most_compiles}", f"--most-bytes={most_bytes}"]
         try:
-            self._log = tempfile.TemporaryFile(buffering=0)
+            self._log, name = tempfile.mkstemp(prefix="maxjax-worker-")
+            os.unlink(name)
+        except OSError as error:
+            raise _CannotStart(f"no log file for the compile process: {error}") from error
+        try:
             self._process = subprocess.Popen(
                 command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=self._log, env=environment, cwd=directory, start_new_session=True)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:  # TypeError: sys.executable is None
+            os.close(self._log)
             raise _CannotStart(f"no compile process: {error}") from error
+        self._requests = cast(BinaryIO, self._process.stdin)
+        self._replies = cast(BinaryIO, self._process.stdout)
         self.pid = self._process.pid
         self._log_start = 0
 
@@ -125,17 +130,16 @@ class _Worker:
         Raises:
           _WorkerDied: it ended first, or took longer than ``limit`` seconds and was ended.
         """
-        self._log_start = os.fstat(self._log.fileno()).st_size
+        self._log_start = os.fstat(self._log).st_size
         try:
-            write_message(self._process.stdin, message)
+            write_message(self._requests, message)
         except (OSError, ValueError):
             raise _WorkerDied(self._how_it_ended()) from None
-        stream: BinaryIO = self._process.stdout
-        if not _readable(stream, limit):
+        if not _readable(self._replies, limit):
             self.kill()
             raise _WorkerDied(f"the compile took more than {limit:.0f} s")
         try:
-            answer = read_message(stream)
+            answer = read_message(self._replies)
         except (OSError, ValueError):
             answer = None
         if answer is None:
@@ -146,9 +150,9 @@ class _Worker:
         """The end of what the compiler printed during the last job."""
         try:
             # Not a seek: the worker writes through the same file offset.
-            size = os.fstat(self._log.fileno()).st_size
+            size = os.fstat(self._log).st_size
             start = max(self._log_start, size - _LOG_TAIL_BYTES)
-            tail = os.pread(self._log.fileno(), size - start, start)
+            tail = os.pread(self._log, size - start, start)
             return tail.decode(errors="replace").strip()
         except (OSError, ValueError):
             return ""
@@ -171,7 +175,7 @@ class _Worker:
     def kill(self, grace: float = 0.0) -> None:
         """Ends the process and what it started, and collects it."""
         with contextlib.suppress(OSError, ValueError):
-            self._process.stdin.close()
+            self._requests.close()
         if grace:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(grace)
@@ -184,17 +188,19 @@ class _Worker:
 
     def close(self) -> None:
         with contextlib.suppress(OSError, ValueError):
-            self._process.stdout.close()
-        self._log.close()
+            self._replies.close()
+            os.close(self._log)
 
     def abandon(self) -> None:
         """Lets go of a forked child's copies of the pipes; the process is the parent's."""
         null = os.open(os.devnull, os.O_RDWR)
-        for stream in (self._process.stdin, self._process.stdout, self._log):
+        for stream in (self._requests, self._replies):
             # Closing the numbers under their streams would have the streams close them again,
             # when they may be another file's.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(null, stream.fileno(), inheritable=False)
+        with contextlib.suppress(OSError):
+            os.close(self._log)
         os.close(null)
         self._process.returncode = 0  # not a child of this process: nothing to wait for
 
@@ -233,6 +239,8 @@ class CompileService:
                  options: dict[str, Any] | None = None):
         self.builder = builder
         self.options = dict(options or {})
+        if os.environ.get("MAXJAX_CPU_TARGET"):  # which is part of the keys, see cpu_target
+            self.options.setdefault("cpu_target", os.environ["MAXJAX_CPU_TARGET"])
         self._cache = cache
         self._jobs: dict[bytes, Job] = {}
         self._failed: dict[bytes, str] = {}

@@ -8,6 +8,7 @@ call; they also claim SIGUSR2. Graphs are built and compiled by the worker, thro
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
 import importlib
@@ -44,6 +45,23 @@ def _import_core() -> Any:
         telemetry_off()
         _core = importlib.import_module("max._core")
     return _core
+
+
+def import_compiler() -> tuple[Any, Any, Any]:
+    """``max.engine``, ``max.driver`` and ``max.graph``, for the worker."""
+    telemetry_off()
+    return (importlib.import_module("max.engine"), importlib.import_module("max.driver"),
+            importlib.import_module("max.graph"))
+
+
+def resolve(path: str) -> Callable[..., Any]:
+    """The function that ``"module:function"`` names, its module imported now.
+
+    The graph builder stands on a higher floor than the worker that calls it, and in tests
+    outside the package; so it is named and not imported.
+    """
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def why_unavailable() -> str | None:
@@ -155,7 +173,6 @@ def _described_processor() -> list[str]:
 
 def _system_value(name: str) -> str:
     """A string of macOS's ``sysctl``."""
-    ctypes = importlib.import_module("ctypes")
     library, size = ctypes.CDLL(None), ctypes.c_size_t(256)
     value = ctypes.create_string_buffer(size.value)
     if library.sysctlbyname(name.encode(), value, ctypes.byref(size), None, 0):

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import importlib
 import json
 import os
 import queue
@@ -31,7 +30,12 @@ import traceback
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from maxjax._max.session import telemetry_off
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+from maxjax._max.session import import_compiler, resolve, telemetry_off
 
 _LENGTH = struct.Struct(">I")
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
@@ -66,12 +70,6 @@ def _read_exactly(stream: BinaryIO, size: int) -> bytes | None:
     return bytes(content)
 
 
-def resolve(path: str) -> Callable[..., Any]:
-    """The function that ``"module:function"`` names."""
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
 class _Unavailable(Exception):
     """MAX or the builder cannot be imported: no program can be compiled here."""
 
@@ -86,9 +84,7 @@ class MaxCompiler:
                  options: dict[str, Any]) -> Phases:
         clock = _Clock()
         try:
-            engine = importlib.import_module("max.engine")
-            driver = importlib.import_module("max.driver")
-            graph = importlib.import_module("max.graph")
+            engine, driver, graph = import_compiler()
         except ImportError as error:
             raise _Unavailable(f"MAX cannot be imported: {error}") from error
         clock.lap("import")
@@ -126,7 +122,8 @@ def resident_bytes() -> int:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError, ValueError):
-        resource = importlib.import_module("resource")
+        if resource is None:
+            return 0
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
 

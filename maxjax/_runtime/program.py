@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -25,49 +24,66 @@ class Program:
       closed: the simplified jaxpr. Its constants are inputs of both tiers.
       heat: nanoseconds that tier 0 has spent on it.
       compiled: the tier-1 executable (a callable of a list of NumPy arrays), or None.
-      state: "cold", "queued", "compiled" or "failed".
+      state: "new", "cold", "queued" (for the compiler), "compiled", "failed", "host" (nothing
+        of it can be compiled), "light" (dispatch would cost more than tier 0), "slower" (MAX
+        turned out to be).
       reason: why it is interpreted, where it failed or may not be compiled.
     """
 
-    __slots__ = ("__weakref__", "artifact_key", "closed", "compile_seconds", "compiled",
-                 "compiled_calls", "consts", "heat", "interpreted_calls", "lock", "out_avals",
-                 "reason", "state", "tier0")
+    __slots__ = ("__weakref__", "artifact_key", "best_interpreted", "closed", "compile_seconds",
+                 "compiled", "compiled_calls", "consts", "cost", "heat", "interpreted_calls",
+                 "opened", "out_avals", "pieces", "reason", "state", "text", "tier0",
+                 "trial_best", "trial_calls")
 
     def __init__(self, closed: ClosedJaxpr):
         self.closed = simplify(closed)
         self.out_avals: list[ShapedArray] = closed.out_avals
-        open_jaxpr = self.closed.jaxpr
+        jaxpr = self.closed.jaxpr
         self.consts = [
             value.host() if hasattr(value, "host") else np.asarray(value)
             for value in self.closed.consts]
-        opened = ClosedJaxpr(open_jaxpr.replace(
-            constvars=[], invars=[*open_jaxpr.constvars, *open_jaxpr.invars]))
-        self.tier0 = interpreter(opened)
+        # Constants are inputs of both tiers: a large one is not copied into the program.
+        self.opened = ClosedJaxpr(jaxpr.replace(
+            constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
+        self.tier0 = interpreter(self.opened)
         self.heat = 0
-        self.compiled: Any = None
-        self.state = "cold"
-        self.reason: str | None = None
-        self.compile_seconds = 0.0
+        self.best_interpreted = 0
         self.interpreted_calls = 0
+        self.compiled: Any = None
         self.compiled_calls = 0
+        self.compile_seconds = 0.0
+        self.trial_calls = 0
+        self.trial_best = 0
+        self.state = "new"
+        self.reason: str | None = None
+        self.cost = 0.0
+        self.pieces: list[Any] = []
+        self.text = ""
         self.artifact_key: bytes | None = None
-        self.lock = threading.Lock()
 
     def run(self, values: list[Any]) -> list[Any]:
         """Results for physical NumPy values of the inputs."""
         if self.consts:
             values = self.consts + values
-        compiled = self.compiled
-        if compiled is not None and config.compile_mode.value != "never":
-            return tiering.run_compiled(self, values)
-        if self.state == "cold" and config.compile_mode.value == "always":
+        if self.state == "new":
+            self.state = "cold"
+            self.cost = tiering.estimate(self.opened.jaxpr)
+            tiering.first_call(self)
+        if self.compiled is not None:
+            mode = config.compile_mode.value
+            if mode != "never":
+                return tiering.run_compiled(self, values)
+        elif self.state == "cold" and config.compile_mode.value == "always":
             tiering.compile_now(self)
             if self.compiled is not None:
                 return tiering.run_compiled(self, values)
         start = _clock()
         with np.errstate(all="ignore"):
             outputs = self.tier0(*values)
-        self.heat += _clock() - start
+        elapsed = _clock() - start
+        self.heat += elapsed
+        if elapsed < self.best_interpreted or not self.best_interpreted:
+            self.best_interpreted = elapsed
         self.interpreted_calls += 1
         if self.heat > tiering.HOT_NANOSECONDS and self.state == "cold":
             tiering.request(self)
@@ -78,6 +94,12 @@ class Tiering:
     """What decides when a program is compiled; the default never does."""
 
     HOT_NANOSECONDS = 1 << 62
+
+    def estimate(self, jaxpr: Jaxpr) -> float:
+        return 0.0
+
+    def first_call(self, program: Program) -> None:
+        pass
 
     def request(self, program: Program) -> None:
         pass

@@ -1,0 +1,341 @@
+"""The text of a jaxpr.
+
+A document (text, possible line breaks, groups, indentation) is laid out after Wadler, "A prettier
+printer": a group stands on one line if it fits, else all of its own breaks are taken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.types import ShapedArray
+
+WIDTH = 80
+# A sub-jaxpr of more equations than this is printed once, before the jaxpr that uses it.
+_INLINE_EQUATIONS = 10
+
+# --- documents ------------------------------------------------------------------------------------
+
+
+class Break:
+    """A line break, or ``flat`` where its group stands on one line."""
+
+    __slots__ = ("flat",)
+
+    def __init__(self, flat: str = " "):
+        self.flat = flat
+
+
+class Group:
+    """Breaks all of its own breaks or none."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, *content: Any):
+        self.content = content
+
+
+class Nest:
+    """Indents the lines that begin inside."""
+
+    __slots__ = ("content", "depth")
+
+    def __init__(self, depth: int, *content: Any):
+        self.depth = depth
+        self.content = content
+
+
+Document = str | Break | Group | Nest | Sequence[Any]
+
+
+def layout(document: Document, width: int = WIDTH) -> str:
+    """The document as text, in lines of ``width`` characters where that can be."""
+    output: list[str] = []
+    column = 0
+    # (indentation, flat, document), the next on top.
+    stack: list[tuple[int, bool, Any]] = [(0, False, document)]
+    while stack:
+        indent, flat, item = stack.pop()
+        if isinstance(item, str):
+            output.append(item)
+            column += len(item)
+        elif isinstance(item, Break):
+            if flat:
+                output.append(item.flat)
+                column += len(item.flat)
+            else:
+                output.append("\n" + " " * indent)
+                column = indent
+        elif isinstance(item, Nest):
+            stack.extend((indent + item.depth, flat, part) for part in reversed(item.content))
+        elif isinstance(item, Group):
+            flat = flat or _fits(item, width - column)
+            stack.extend((indent, flat, part) for part in reversed(item.content))
+        else:
+            stack.extend((indent, flat, part) for part in reversed(item))
+    return "".join(output)
+
+
+def _fits(document: Document, room: int) -> bool:
+    stack: list[Any] = [document]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            room -= len(item)
+        elif isinstance(item, Break):
+            room -= len(item.flat)
+        else:
+            stack.extend(reversed(item.content if isinstance(item, (Group, Nest)) else item))
+        if room < 0:
+            return False
+    return True
+
+
+def join(separator: Document, documents: Iterable[Document]) -> list[Document]:
+    result: list[Document] = []
+    for document in documents:
+        if result:
+            result.append(separator)
+        result.append(document)
+    return result
+
+
+def fill(documents: Iterable[Document], separator: str = "") -> list[Document]:
+    """One after the other, as many to a line as fit."""
+    return join([separator, Group(Break())], documents)
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+class Names:
+    """Names of variables (a, b, ..., z, ba, bb, ...) and of the sub-jaxprs printed first."""
+
+    def __init__(self) -> None:
+        self.variables: dict[Var, str] = {}
+        self.count = 0
+        self.shared: dict[Jaxpr, str] = {}
+
+    def of(self, var: Var) -> str:
+        if isinstance(var, DropVar):
+            return "_"
+        name = self.variables.get(var)
+        if name is None:
+            name = self.variables[var] = _letters(self.count)
+            self.count += 1
+        return name
+
+    def suggest(self, inner: Sequence[Atom], outer: Sequence[Atom]) -> None:
+        """A called jaxpr's variables take the names of what they are called with."""
+        given: set[Var] = set()
+        for mine, other in zip(inner, outer, strict=True):
+            if (isinstance(mine, Var) and isinstance(other, Var) and other not in given
+                    and not isinstance(other, DropVar) and mine not in self.variables):
+                self.variables[mine] = self.of(other)
+                given.add(other)
+
+
+def _letters(number: int) -> str:
+    digits = chr(ord("a") + number % 26)
+    while number >= 26:
+        number //= 26
+        digits = chr(ord("a") + number % 26) + digits
+    return digits
+
+
+# --- parameters -----------------------------------------------------------------------------------
+# What JAX prints of the parameters of a primitive, where that is not simply all of them.
+
+
+def _broadcast_in_dim(params: dict[str, Any]) -> dict[str, Any]:
+    dims = params["broadcast_dimensions"]
+    return {"broadcast_dimensions": dims} if dims else {}
+
+
+def _dot_general(params: dict[str, Any]) -> dict[str, Any]:
+    shown = {name: value for name, value in params.items()
+             if value is not None or name not in (
+                 "precision", "preferred_element_type", "out_sharding")}
+    if "dimension_numbers" in shown:
+        shown["dimension_numbers"] = tuple(
+            tuple(list(dims) for dims in pair) for pair in shown["dimension_numbers"])
+    return shown
+
+
+def _jit(params: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items()
+            if not (name == "donated_invars" and not any(value))
+            and not (name in ("inline", "keep_unused") and not value)}
+
+
+shown_params: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "broadcast_in_dim": _broadcast_in_dim,
+    "dot_general": _dot_general,
+    "jit": _jit,
+    "reduce_sum": lambda params: {**params, "out_sharding": None},
+    "reshape": lambda params: {**params, "sharding": None},
+    "iota": lambda params: {**params, "sharding": None},
+    "cond": lambda params: {"branches": params["branches"]} if "branches" in params else params,
+    "custom_jvp_call": lambda params: {
+        name: value for name, value in params.items() if name in _CUSTOM_JVP},
+    "custom_vjp_call": lambda params: {
+        name: value for name, value in params.items() if name in _CUSTOM_VJP},
+}
+_CUSTOM_JVP = ("name", "call_jaxpr", "jvp", "symbolic_zeros")
+_CUSTOM_VJP = ("name", "bwd", "call_jaxpr", "fwd", "symbolic_zeros")
+
+
+def _value(value: Any, names: Names) -> Document:
+    if isinstance(value, (Jaxpr, ClosedJaxpr)):
+        return _jaxpr(value.jaxpr if isinstance(value, ClosedJaxpr) else value, names)
+    if (isinstance(value, tuple) and value
+            and all(isinstance(item, (Jaxpr, ClosedJaxpr)) for item in value)):
+        return Group("(", Nest(2, Break(""), *join(Break(), (_value(v, names) for v in value))),
+                     Break(""), ")")
+    if isinstance(value, np.dtype):
+        return value.name
+    if isinstance(value, type):
+        return value.__name__
+    if callable(value) and hasattr(value, "__name__"):
+        return value.__name__
+    return str(value)
+
+
+def _params(params: dict[str, Any], names: Names) -> Document:
+    if not params:
+        return ""
+    order = sorted(params, key=lambda name: (name != "name", name))
+    shown = [Group(f"{name}=", _value(params[name], names)) for name in order]
+    return Group("[", Nest(2, Break(""), *join(Break(), shown)), Break(""), "]")
+
+
+# --- atoms, equations, jaxprs ---------------------------------------------------------------------
+
+
+def _literal(literal: Literal) -> str:
+    value, aval = literal.val, literal.aval
+    if not hasattr(value, "dtype"):
+        text = str(value)
+    elif dtypes.is_floating(aval.dtype) and aval.weak_type and aval.dtype == dtypes.float32:
+        # A Python float: the shortest decimal that stands for it.
+        text = repr(float(str(np.float32(value))))
+    elif dtypes.is_floating(aval.dtype):
+        text = repr(float(value))
+    else:
+        text = str(np.asarray(value).item())
+    return f"{text}:{aval.str_short(short_dtypes=True)}"
+
+
+def _atom(atom: Atom, names: Names) -> str:
+    return _literal(atom) if isinstance(atom, Literal) else names.of(atom)
+
+
+def _binder(var: Var, names: Names) -> str:
+    return f"{names.of(var)}:{_type(var.aval)}"
+
+
+def _type(aval: ShapedArray) -> str:
+    return aval.str_short(short_dtypes=True)
+
+
+def _eqn(eqn: JaxprEqn, names: Names) -> Document:
+    params = eqn.params
+    rule = shown_params.get(eqn.primitive.name)
+    if rule is not None:
+        params = rule(params)
+    called = params.get("jaxpr")
+    if eqn.primitive.name == "jit" and isinstance(called, ClosedJaxpr) and (
+            called.jaxpr not in names.shared):
+        names.suggest(called.jaxpr.invars, eqn.invars)
+        names.suggest(called.jaxpr.outvars, eqn.outvars)
+    results = [_binder(var, names) for var in eqn.outvars]
+    operands = [_atom(atom, names) for atom in eqn.invars]
+    return Nest(2, *fill(results), " = " if results else "= ", eqn.primitive.name,
+                Nest(-2, _params(params, names)), " ", *fill(operands))
+
+
+def _jaxpr(jaxpr: Jaxpr, names: Names) -> Document:
+    name = names.shared.get(jaxpr)
+    return name if name is not None else _whole(jaxpr, names)
+
+
+def _whole(jaxpr: Jaxpr, names: Names) -> Document:
+    binders = ["{ lambda "]
+    if jaxpr.constvars:
+        binders.append(Nest(4, *fill(_binder(var, names) for var in jaxpr.constvars)))
+    binders += ["; ", Nest(4, *fill(_binder(var, names) for var in jaxpr.invars)), ". let"]
+    eqns = [_eqn(eqn, names) for eqn in jaxpr.eqns]
+    outs = [_atom(atom, names) for atom in jaxpr.outvars]
+    results = ["(", *fill(outs, ","), "," if len(outs) == 1 else "", ")"]
+    return Group(
+        *binders, Nest(4, Break(), *join(Break("; "), eqns)),
+        Nest(2, Break(), Nest(2, "in ", *results), " }"))
+
+
+def _shared(jaxpr: Jaxpr) -> dict[Jaxpr, str]:
+    """The sub-jaxprs that are used more than once, or long, with a name for each."""
+    counts: Counter[Jaxpr] = Counter()
+    called: dict[Jaxpr, str] = {}
+    queue = [jaxpr]
+    for current in queue:      # grows as it is walked: breadth first
+        counts[current] += 1
+        if current is not jaxpr and len(current.eqns) > _INLINE_EQUATIONS:
+            counts[current] += 1
+        for eqn in current.eqns:
+            for inner in _nested(eqn.params):
+                queue.append(inner)
+                name = eqn.params.get("name")
+                if isinstance(name, str):
+                    called.setdefault(inner, name.strip("<>"))
+    result: dict[Jaxpr, str] = {}
+    taken: Counter[str] = Counter()
+    for inner, count in counts.items():
+        if count == 1 or inner is jaxpr:
+            continue
+        name = called.get(inner, "jaxpr")
+        number = taken[name]
+        taken[name] += 1
+        result[inner] = f"{name}{number}" if number else name
+    return result
+
+
+def _nested(params: dict[str, Any]) -> list[Jaxpr]:
+    result = []
+    for value in params.values():
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                result.append(item.jaxpr)
+            elif isinstance(item, Jaxpr):
+                result.append(item)
+    return result
+
+
+def pretty_print(self: Jaxpr | ClosedJaxpr | JaxprEqn, *, source_info: bool = False,
+                 print_shapes: bool = True, name_stack: bool = False,
+                 custom_pp_eqn_rules: bool = True, print_effects: bool = False,
+                 **kwargs: Any) -> str:
+    """The text of a jaxpr or an equation; the options are JAX's and accepted for its sake."""
+    names = Names()
+    if isinstance(self, JaxprEqn):
+        return layout(_eqn(self, names))
+    jaxpr = self.jaxpr if isinstance(self, ClosedJaxpr) else self
+    names.shared = _shared(jaxpr)
+    parts = [layout([f"let {name} = ", _whole(inner, names), " in\n"])
+             for inner, name in names.shared.items()]
+    return "".join(parts) + layout(_whole(jaxpr, names))
+
+
+def _text(self: Any) -> str:
+    return pretty_print(self)
+
+
+for _class in (Jaxpr, ClosedJaxpr, JaxprEqn):
+    _class.__repr__ = _text                 # type: ignore[method-assign]
+    _class.__str__ = _text                  # type: ignore[method-assign]
+    _class.pretty_print = pretty_print      # type: ignore[attr-defined]

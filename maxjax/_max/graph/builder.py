@@ -1,0 +1,26 @@
+"""Builds the MAX graphs of a serialized program; runs in the compile worker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from max.graph import Graph, Module
+
+from maxjax._ir.serialize import decode
+from maxjax._max.graph.context import GraphContext, tensor_type
+from maxjax._max.kernel_library import package_path
+
+
+def build(module: Module, program: str, options: dict[str, Any]) -> list[Path]:
+    """Adds a graph for each piece of the program: ``{"pieces": [[name, jaxpr], ...]}``."""
+    extensions = [package_path(Path(options["directory"]))]
+    for name, data in json.loads(program)["pieces"]:
+        jaxpr = decode(data)
+        with Graph(name, input_types=[tensor_type(var.aval) for var in jaxpr.invars],
+                   module=module, custom_extensions=extensions) as graph:
+            context = GraphContext()
+            inputs = [value.tensor for value in graph.inputs]
+            graph.output(*context.lower_jaxpr(jaxpr, [], inputs))
+    return extensions

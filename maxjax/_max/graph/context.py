@@ -1,0 +1,405 @@
+"""What lowerings are written with, on MAX graphs.
+
+A value is a ``max.graph.TensorValue`` of static shape and of the physical dtype.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from max.dtype import DType
+from max.graph import DeviceRef, TensorType, TensorValue, ops
+
+from maxjax._base import dtypes
+from maxjax._base.errors import InternalError
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.types import ShapedArray
+from maxjax._transforms.simplify import simplify
+
+CPU = DeviceRef.CPU()
+
+# MAX's own operations that are right as they are, by the primitive's name.
+_NATIVE: dict[str, Callable[..., Any]] = {
+    "add": ops.add,
+    "sub": ops.sub,
+    "mul": ops.mul,
+    "div": ops.div,
+    "neg": ops.negate,
+    "eq": ops.equal,
+    "ne": ops.not_equal,
+    "lt": lambda x, y: ops.greater(y, x),
+    "le": lambda x, y: ops.greater_equal(y, x),
+    "gt": ops.greater,
+    "ge": ops.greater_equal,
+    "sin": ops.sin,
+    "cos": ops.cos,
+    "log": ops.log,
+    "log1p": ops.log1p,
+    "sqrt": ops.sqrt,
+    "rsqrt": ops.rsqrt,
+    "erf": ops.erf,
+    "floor": ops.floor,
+    "ceil": ops.ceil,
+    "round": ops.round,
+    "trunc": ops.trunc,
+    "abs": ops.abs,
+    "logical_and": ops.logical_and,
+    "logical_or": ops.logical_or,
+    "logical_not": ops.logical_not,
+    "logical_xor": ops.logical_xor,
+}
+_ON_BOOLS = {"add": ops.logical_or, "mul": ops.logical_and, "eq": None, "ne": ops.logical_xor,
+             "max": ops.logical_or, "min": ops.logical_and, "and": ops.logical_and,
+             "or": ops.logical_or, "xor": ops.logical_xor, "not": ops.logical_not}
+
+
+def max_dtype(dtype: Any) -> DType:
+    return getattr(DType, dtypes.physical(dtype).name)
+
+
+def numpy_dtype(dtype: DType) -> np.dtype:
+    return np.dtype(getattr(ml_dtypes, dtype.name, None) or dtype.name)
+
+
+def tensor_type(aval: ShapedArray) -> TensorType:
+    return TensorType(max_dtype(aval.dtype), aval.shape, CPU)
+
+
+class GraphContext:
+    """Lowers equations into the MAX graph that is being built."""
+
+    def __init__(self) -> None:
+        self.in_avals: Sequence[ShapedArray] = ()
+        self.out_avals: Sequence[ShapedArray] = ()
+
+    # --- what is known of a value ---
+    def shape(self, x: TensorValue) -> tuple[int, ...]:
+        return tuple(int(dim) for dim in x.shape)
+
+    def dtype(self, x: TensorValue) -> np.dtype:
+        return numpy_dtype(x.dtype)
+
+    def is_float(self, x: TensorValue) -> bool:
+        return x.dtype.is_float()
+
+    # --- constants ---
+    def constant(self, value: Any) -> TensorValue:
+        value = np.array(value, order="C")
+        kind = max_dtype(value.dtype)
+        if value.dtype == np.bool_:
+            flat = ops.constant(value.astype(np.uint8).reshape(-1), DType.uint8, CPU)
+            return ops.reshape(ops.cast(flat, DType.bool), value.shape)
+        if value.dtype.kind == "V" or value.dtype.name.startswith(("bfloat", "float8")):
+            # float32 holds each of them exactly.
+            wide = ops.constant(value.astype(np.float32), DType.float32, CPU)
+            return ops.cast(wide, kind)
+        return ops.constant(value, kind, CPU)
+
+    def scalar(self, value: Any, like: TensorValue) -> TensorValue:
+        return self.constant(np.asarray(value, self.dtype(like)))
+
+    def full(self, shape: Sequence[int], value: Any, dtype: Any) -> TensorValue:
+        scalar = self.constant(np.asarray(value, dtypes.physical(dtype)))
+        return ops.broadcast_to(scalar, tuple(shape))
+
+    def full_like(self, x: TensorValue, value: Any) -> TensorValue:
+        return self.full(self.shape(x), value, self.dtype(x))
+
+    def iota(self, dtype: Any, shape: Sequence[int], dimension: int) -> TensorValue:
+        sizes = [1] * len(shape)
+        sizes[dimension] = shape[dimension]
+        if shape[dimension] <= 65536:
+            line = self.constant(np.arange(shape[dimension]).astype(dtypes.physical(dtype)))
+        else:
+            line = ops.range(0, shape[dimension], 1, out_dim=shape[dimension],
+                             dtype=DType.int64, device=CPU)
+            line = ops.cast(line, max_dtype(dtype))
+        return ops.broadcast_to(ops.reshape(line, sizes), tuple(shape))
+
+    # --- elementwise ---
+    def native(self, name: str, *xs: TensorValue) -> TensorValue:
+        """MAX's own operation."""
+        if xs[0].dtype == DType.bool and name in _ON_BOOLS:
+            if name == "eq":
+                return ops.logical_not(ops.logical_xor(*self.aligned(xs)))
+            return _ON_BOOLS[name](*self.aligned(xs))
+        if xs[0].dtype == DType.bool:
+            xs = tuple(ops.cast(x, DType.uint8) for x in xs)
+        return _NATIVE[name](*xs)
+
+    def aligned(self, xs: Sequence[TensorValue]) -> list[TensorValue]:
+        """The operands, each of the shape that they have in common."""
+        shapes = [self.shape(x) for x in xs]
+        shape = np.broadcast_shapes(*shapes)
+        return [x if own == shape else ops.broadcast_to(self.pad_rank(x, len(shape)), shape)
+                for x, own in zip(xs, shapes, strict=True)]
+
+    def pad_rank(self, x: TensorValue, rank: int) -> TensorValue:
+        shape = self.shape(x)
+        if not shape or len(shape) == rank:
+            return x
+        return ops.reshape(x, (1,) * (rank - len(shape)) + shape)
+
+    def kernel(self, name: str, *xs: TensorValue, out_dtype: Any = None) -> TensorValue:
+        """maxjax's own elementwise kernel."""
+        if xs[0].dtype == DType.bool and name in _ON_BOOLS:
+            return self.native(name, *xs)
+        operands = self.aligned(xs)
+        kind = operands[0].dtype if out_dtype is None else max_dtype(out_dtype)
+        result_type = TensorType(kind, operands[0].shape, CPU)
+        return ops.custom(f"maxjax_{name}", CPU, operands, [result_type])[0].tensor
+
+    def select(self, which: TensorValue, cases: Sequence[TensorValue]) -> TensorValue:
+        if len(cases) == 1:
+            return cases[0]
+        if which.dtype == DType.bool:
+            which, on_false, on_true = self.aligned([which, *cases])
+            return ops.where(which, on_true, on_false)
+        result = cases[-1]
+        for number in range(len(cases) - 2, -1, -1):
+            chosen = self.native("le", which, self.scalar(number, which))
+            result = self.select(chosen, [result, cases[number]])
+        return result
+
+    def convert(self, x: TensorValue, dtype: Any) -> TensorValue:
+        kind = max_dtype(dtype)
+        source = x.dtype
+        if source == kind:
+            return x
+        if kind == DType.bool:
+            return ops.not_equal(x, self.scalar(0, x))
+        if source == DType.bool:
+            return ops.cast(x, kind)
+        if source.is_float() and kind.is_integral():
+            return self.kernel("convert", x, out_dtype=dtype)
+        return ops.cast(x, kind)
+
+    def bitcast(self, x: TensorValue, dtype: Any) -> TensorValue:
+        raise InternalError("bitcast needs the kernel of that name")
+
+    # --- shapes ---
+    def reshape(self, x: TensorValue, shape: Sequence[int]) -> TensorValue:
+        return x if self.shape(x) == tuple(shape) else ops.reshape(x, tuple(shape))
+
+    def broadcast(self, x: TensorValue, shape: Sequence[int],
+                  dims: Sequence[int]) -> TensorValue:
+        sizes = [1] * len(shape)
+        for dim, size in zip(dims, self.shape(x), strict=True):
+            sizes[dim] = size
+        x = self.reshape(x, sizes)
+        return x if tuple(sizes) == tuple(shape) else ops.broadcast_to(x, tuple(shape))
+
+    def transpose(self, x: TensorValue, permutation: Sequence[int]) -> TensorValue:
+        shape = self.shape(x)
+        moved = [dim for dim in permutation if shape[dim] != 1]
+        if moved == sorted(moved):      # only dimensions of size 1 move
+            return self.reshape(x, [shape[dim] for dim in permutation])
+        return ops.permute(x, list(permutation))
+
+    def concatenate(self, xs: Sequence[TensorValue], axis: int) -> TensorValue:
+        kept = [x for x in xs if math.prod(self.shape(x))] or list(xs)[:1]
+        return kept[0] if len(kept) == 1 else ops.concat(kept, axis)
+
+    def slice(self, x: TensorValue, starts: Sequence[int], limits: Sequence[int],
+              strides: Sequence[int] | None) -> TensorValue:
+        strides = strides or (1,) * len(starts)
+        shape = tuple(max(0, -(-(limit - start) // step))
+                      for start, limit, step in zip(starts, limits, strides, strict=True))
+        if shape == self.shape(x):
+            return x
+        if 0 in shape:
+            return self.full(shape, 0, self.dtype(x))
+        index = [
+            (slice(start, limit, step), size)
+            for start, limit, step, size in zip(starts, limits, strides, shape, strict=True)]
+        return ops.slice_tensor(x, index)
+
+    def pad(self, x: TensorValue, value: TensorValue, config: Sequence[Any]) -> TensorValue:
+        """Also negative and interior padding."""
+        shape = self.shape(x)
+        for dim, (_, _, interior) in enumerate(config):
+            if interior and shape[dim] > 1:
+                x = self.dilate(x, value, dim, interior)
+                shape = self.shape(x)
+        cut = [(max(0, -low), size - max(0, -high))
+               for size, (low, high, _) in zip(shape, config, strict=True)]
+        if any(start > limit for start, limit in cut):
+            # A cut beyond the other end: what is left is padding alone.
+            total = [low + high + size for size, (low, high, _) in zip(shape, config, strict=True)]
+            return ops.broadcast_to(value, tuple(total))
+        if any(pair != (0, size) for pair, size in zip(cut, shape, strict=True)):
+            x = self.slice(x, [start for start, _ in cut], [limit for _, limit in cut], None)
+        amounts = [(max(0, low), max(0, high)) for low, high, _ in config]
+        for dim, (low, high) in enumerate(amounts):
+            if low or high:
+                shape = list(self.shape(x))
+                parts = []
+                for amount in (low, high):
+                    shape[dim] = amount
+                    parts.append(ops.broadcast_to(value, tuple(shape)) if amount else None)
+                pieces = [part for part in (parts[0], x, parts[1]) if part is not None]
+                x = self.concatenate(pieces, dim)
+        return x
+
+    def dilate(self, x: TensorValue, value: TensorValue, dim: int, interior: int) -> TensorValue:
+        """Puts ``interior`` values between the elements along a dimension."""
+        shape = self.shape(x)
+        wide = self.reshape(x, (*shape[:dim + 1], 1, *shape[dim + 1:]))
+        filler = ops.broadcast_to(value, (*shape[:dim + 1], interior, *shape[dim + 1:]))
+        joined = ops.concat([wide, filler], dim + 1)
+        size = shape[dim] * (interior + 1)
+        flat = self.reshape(joined, (*shape[:dim], size, *shape[dim + 1:]))
+        limits = list(self.shape(flat))
+        limits[dim] = size - interior
+        return self.slice(flat, [0] * len(limits), limits, None)
+
+    def reverse(self, x: TensorValue, dimensions: Sequence[int]) -> TensorValue:
+        for dim in dimensions:
+            size = self.shape(x)[dim]
+            if size > 1:
+                x = self.gather_rows(x, self.constant(np.arange(size - 1, -1, -1, np.int64)), dim)
+        return x
+
+    # --- reductions and products ---
+    def canonical(self, x: TensorValue, axes: Sequence[int]) -> TensorValue:
+        """``x`` as (outer, reduced, inner), with the reduced dimensions brought together."""
+        shape = self.shape(x)
+        axes = sorted(axes)
+        contiguous = axes == list(range(axes[0], axes[-1] + 1))
+        if not contiguous:
+            kept = [dim for dim in range(len(shape)) if dim not in axes]
+            x = self.transpose(x, [*kept, *axes])
+            outer = math.prod(shape[dim] for dim in kept)
+            return self.reshape(x, (outer, math.prod(shape[dim] for dim in axes), 1))
+        outer = math.prod(shape[:axes[0]])
+        inner = math.prod(shape[axes[-1] + 1:])
+        return self.reshape(x, (outer, math.prod(shape[dim] for dim in axes), inner))
+
+    def reduce(self, kind: str, x: TensorValue, axes: Sequence[int]) -> TensorValue:
+        shape = self.shape(x)
+        result = tuple(size for dim, size in enumerate(shape) if dim not in axes)
+        if not axes:
+            return x
+        if math.prod(shape) == 0:
+            return self.full(result, reduction_identity(kind, self.dtype(x)), self.dtype(x))
+        if all(shape[dim] == 1 for dim in axes):
+            return self.reshape(x, result)
+        wide = self.canonical(x, axes)
+        return self.reshape(self.reduce_middle(kind, wide), result)
+
+    def reduce_middle(self, kind: str, x: TensorValue) -> TensorValue:
+        outer, _, inner = self.shape(x)
+        if kind in ("and", "or") and x.dtype == DType.bool:
+            kind = {"and": "min", "or": "max"}[kind]
+        return ops.custom(f"maxjax_reduce_{kind}", CPU, [x],
+                          [TensorType(x.dtype, (outer, inner), CPU)])[0].tensor
+
+    def argreduce(self, kind: str, x: TensorValue, axis: int, dtype: Any) -> TensorValue:
+        shape = self.shape(x)
+        result = tuple(size for dim, size in enumerate(shape) if dim != axis)
+        wide = self.canonical(x, [axis])
+        outer, _, inner = self.shape(wide)
+        index = ops.custom(f"maxjax_arg{kind}", CPU, [wide],
+                           [TensorType(DType.int32, (outer, inner), CPU)])[0].tensor
+        return self.convert(self.reshape(index, result), dtype)
+
+    def cumulative(self, kind: str, x: TensorValue, axis: int, reverse: bool) -> TensorValue:
+        shape = self.shape(x)
+        if math.prod(shape) == 0:
+            return x
+        wide = self.canonical(x, [axis])
+        result = ops.custom(f"maxjax_cum{kind}", CPU, [wide], [wide.type],
+                            parameters={"reverse": reverse})[0].tensor
+        return self.reshape(result, shape)
+
+    def matmul(self, a: TensorValue, b: TensorValue, transpose_a: bool = False,
+               transpose_b: bool = False) -> TensorValue:
+        """The product of matrices, or of equally many of them along leading dimensions."""
+        rank = len(self.shape(a))
+        swap = [*range(rank - 2), rank - 1, rank - 2]
+        if transpose_a:
+            a = ops.permute(a, swap)
+        if transpose_b:
+            b = ops.permute(b, swap)
+        if 0 in (*self.shape(a), *self.shape(b)):
+            shape = (*self.shape(a)[:-1], self.shape(b)[-1])
+            return self.full(shape, 0, self.dtype(a))
+        return ops.matmul(a, b)
+
+    # --- indexing ---
+    def gather_rows(self, x: TensorValue, indices: TensorValue, axis: int) -> TensorValue:
+        """Slices of ``x`` along ``axis`` at indices that are in bounds."""
+        return ops.gather(x, indices, axis)
+
+    # --- composition ---
+    def decompose(self, function: Callable[..., Any], *xs: TensorValue) -> Any:
+        """Lowers what ``function`` does with primitives to ``xs``."""
+        avals = [ShapedArray(self.shape(x), self.dtype(x)) for x in xs]
+        single = True
+
+        def flat(*tracers: Any) -> Sequence[Any]:
+            nonlocal single
+            result = function(*tracers)
+            single = not isinstance(result, (tuple, list))
+            return [result] if single else result
+
+        closed = simplify(trace_to_jaxpr(flat, avals, "a lowering"))
+        results = self.lower_closed(closed, xs)
+        return results[0] if single else results
+
+    def lower_closed(self, closed: ClosedJaxpr, xs: Sequence[TensorValue]) -> list[TensorValue]:
+        consts = [self.constant(np.asarray(value)) for value in closed.consts]
+        return self.lower_jaxpr(closed.jaxpr, consts, xs)
+
+    def lower_jaxpr(self, jaxpr: Jaxpr, consts: Sequence[TensorValue],
+                    xs: Sequence[TensorValue]) -> list[TensorValue]:
+        """The outputs of a jaxpr for given values of its inputs."""
+        values: dict[Any, TensorValue] = dict(zip(jaxpr.constvars, consts, strict=True))
+        values.update(zip(jaxpr.invars, xs, strict=True))
+
+        def read(atom: Any) -> TensorValue:
+            if isinstance(atom, Literal):
+                return self.constant(np.asarray(atom.val))
+            return values[atom]
+
+        outer = self.in_avals, self.out_avals
+        for eqn in jaxpr.eqns:
+            operands = [read(atom) for atom in eqn.invars]
+            self.in_avals = [atom.aval for atom in eqn.invars]
+            self.out_avals = [var.aval for var in eqn.outvars]
+            try:
+                result = eqn.primitive.lower(self, *operands, **eqn.params)
+            except Exception as error:
+                raise LoweringError(
+                    f"lowering {eqn.primitive.name} of "
+                    f"{', '.join(aval.str_short() for aval in self.in_avals)} failed: "
+                    f"{type(error).__name__}: {error}") from error
+            results = result if eqn.primitive.multiple_results else [result]
+            for var, value in zip(eqn.outvars, results, strict=True):
+                if self.shape(value) != var.aval.shape or value.dtype != max_dtype(var.aval.dtype):
+                    raise LoweringError(
+                        f"{eqn.primitive.name} lowered to {value.dtype} {self.shape(value)}, not "
+                        f"{var.aval.str_short()}")
+                values[var] = value
+        self.in_avals, self.out_avals = outer
+        return [read(atom) for atom in jaxpr.outvars]
+
+
+class LoweringError(Exception):
+    """An equation could not be lowered."""
+
+
+def reduction_identity(kind: str, dtype: Any) -> Any:
+    low, high = dtypes.extremes(dtype)
+    if kind in ("sum", "or", "xor"):
+        return 0
+    if kind == "prod":
+        return 1
+    if kind == "and":
+        return True if dtype == dtypes.bool_ else -1
+    return low if kind == "max" else high

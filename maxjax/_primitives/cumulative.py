@@ -1,0 +1,192 @@
+"""Running sums, products and extremes along an axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import add, div, maximum, minimum, mul, sub
+from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.comparison import eq, select
+from maxjax._primitives.rules import axis_factors, linear_primitive, scalar_like
+from maxjax._primitives.shape import (
+    concatenate,
+    full,
+    pad,
+    rev_p,
+    slice_in_dim,
+)
+from maxjax._primitives.transcendental import exp_p, log_p
+
+
+def scan_pairs(combine, values, axis: int):
+    """The prefixes of ``combine`` over a list of arrays, along ``axis``, in log2(n) steps.
+
+    Neighbours are combined in pairs, the pairs' prefixes are found in the same way, and each
+    prefix of even length gives that of odd length by one more element. This is JAX's order of
+    combining, which decides how ties of ``cummax`` share a gradient.
+    """
+    size = values[0].shape[axis]
+    if size < 2:
+        return list(values)
+    left = [slice_in_dim(x, 0, size - 1, axis, 2) for x in values]
+    right = [slice_in_dim(x, 1, size, axis, 2) for x in values]
+    odd = scan_pairs(combine, combine(left, right), axis)
+    rest = [slice_in_dim(x, 2, size, axis, 2) for x in values]
+    before = odd
+    if size % 2 == 0:
+        before = [slice_in_dim(x, 0, x.shape[axis] - 1, axis) for x in odd]
+    even = combine(before, rest) if rest[0].shape[axis] else rest
+    even = [concatenate([slice_in_dim(x, 0, 1, axis), e], axis) if e.shape[axis]
+            else slice_in_dim(x, 0, 1, axis) for x, e in zip(values, even, strict=True)]
+    return [_interleave(e, o, axis) for e, o in zip(even, odd, strict=True)]
+
+
+def _interleave(even, odd, axis):
+    """even[0], odd[0], even[1], ...: the two never overlap, so that adding zeros joins them."""
+    rank = len(even.shape)
+    longer = even.shape[axis] > odd.shape[axis]
+
+    def config(low, high):
+        return tuple((low, high, 1) if dim == axis else (0, 0, 0) for dim in range(rank))
+
+    return add(pad(even, 0, config(0, 0 if longer else 1)),
+               pad(odd, 0, config(1, 1 if longer else 0)))
+
+
+def _reversed(x, axis, reverse):
+    return rev_p.bind(x, dimensions=(axis,)) if reverse else x
+
+
+def _scan_jvp(combine):
+    """The jvp by a scan over (value, tangent) pairs; the result itself from the primitive."""
+    def rule(primals, tangents, *, primitive, axis, reverse):
+        (operand,), (tangent,) = primals, tangents
+        out = primitive.bind(operand, axis=axis, reverse=reverse)
+        pair = [_reversed(operand, axis, reverse), _reversed(tangent, axis, reverse)]
+        _, tangent = scan_pairs(combine, pair, axis)
+        return out, _reversed(tangent, axis, reverse)
+    return rule
+
+
+def _product(left, right):
+    (x, x_tangent), (y, y_tangent) = left, right
+    return [mul(x, y), add_tangents(mul(x_tangent, y), mul(x, y_tangent))]
+
+
+def _extreme(function):
+    def combine(left, right):
+        (x, x_tangent), (y, y_tangent) = left, right
+        out = function(x, y)
+        return [out, add_tangents(mul(x_tangent, _share(x, y, out)),
+                                  mul(y_tangent, _share(y, x, out)))]
+    return combine
+
+
+def _share(mine, other, out):
+    """1 where ``mine`` alone is the result, 1/2 where both are, 0 elsewhere."""
+    def constant(value):
+        return full(out.shape, value, out.dtype)
+
+    hit = select(eq(mine, out), constant(0), constant(1))
+    return div(hit, select(eq(other, out), constant(1), constant(2)))
+
+
+def log_add_exp(x, y):
+    """log(exp(x) + exp(y)), infinities and NaN as NumPy has them."""
+    top = maximum(x, y)
+    delta = sub(x, y)
+    same = eq(x, y)       # infinities of one sign: their difference is NaN
+    zero = full(x.shape, 0, x.dtype)
+    delta = select(same, delta, zero)
+    one = scalar_like(1, x.dtype)
+    spread = exp_p.bind(minimum(delta, sub(zero, delta)))
+    return add(top, log_p.bind(add(spread, one)))
+
+
+def _log_sum(left, right):
+    (x, x_tangent), (y, y_tangent) = left, right
+    out = log_add_exp(x, y)
+    # exp(-inf - -inf) is taken as exp(-inf - 0) = 0.
+    finite = select(eq(out, scalar_like(-np.inf, out.dtype)), out, full(out.shape, 0, out.dtype))
+    return [out, add_tangents(mul(x_tangent, exp_p.bind(sub(x, finite))),
+                              mul(y_tangent, exp_p.bind(sub(y, finite))))]
+
+
+def _accumulate(ufunc, wide):
+    """The NumPy rule; ``wide`` functions compute narrow floats in float32."""
+    def evaluate(x, *, axis, reverse):
+        x = np.asarray(x)
+        dtype = x.dtype
+        narrow = dtypes.is_floating(dtype) and dtype.itemsize < 4
+        compute = np.dtype(np.float32) if narrow and wide else dtype
+        x = x.astype(compute, copy=False)
+        if reverse:
+            x = np.flip(x, axis)
+        if ufunc in (np.add, np.multiply):
+            out = ufunc.accumulate(x, axis, compute)
+        else:
+            out = ufunc.accumulate(x, axis)
+        if reverse:
+            out = np.flip(out, axis)
+        return out.astype(dtype, copy=False)
+    return evaluate
+
+
+def _cumulative_batch(primitive):
+    def batch(size, operands, axes, *, axis, reverse):
+        moved = axis + (axis >= axes[0])
+        return primitive().bind(operands[0], axis=moved, reverse=reverse), axes[0]
+    return batch
+
+
+def _cumulative_factors(in_avals, out_avals, *, axis, reverse):
+    return axis_factors(in_avals, out_avals, whole=(axis,))
+
+
+def _cumulative(name, kind, ufunc, combine, wide=True, lower=None):
+    primitive = Primitive(
+        name,
+        abstract=lambda x, *, axis, reverse: x,
+        evaluate=_accumulate(ufunc, wide),
+        lower=lower or (lambda ctx, x, *, axis, reverse: ctx.cumulative(kind, x, axis, reverse)),
+        jvp=lambda primals, tangents, **params: _scan_jvp(combine)(
+            primals, tangents, primitive=primitive, **params),
+        batch=_cumulative_batch(lambda: primitive),
+        factors=_cumulative_factors,
+    )
+    return primitive
+
+
+cumsum_p = linear_primitive(
+    "cumsum",
+    abstract=lambda x, *, axis, reverse: ShapedArray(x.shape, x.dtype, x.weak_type),
+    evaluate=_accumulate(np.add, True),
+    lower=lambda ctx, x, *, axis, reverse: ctx.cumulative("sum", x, axis, reverse),
+    transpose=lambda cotangent, operand, *, axis, reverse: [
+        cumsum_p.bind(cotangent, axis=axis, reverse=not reverse)],
+    batch=_cumulative_batch(lambda: cumsum_p),
+    factors=_cumulative_factors,
+)
+
+cumprod_p = _cumulative("cumprod", "prod", np.multiply, _product)
+cummax_p = _cumulative("cummax", "max", np.maximum, _extreme(maximum), wide=False)
+cummin_p = _cumulative("cummin", "min", np.minimum, _extreme(minimum), wide=False)
+
+
+def _cumlogsumexp_lower(ctx, x, *, axis, reverse):
+    def compose(x):
+        x = _reversed(x, axis, reverse)
+        out, = scan_pairs(lambda left, right: [log_add_exp(left[0], right[0])], [x], axis)
+        return _reversed(out, axis, reverse)
+    return ctx.decompose(compose, x)
+
+
+cumlogsumexp_p = _cumulative("cumlogsumexp", "logsumexp", np.logaddexp, _log_sum,
+                             lower=_cumlogsumexp_lower)
+
+
+def cumsum(x, axis: int, reverse: bool = False):
+    return cumsum_p.bind(x, axis=axis, reverse=reverse)

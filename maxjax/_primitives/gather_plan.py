@@ -1,0 +1,220 @@
+"""How gather and scatter find their windows: dimension numbers, modes and the plan of both.
+
+A gather reads, for each index vector, one window of the operand; a scatter writes them. The plan
+sees the operand as (before, rows, after): ``rows`` merges the dimensions from the first to the
+last that is not taken whole, so that every element of a window is one row, found by one number.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxjax._base import dtypes
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """Which dimensions of a gather correspond; see XLA's documentation of Gather.
+
+    The last dimension of the indices holds the index vectors.
+
+    Attributes:
+      offset_dims: the dimensions of the result that run within a window, ascending.
+      collapsed_slice_dims: the operand's dimensions of window size 1 that the result lacks.
+      start_index_map: for each component of an index vector, the operand's dimension.
+      operand_batching_dims: the operand's dimensions that go along with those of the indices.
+      start_indices_batching_dims: those of the indices.
+    """
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """Which dimensions of a scatter correspond; the mirror image of ``GatherDimensionNumbers``.
+
+    Attributes:
+      update_window_dims: the dimensions of the updates that run within a window, ascending.
+      inserted_window_dims: the operand's dimensions of window size 1 that the updates lack.
+      scatter_dims_to_operand_dims: for each component of an index vector, the operand's dimension.
+      operand_batching_dims: the operand's dimensions that go along with those of the indices.
+      scatter_indices_batching_dims: those of the indices.
+    """
+
+    update_window_dims: Sequence[int]
+    inserted_window_dims: Sequence[int]
+    scatter_dims_to_operand_dims: Sequence[int]
+    operand_batching_dims: Sequence[int] = ()
+    scatter_indices_batching_dims: Sequence[int] = ()
+
+
+class GatherScatterMode(enum.Enum):
+    """What becomes of windows that are out of bounds.
+
+    CLIP moves them inside; FILL_OR_DROP reads the fill value, and drops what is written;
+    PROMISE_IN_BOUNDS leaves it open (reads are clipped and writes dropped, as JAX does on CPU).
+    """
+
+    CLIP = enum.auto()
+    FILL_OR_DROP = enum.auto()
+    PROMISE_IN_BOUNDS = enum.auto()
+    ONE_HOT = enum.auto()
+
+    @staticmethod
+    def from_any(mode: str | GatherScatterMode | None) -> GatherScatterMode:
+        """The mode of that name; None is FILL_OR_DROP.
+
+        Raises:
+          ValueError: there is no such mode.
+        """
+        if isinstance(mode, GatherScatterMode):
+            return mode
+        known = _MODES.get(mode)
+        if known is None:
+            raise ValueError(f'Unknown gather mode "{mode}"')
+        return known
+
+
+_MODES = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
+
+
+class FillValue:
+    """A scalar as a parameter: compares by dtype and bits, so that 0.0 is not -0.0, nor 1 True."""
+
+    __slots__ = ("key", "value")
+
+    def __init__(self, value: Any):
+        self.value = value                     # a NumPy scalar
+        self.key = (value.dtype, value.tobytes())
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is FillValue and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return str(self.value)
+
+
+def default_fill(dtype: Any) -> Any:
+    """What is read out of bounds: NaN, the least signed, the greatest unsigned integer, True."""
+    physical = dtypes.physical(dtype)
+    if dtypes.is_key(dtype):
+        return np.frombuffer(b"\xff" * physical.itemsize, physical)[0]
+    if dtypes.is_inexact(dtype):
+        return np.asarray(np.nan, physical)[()]
+    low, high = dtypes.extremes(dtype)
+    return low if dtypes.is_signed(dtype) else high
+
+
+class WindowPlan:
+    """The static part of a gather or scatter, for given shapes.
+
+    Attributes:
+      view: (before, rows, after), a shape that the operand is reshaped to.
+      columns: (position in the index vector, greatest start, stride) of what moves the window.
+      limits: for each component of the index vector the greatest start in bounds.
+      batching: (dimension of the indices, stride) of the dimensions that go along.
+      offsets: where the elements of a window lie relative to its start, as rows.
+      batch: the shape of the indices without the index vectors.
+      window: the sizes within ``rows`` of a window.
+      leading, trailing: the sizes of the window's dimensions in ``before`` and in ``after``.
+      order: for each dimension of the result (the updates) its place in
+        (*leading, *batch, *window, *trailing).
+      count: of the rows in all windows.
+    """
+
+    __slots__ = ("batch", "batching", "columns", "count", "inverse", "leading", "limits",
+                 "offsets", "order", "trailing", "view", "whole", "window")
+
+    def __init__(self, shape: tuple[int, ...], indices_shape: tuple[int, ...],
+                 sizes: tuple[int, ...], window_dims: Sequence[int], collapsed: Sequence[int],
+                 index_map: Sequence[int], operand_batching: Sequence[int],
+                 indices_batching: Sequence[int], all_rows: bool = False):
+        batch = indices_shape[:-1]
+        rank = len(shape)
+        self.limits = tuple(shape[dim] - sizes[dim] for dim in index_map)
+        moving = [dim for dim in range(rank) if sizes[dim] != shape[dim]]
+        first, last = (moving[0], moving[-1]) if moving else (0, -1)
+        if all_rows:
+            first = 0
+        self.view = (math.prod(shape[:first]), math.prod(shape[first:last + 1]),
+                     math.prod(shape[last + 1:]))
+        stride: dict[int, int] = {}
+        step = 1
+        for dim in range(last, first - 1, -1):
+            stride[dim] = step
+            step *= shape[dim]
+        self.columns = tuple(
+            (position, shape[dim] - sizes[dim], stride[dim])
+            for position, dim in enumerate(index_map) if sizes[dim] != shape[dim])
+        self.batching = tuple(
+            (along, stride[dim])
+            for dim, along in zip(operand_batching, indices_batching, strict=True)
+            if sizes[dim] != shape[dim])
+        dropped = {*collapsed, *operand_batching}
+        kept = [dim for dim in range(rank) if dim not in dropped]
+        inside = [dim for dim in kept if first <= dim <= last]
+        offsets = np.zeros((), np.int64)
+        for dim in inside:
+            offsets = offsets[..., None] + np.arange(sizes[dim]) * stride[dim]
+        self.offsets = offsets
+        self.batch = batch
+        self.window = offsets.shape
+        self.leading = tuple(sizes[dim] for dim in kept if dim < first)
+        self.trailing = tuple(sizes[dim] for dim in kept if dim > last)
+        self.count = math.prod(batch) * offsets.size
+        # Places in (*leading, *batch, *window, *trailing).
+        ahead = len(self.leading)
+        windows = [place if place < ahead else place + len(batch) for place in range(len(kept))]
+        batches = iter(range(ahead, ahead + len(batch)))
+        of_window = dict(zip(window_dims, windows, strict=True))
+        self.order = tuple(
+            of_window[dim] if dim in of_window else next(batches)
+            for dim in range(len(kept) + len(batch)))
+        self.inverse = tuple(np.argsort(self.order).tolist()) if self.order else ()
+        self.whole = self.order == tuple(range(len(self.order)))
+
+    def rows(self, indices: np.ndarray) -> np.ndarray:
+        """The row of each element of each window, clipped, of shape (*batch, *window)."""
+        total: Any = 0
+        for position, limit, stride in self.columns:
+            start = clipped(indices[..., position], limit)
+            total = total + (start if stride == 1 else start * stride)
+        for dim, stride in self.batching:
+            line = np.arange(self.batch[dim]) * stride
+            total = total + line.reshape(
+                [-1 if d == dim else 1 for d in range(len(self.batch))])
+        total = np.broadcast_to(np.asarray(total, np.intp), self.batch)
+        if not self.window:
+            return total
+        return total.reshape(*self.batch, *(1,) * len(self.window)) + self.offsets
+
+    def inside(self, indices: np.ndarray) -> np.ndarray:
+        """Which windows are in bounds, of shape ``batch``."""
+        if len(self.limits) == 1:
+            start = indices[..., 0]
+            return (start >= 0) & (start <= self.limits[0])
+        return np.all((indices >= 0) & (indices <= np.array(self.limits, np.int64)), axis=-1)
+
+
+def clipped(start: np.ndarray, limit: int) -> np.ndarray:
+    """Starts moved into [0, limit], as integers that products do not overflow."""
+    if start.dtype == np.uint64:
+        start = np.minimum(start, np.uint64(limit))
+    return np.minimum(np.maximum(np.asarray(start, np.int64), 0), limit)

@@ -1,0 +1,180 @@
+"""Reductions along axes other than the sum, and the positions of extremes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import div, mul
+from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.comparison import eq
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.rules import factor_rule
+from maxjax._primitives.shape import (
+    full,
+    pad,
+    reduce_sum,
+    reduced_shape,
+    reduction_batch,
+    reduction_factors,
+    reshape,
+    slice_in_dim,
+    transpose,
+)
+
+
+def _reduction(name, kind, ufunc, identity, factor, jvp=None, no_derivative=None):
+    """A reduction by an associative function.
+
+    ``identity`` gives the result over no elements, from the dtype; ``factor`` is how partial
+    results of shards combine.
+    """
+    def evaluate(x, *, axes):
+        x = np.asarray(x)
+        if not axes:
+            return x
+        dtype = x.dtype
+        if kind == "prod":
+            if dtypes.is_floating(dtype) and dtype.itemsize < 4:
+                product = np.multiply.reduce(np.asarray(x, np.float32), axis=axes)
+                return np.asarray(product).astype(dtype)
+            return np.multiply.reduce(x, axis=axes, dtype=dtype)
+        if not x.size:
+            return np.full(reduced_shape(x.shape, axes), identity(dtype), dtype)
+        return np.asarray(ufunc.reduce(x, axis=axes)).astype(dtype, copy=False)
+
+    def specialize(in_avals, params, out_avals):
+        x, axes = in_avals[0], params["axes"]
+        if not x.size or not axes or x.dtype not in (
+                dtypes.float32, dtypes.float64, dtypes.int32, dtypes.bool_):
+            return None
+        axis = axes[0] if len(axes) == 1 else axes
+        reduce, dtype = ufunc.reduce, x.dtype
+        return lambda x: reduce(x, axis, dtype)
+
+    primitive = Primitive(
+        name,
+        abstract=lambda x, *, axes: ShapedArray(
+            reduced_shape(x.shape, axes), x.dtype, x.weak_type),
+        evaluate=evaluate,
+        specialize=specialize,
+        lower=lambda ctx, x, *, axes: ctx.reduce(kind, x, axes),
+        jvp=jvp,
+        batch=lambda size, operands, batch_axes, **params: reduction_batch(primitive)(
+            size, operands, batch_axes, **params),
+        factors=reduction_factors(factor),
+        no_derivative=no_derivative,
+    )
+    return primitive
+
+
+def _with_ones(shape, axes):
+    return tuple(1 if dim in axes else size for dim, size in enumerate(shape))
+
+
+def _extreme_jvp(primals, tangents, *, primitive, axes):
+    """The mean of the tangents of the elements that are the extreme: ties share evenly."""
+    (operand,), (tangent,) = primals, tangents
+    out = primitive.bind(operand, axes=axes)
+    chosen = convert_element_type(
+        eq(operand, reshape(out, _with_ones(operand.shape, axes))), tangent.dtype)
+    return out, div(reduce_sum(mul(tangent, chosen), axes), reduce_sum(chosen, axes))
+
+
+def _no_tangent(primitive):
+    return lambda primals, tangents, **params: (primitive().bind(*primals, **params), None)
+
+
+reduce_max_p = _reduction(
+    "reduce_max", "max", np.maximum, lambda dtype: dtypes.extremes(dtype)[0], "max",
+    jvp=lambda primals, tangents, **params: _extreme_jvp(
+        primals, tangents, primitive=reduce_max_p, **params))
+
+reduce_min_p = _reduction(
+    "reduce_min", "min", np.minimum, lambda dtype: dtypes.extremes(dtype)[1], "min",
+    jvp=lambda primals, tangents, **params: _extreme_jvp(
+        primals, tangents, primitive=reduce_min_p, **params))
+
+
+def _product_jvp(primals, tangents, *, axes):
+    """By halving: (x, x') (y, y') = (x y, x' y + x y'). Right where elements are zero."""
+    (operand,), (tangent,) = primals, tangents
+    if not axes:
+        return operand, tangent
+    kept = tuple(dim for dim in range(len(operand.shape)) if dim not in axes)
+    shape = tuple(operand.shape[dim] for dim in kept)
+    size = math.prod(operand.shape[dim] for dim in axes)
+    value, tangent = (reshape(transpose(x, (*axes, *kept)), (size, *shape))
+                      for x in (operand, tangent))
+    if not size:
+        return full(shape, 1, operand.dtype), full(shape, 0, operand.dtype)
+    while size > 1:
+        half = (size + 1) // 2
+        config = ((0, 2 * half - size, 0), *((0, 0, 0) for _ in shape))
+        left, left_tangent = (slice_in_dim(x, 0, half, 0) for x in (value, tangent))
+        right = pad(slice_in_dim(value, half, size, 0), 1, config)
+        right_tangent = pad(slice_in_dim(tangent, half, size, 0), 0, config)
+        value = mul(left, right)
+        tangent = add_tangents(mul(left_tangent, right), mul(left, right_tangent))
+        size = half
+    return reshape(value, shape), reshape(tangent, shape)
+
+
+reduce_prod_p = _reduction(
+    "reduce_prod", "prod", np.multiply, lambda dtype: 1, "mul", jvp=_product_jvp)
+
+reduce_and_p = _reduction(
+    "reduce_and", "and", np.bitwise_and,
+    lambda dtype: True if dtype == dtypes.bool_ else np.invert(np.zeros((), dtype)), "and",
+    jvp=_no_tangent(lambda: reduce_and_p))
+reduce_or_p = _reduction(
+    "reduce_or", "or", np.bitwise_or, lambda dtype: 0, "or",
+    jvp=_no_tangent(lambda: reduce_or_p))
+reduce_xor_p = _reduction(
+    "reduce_xor", "xor", np.bitwise_xor, lambda dtype: 0, "xor",
+    jvp=_no_tangent(lambda: reduce_xor_p))
+
+
+def _position(name, kind, function):
+    """The first position of the extreme along one axis; a NaN is more extreme than any number."""
+    def evaluate(x, *, axes, index_dtype):
+        x = np.asarray(x)
+        if dtypes.is_floating(x.dtype) and x.dtype.itemsize < 4:
+            x = x.astype(np.float32)      # ml_dtypes' own comparison is slow
+        return np.asarray(function(x, axes[0])).astype(index_dtype)
+
+    primitive = Primitive(
+        name,
+        abstract=lambda x, *, axes, index_dtype: ShapedArray(
+            reduced_shape(x.shape, axes), index_dtype),
+        evaluate=evaluate,
+        lower=lambda ctx, x, *, axes, index_dtype: ctx.argreduce(kind, x, axes[0], index_dtype),
+        jvp=lambda primals, tangents, **params: (primitive.bind(*primals, **params), None),
+        batch=lambda size, operands, batch_axes, **params: reduction_batch(primitive)(
+            size, operands, batch_axes, **params),
+        factors=lambda in_avals, out_avals, *, axes, index_dtype: factor_rule(
+            [range(in_avals[0].ndim)],
+            [[dim for dim in range(in_avals[0].ndim) if dim not in axes]],
+            in_avals, out_avals, replicated=frozenset(axes)),
+    )
+    return primitive
+
+
+argmax_p = _position("argmax", "max", np.argmax)
+argmin_p = _position("argmin", "min", np.argmin)
+
+
+# --- operations that rules are written with -------------------------------------------------------
+
+def reduce_max(x, axes):
+    axes = tuple(axes)
+    return reduce_max_p.bind(x, axes=axes) if axes else x
+
+
+def reduce_min(x, axes):
+    axes = tuple(axes)
+    return reduce_min_p.bind(x, axes=axes) if axes else x

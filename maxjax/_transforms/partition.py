@@ -1,0 +1,98 @@
+"""Cutting a program into what a compiled backend runs and what the host runs.
+
+Each equation gets a stage: compiled stage 0, host stage 0, compiled stage 1, ... A value of one
+stage is available to the later ones, and an equation stands in the earliest stage of its kind
+that has all its operands. So the number of pieces is least for the dependencies there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from maxjax._base import dtypes
+from maxjax._ir.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var, subjaxprs
+
+# What MAX has a dtype for.
+COMPILED_DTYPES = frozenset((
+    dtypes.bool_, *dtypes.INTS, *dtypes.FLOATS,
+    *(d for d in dtypes.FLOAT8 if d.name in ("float8_e4m3fn", "float8_e5m2"))))
+
+
+class Piece:
+    """A stage: a jaxpr whose inputs and outputs are variables of the whole program."""
+
+    __slots__ = ("inputs", "jaxpr", "on_host", "outputs", "reasons")
+
+    def __init__(self, on_host: bool, jaxpr: Jaxpr, reasons: list[str]):
+        self.on_host = on_host
+        self.jaxpr = jaxpr
+        self.inputs: list[Var] = jaxpr.invars
+        self.outputs: list[Var] = jaxpr.outvars      # type: ignore[assignment]
+        self.reasons = reasons
+
+
+def host_reason(eqn: JaxprEqn) -> str | None:
+    """Why an equation runs on the host; None if the backend can compile it."""
+    primitive = eqn.primitive
+    for atom in (*eqn.invars, *eqn.outvars):
+        dtype = atom.aval.dtype
+        if not dtypes.is_key(dtype) and dtype not in COMPILED_DTYPES:
+            return f"MAX has no {dtype.name}"
+        if dtypes.is_key(dtype) and dtypes.physical(dtype) not in COMPILED_DTYPES:
+            return f"MAX has no {dtype.name}"
+    for inner in subjaxprs(eqn.params):
+        jaxpr = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
+        for inner_eqn in jaxpr.eqns:
+            reason = host_reason(inner_eqn)
+            if reason is not None:
+                return f"its body has {inner_eqn.primitive.name}: {reason}"
+    if primitive.lower is None:
+        return primitive.host_reason or "it has no lowering"
+    if primitive.host_condition is not None:
+        return primitive.host_condition(*[atom.aval for atom in eqn.invars], **eqn.params)
+    return None
+
+
+def partition(jaxpr: Jaxpr,
+              reason: Callable[[JaxprEqn], str | None] = host_reason) -> list[Piece]:
+    """The pieces of a jaxpr without constants, in the order to run them in."""
+    stage: dict[Var, tuple[int, bool]] = {}
+    groups: dict[tuple[int, bool], list[JaxprEqn]] = {}
+    reasons: dict[tuple[int, bool], list[str]] = {}
+    for eqn in jaxpr.eqns:
+        why = reason(eqn)
+        on_host = why is not None
+        number = 0
+        for atom in eqn.invars:
+            if isinstance(atom, Var) and atom in stage:
+                before, was_host = stage[atom]
+                # A host stage follows the compiled stage of its number.
+                number = max(number, before + (1 if was_host and not on_host else 0))
+        place = (number, on_host)
+        groups.setdefault(place, []).append(eqn)
+        if why is not None:
+            reasons.setdefault(place, []).append(f"{eqn.primitive.name}: {why}")
+        for var in eqn.outvars:
+            stage[var] = place
+    wanted: dict[Any, None] = dict.fromkeys(
+        atom for atom in jaxpr.outvars if isinstance(atom, Var))
+    pieces = []
+    order = sorted(groups)
+    used_by: dict[Var, set[Any]] = {}
+    for place, eqns in groups.items():
+        for eqn in eqns:
+            for atom in eqn.invars:
+                if isinstance(atom, Var):
+                    used_by.setdefault(atom, set()).add(place)
+    for place in order:
+        eqns = groups[place]
+        made = {var: None for eqn in eqns for var in eqn.outvars}
+        inputs = dict.fromkeys(
+            atom for eqn in eqns for atom in eqn.invars
+            if isinstance(atom, Var) and atom not in made)
+        outputs = [var for var in made if not isinstance(var, DropVar)
+                   and (var in wanted or used_by.get(var, set()) - {place})]
+        pieces.append(Piece(place[1], Jaxpr([], list(inputs), outputs, eqns, jaxpr.debug_info),
+                            list(dict.fromkeys(reasons.get(place, ())))))
+    return pieces

@@ -1,0 +1,113 @@
+"""Looking inside: which parts of a program run on MAX, which on the host, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from maxjax._higher_order.jit import PjitFunction, make_jit
+from maxjax._runtime.program import Program, program_of
+from maxjax._runtime.tiering import tiering
+
+__all__ = ["Explanation", "Statistics", "explain", "statistics"]
+
+
+class Statistics(NamedTuple):
+    """How a jitted function's programs have run, all signatures together.
+
+    Attributes:
+      interpreted_calls, compiled_calls: calls in tier 0, and on MAX.
+      state: of the program that was called most: "new", "cold", "queued" (MAX is to compile it),
+        "compiled", "failed", "host" (no part can be compiled), "light" (cheaper than a dispatch
+        to MAX) or "slower" (MAX was tried and took longer).
+      reason: why it is not compiled, where there is a reason.
+      compile_seconds: from the request to the swap; 0 for an artifact found on the disk.
+    """
+
+    interpreted_calls: int
+    compiled_calls: int
+    state: str
+    reason: str | None
+    compile_seconds: float
+
+
+def statistics(function: Callable[..., Any]) -> Statistics:
+    """Statistics of a function made by ``jit``.
+
+    Raises:
+      TypeError: the function is not jitted.
+    """
+    if not isinstance(function, PjitFunction):
+        raise TypeError(f"statistics needs a function made by maxjax.jit, got {function!r}")
+    programs = [entry.closed.cache["program"] for entry in function._entries.values()
+                if "program" in entry.closed.cache]
+    if not programs:
+        return Statistics(0, 0, "new", None, 0.0)
+    busiest = max(programs, key=lambda p: p.interpreted_calls + p.compiled_calls)
+    return Statistics(
+        sum(program.interpreted_calls for program in programs),
+        sum(program.compiled_calls for program in programs),
+        busiest.state, busiest.reason, max(program.compile_seconds for program in programs))
+
+
+class Explanation:
+    """What ``explain`` found; ``print`` it.
+
+    Attributes:
+      state, reason: as in ``Statistics``.
+      pieces: for each piece in order ("MAX" or "host", how often it has each primitive, the
+        reasons why it is on the host).
+      cached: whether the compiled program lies on the disk.
+      constant_bytes: of the arrays that the function closes over.
+    """
+
+    def __init__(self, name: str, program: Program):
+        self.name = name
+        self.state = program.state
+        self.reason = program.reason
+        self.interpreted_calls = program.interpreted_calls
+        self.compiled_calls = program.compiled_calls
+        self.compile_seconds = program.compile_seconds
+        self.constant_bytes = sum(value.nbytes for value in program.consts)
+        self.jaxpr = program.closed
+        self.cached = False
+        has_tier1 = tiering.prepare(program)
+        if has_tier1:
+            self.cached = tiering.service.cache.lookup(program.artifact_key) is not None
+        else:
+            self.reason = program.reason
+        self.cache_directory = str(tiering.service.cache.directory)
+        self.pieces = [
+            ("host" if piece.on_host else "MAX",
+             Counter(eqn.primitive.name for eqn in piece.jaxpr.eqns), piece.reasons)
+            for piece in program.pieces]
+
+    def __str__(self) -> str:
+        count = sum(sum(operations.values()) for _, operations, _ in self.pieces)
+        lines = [f"{self.name}: {count} operations in {len(self.pieces)} pieces, "
+                 f"state {self.state}" + (f" ({self.reason})" if self.reason else "")]
+        for number, (place, operations, reasons) in enumerate(self.pieces):
+            shown = ", ".join(f"{name} x{times}" if times > 1 else name
+                              for name, times in operations.most_common())
+            lines.append(f"  piece {number} on {place}: {shown}")
+            lines.extend(f"    {reason}" for reason in reasons)
+        lines.append(f"  compiled program on the disk: {'yes' if self.cached else 'no'}, "
+                     f"in {self.cache_directory}")
+        lines.append(f"  calls: {self.interpreted_calls} interpreted, {self.compiled_calls} on MAX"
+                     + (f"; ready {self.compile_seconds:.1f} s after the request"
+                        if self.compile_seconds else ""))
+        if self.constant_bytes:
+            lines.append(f"  constants, passed as inputs: {self.constant_bytes} bytes")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+    """Says which parts of ``function(*args, **kwargs)`` run on MAX, which on the host and why,
+    and what is cached. Traces the function if need be; computes nothing.
+    """
+    jitted = function if isinstance(function, PjitFunction) else make_jit(function)
+    closed = jitted._lookup(args, kwargs).closed
+    return Explanation(jitted._name, program_of(closed))

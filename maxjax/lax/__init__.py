@@ -1,0 +1,10 @@
+"""jax.lax: the operations that stand closest to the primitives; they validate, and do not promote."""
+
+from maxjax.lax._contraction import *  # noqa: F403
+from maxjax.lax._control import *  # noqa: F403
+from maxjax.lax._elementwise import *  # noqa: F403
+from maxjax.lax._indexing import *  # noqa: F403
+from maxjax.lax._reductions import *  # noqa: F403
+from maxjax.lax._shape import *  # noqa: F403
+from maxjax.lax._sorting import *  # noqa: F403
+from maxjax.lax._window import *  # noqa: F403

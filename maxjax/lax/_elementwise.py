@@ -1,0 +1,3 @@
+"""Operations of jax.lax."""
+
+__all__: list[str] = []

@@ -1,0 +1,12 @@
+"""jax.numpy: NumPy's functions on maxjax arrays, with JAX's dtypes."""
+
+from maxjax._ir.trace import Array as ndarray
+from maxjax.numpy import _array_methods, _printing
+from maxjax.numpy._contraction import *  # noqa: F403
+from maxjax.numpy._creation import *  # noqa: F403
+from maxjax.numpy._indexing import *  # noqa: F403
+from maxjax.numpy._reductions import *  # noqa: F403
+from maxjax.numpy._scalar_types import *  # noqa: F403
+from maxjax.numpy._shape import *  # noqa: F403
+from maxjax.numpy._sorting import *  # noqa: F403
+from maxjax.numpy._ufuncs import *  # noqa: F403

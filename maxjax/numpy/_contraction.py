@@ -1,0 +1,3 @@
+"""Part of jax.numpy."""
+
+__all__: list[str] = []

@@ -1,0 +1,328 @@
+"""Promotion: what operations of jax.numpy do to their arguments before a primitive sees them.
+
+Arguments are maxjax arrays, NumPy arrays and scalars, and Python scalars; the last are weakly
+typed. Operands of primitives share a dtype, and a rank but for scalars.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import config, dtypes
+from maxjax._base.errors import ConcretizationTypeError, origin_message
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array, Tracer, base_trace, context
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.convert import convert as convert_host
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.shape import broadcast_in_dim
+from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.pending import leaf_aval, python_value
+
+PYTHON_SCALARS = dtypes.PYTHON_SCALARS
+NO_PARAMS: dict[str, Any] = {}
+
+
+def is_arraylike(value: Any) -> bool:
+    """Whether an operation takes ``value`` as an array: lists and tuples it does not."""
+    return (isinstance(value, (Array, np.ndarray, np.generic, bool, int, float, complex))
+            or hasattr(value, "__jax_array__"))
+
+
+def check_arraylike(name: str, *args: Any) -> None:
+    """Raises TypeError for the first argument that is no array or scalar."""
+    for position, arg in enumerate(args):
+        if not is_arraylike(arg):
+            raise TypeError(
+                f"{name} requires ndarray or scalar arguments, got {type(arg)} at position "
+                f"{position}.")
+
+
+def as_array(value: Any, name: str = "asarray", position: int = 0) -> Array:
+    """An argument as an array or tracer; Python scalars become weakly typed."""
+    if isinstance(value, Array):
+        return value
+    if not is_arraylike(value):
+        raise TypeError(
+            f"{name} requires ndarray or scalar arguments, got {type(value)} at position "
+            f"{position}.")
+    return base_trace[0].operand(value)
+
+
+def type_of(value: Any) -> tuple[Any, bool]:
+    """(dtype, is weak) of an argument."""
+    if isinstance(value, Array):
+        return value.aval.dtype, value.aval.weak_type
+    if value.__class__ in PYTHON_SCALARS:
+        return dtypes.python_scalar(value.__class__)
+    aval = leaf_aval(value)
+    if aval is None:
+        raise TypeError(f"Value {value!r} with dtype {getattr(value, 'dtype', 'object')} is not a "
+                        "valid JAX array type. Only arrays of numeric types are supported by JAX.")
+    return aval.dtype, aval.weak_type
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    return getattr(value, "shape", ())
+
+
+def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
+    """A Python or NumPy scalar as an operand of ``dtype``."""
+    if value.__class__ in PYTHON_SCALARS:
+        own, _ = dtypes.python_scalar(value.__class__)
+        value = python_value(value, own)
+    scalar = np.asarray(convert_host(np.asarray(value), dtype))
+    if weak:
+        return ArrayImpl(ShapedArray((), dtype, True), scalar)
+    return scalar[()]
+
+
+def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
+    """An argument as an operand of ``dtype``; weakly typed only if ``weak``."""
+    if isinstance(value, Array):
+        aval = value.aval
+        if aval.dtype == dtype and (not weak or aval.weak_type):
+            return value
+        return convert_element_type(value, dtype, weak)
+    if value.__class__ in PYTHON_SCALARS or (
+            isinstance(value, (np.generic, bool, int, float, complex))):
+        return constant(value, dtype, weak)
+    value = base_trace[0].operand(value)
+    return value if value.aval.dtype == dtype else convert_element_type(value, dtype, weak)
+
+
+def promote_dtypes(name: str, *args: Any) -> list[Any]:
+    """The arguments as operands of one dtype, which JAX's promotion gives."""
+    args = resolve(name, args)
+    dtype, weak = dtypes.promote(tuple([type_of(arg) for arg in args]))
+    return [cast(arg, dtype, weak) for arg in args]
+
+
+def resolve(name: str, args: Sequence[Any]) -> list[Any]:
+    """Checks the arguments, and replaces those that know their own array (``__jax_array__``)."""
+    result = []
+    for position, arg in enumerate(args):
+        if not isinstance(arg, Array) and arg.__class__ not in PYTHON_SCALARS:
+            if hasattr(arg, "__jax_array__"):
+                arg = arg.__jax_array__()
+            elif not is_arraylike(arg):
+                raise TypeError(
+                    f"{name} requires ndarray or scalar arguments, got {type(arg)} at position "
+                    f"{position}.")
+        result.append(arg)
+    return result
+
+
+def inexact_type(dtype: Any, weak: bool) -> tuple[Any, bool]:
+    """The floating type in which a function computes on arguments of ``dtype``."""
+    if dtypes.is_inexact(dtype):
+        return dtype, weak
+    return dtypes.canonical(dtypes.float64), weak
+
+
+def promote_inexact(name: str, *args: Any) -> list[Any]:
+    """As ``promote_dtypes``, integers and booleans becoming floats."""
+    args = resolve(name, args)
+    dtype, weak = inexact_type(*dtypes.promote(tuple([type_of(arg) for arg in args])))
+    return [cast(arg, dtype, weak) for arg in args]
+
+
+def promote_shapes(name: str, *args: Any) -> list[Any]:
+    """Gives operands of different ranks the same rank; scalars stay scalars."""
+    ranks = {len(arg.shape) for arg in args if arg.shape}
+    if len(ranks) < 2:
+        return list(args)
+    if config.rank_promotion.value != "allow":
+        _complain_of_ranks(name, [arg.shape for arg in args])
+    shapes = [arg.shape for arg in args]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
+    rank = max(ranks)
+    return [raise_rank(arg, rank) if arg.shape else arg for arg in args]
+
+
+def raise_rank(x: Any, rank: int) -> Any:
+    missing = rank - len(x.shape)
+    if not missing:
+        return x
+    return broadcast_in_dim(x, (1,) * missing + x.shape, tuple(range(missing, rank)))
+
+
+def _complain_of_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
+    text = " ".join(str(shape) for shape in shapes)
+    link = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
+    if config.rank_promotion.value == "raise":
+        raise ValueError(
+            f"Operands could not be broadcast together for {name} on shapes {text} and with the "
+            f"config option jax_numpy_rank_promotion='raise'. For more information, see {link}")
+    warnings.warn(
+        f"Following NumPy automatic rank promotion for {name} on shapes {text}. Set the "
+        "jax_numpy_rank_promotion config option to 'allow' to disable this warning; for more "
+        f"information, see {link}", stacklevel=4)
+
+
+def promote_args(name: str, *args: Any) -> list[Any]:
+    """Operands of one dtype and, but for scalars, one rank."""
+    return promote_shapes(name, *promote_dtypes(name, *args))
+
+
+def promote_args_inexact(name: str, *args: Any) -> list[Any]:
+    return promote_shapes(name, *promote_inexact(name, *args))
+
+
+def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """Broadcasts an operand as NumPy does; the shape is known to fit."""
+    have = x.shape
+    if have == shape:
+        return x
+    missing = len(shape) - len(have)
+    return broadcast_in_dim(x, shape, tuple(range(missing, len(shape))))
+
+
+def broadcast_shapes_of(*args: Any) -> tuple[int, ...]:
+    """The shape to which the arguments broadcast."""
+    shapes = [shape_of(arg) for arg in args]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
+
+
+_FAMILIES = (("bool", dtypes.bool_), ("integer", dtypes.int32), ("floating", dtypes.float32),
+             ("complexfloating", dtypes.complex64))
+
+
+def check_accepts(primitive: Primitive, operands: Sequence[Any]) -> None:
+    """Raises TypeError where a primitive does not take the dtype of an operand."""
+    accepts = primitive.accepts
+    if accepts is None:
+        return
+    for position, operand in enumerate(operands):
+        if operand.dtype in accepts:
+            continue
+        if dtypes.is_key(operand.dtype):
+            names = ", ".join(str(other.dtype) for other in operands)
+            raise TypeError(f"{primitive.name} does not accept dtypes {names}.")
+        where = f" at position {position}" if len(operands) > 1 else ""
+        families = ", ".join(name for name, member in _FAMILIES if member in accepts)
+        raise TypeError(
+            f"{primitive.name} does not accept dtype {operand.dtype}{where}. Accepted dtypes"
+            f"{where} are subtypes of {families}.")
+
+
+def bind(primitive: Primitive, *operands: Any, **params: Any) -> Any:
+    """Checks the dtypes, and applies an elementwise primitive."""
+    check_accepts(primitive, operands)
+    if not any(isinstance(operand, Array) for operand in operands) and operands:
+        operands = (base_trace[0].operand(operands[0]), *operands[1:])
+    return context.trace.apply(primitive, operands, params)
+
+
+# --- axes, shapes, dtypes as arguments ------------------------------------------------------------
+
+def canonical_axis(axis: Any, rank: int, name: str = "") -> int:
+    """An axis counted from the front.
+
+    Raises:
+      ValueError: it is out of bounds.
+    """
+    index = operator.index(axis)
+    if not -rank <= index < rank:
+        raise ValueError(f"axis {index} is out of bounds for array of dimension {rank}")
+    return index + rank if index < 0 else index
+
+
+def canonical_axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """``axis`` (None: all, an integer, or several) as a sorted tuple counted from the front."""
+    if axis is None:
+        return tuple(range(rank))
+    if isinstance(axis, (tuple, list)):
+        axes = tuple([canonical_axis(a, rank) for a in axis])
+        if len(set(axes)) != len(axes):
+            raise ValueError(f"duplicate value in 'axis': {tuple(axis)}")
+        return tuple(sorted(axes))
+    return (canonical_axis(axis, rank),)
+
+
+def canonical_shape(shape: Any) -> tuple[int, ...]:
+    """A shape argument as a tuple of ints.
+
+    Raises:
+      TypeError: an entry is not a concrete integer.
+    """
+    if isinstance(shape, int):
+        return (int(shape),)
+    if isinstance(shape, (Array, np.ndarray)) and not isinstance(shape, Tracer):
+        shape = np.asarray(shape).tolist()
+    if not isinstance(shape, Sequence) and not (
+            hasattr(shape, "__iter__") and not isinstance(shape, Tracer)):
+        shape = (shape,)
+    entries = tuple(shape)
+    try:
+        return tuple([size if type(size) is int else operator.index(size) for size in entries])
+    except TypeError:
+        message = ("Shapes must be 1D sequences of concrete values of integer type, got "
+                   f"{entries!r}.")
+        tracers = [size for size in entries if isinstance(size, Tracer)]
+        if tracers:
+            message += ("\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
+                        "subfunctions.")
+            message += origin_message(tracers[0])
+        raise TypeError(message) from None
+
+
+def canonical_dtype(dtype: Any, name: str) -> Any:
+    """A dtype argument in its canonical form; warns when 64 bits are asked for and off.
+
+    Raises:
+      TypeError: it names no dtype of arrays of numbers.
+    """
+    try:
+        wanted = dtypes.as_dtype(dtype)
+    except TypeError as error:
+        raise TypeError(f"Cannot interpret {dtype!r} as a data type") from error
+    if dtypes.is_key(wanted):
+        return wanted
+    if not (dtypes.is_numeric(wanted) or wanted in (dtypes.bool_, dtypes.float0)):
+        raise TypeError(
+            f"JAX only supports number, bool, and string dtypes, got dtype {dtype} in {name}")
+    result = dtypes.canonical(wanted)
+    if result != wanted and dtype is not None and dtype not in (int, float, complex):
+        warnings.warn(
+            f"Explicitly requested dtype {wanted.name} requested in {name} is not available, and "
+            f"will be truncated to dtype {result.name}. To enable more dtypes, set the "
+            "jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment "
+            "variable. See https://github.com/jax-ml/jax#current-gotchas for more.",
+            stacklevel=3)
+    return result
+
+
+def concrete(value: Any, message: str) -> Any:
+    """A static argument as a NumPy value.
+
+    Raises:
+      ConcretizationTypeError: it is traced; ``message`` says where it was needed.
+    """
+    if isinstance(value, Tracer):
+        known = value.concrete()
+        if known is None:
+            raise ConcretizationTypeError(value, message)
+        return np.asarray(known)
+    return np.asarray(value) if isinstance(value, Array) else value
+
+
+def is_concrete(value: Any) -> bool:
+    return not isinstance(value, Tracer) or value.concrete() is not None
+
+
+def check_out(name: str, out: Any) -> None:
+    """JAX's functions take NumPy's argument ``out`` only to refuse it."""
+    if out is not None:
+        raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")

@@ -1,0 +1,209 @@
+"""Scalar types (jnp.float32 and its like), functions on dtypes, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax.numpy import _creation
+from maxjax.numpy._promotion import PYTHON_SCALARS, type_of
+
+__all__ = [
+    "ComplexWarning", "bfloat16", "bool", "bool_", "can_cast", "cdouble", "character", "complex128",
+    "complex64", "complex_", "complexfloating", "csingle", "double", "dtype", "e", "euler_gamma",
+    "finfo", "flexible", "float16", "float32", "float4_e2m1fn", "float64", "float8_e3m4",
+    "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "float8_e8m0fnu", "float_", "floating", "generic", "iinfo", "inexact",
+    "inf", "int16", "int2", "int32", "int4", "int64", "int8", "int_", "integer", "isdtype",
+    "issubdtype", "nan", "newaxis", "number", "object_", "pi", "promote_types", "result_type",
+    "signedinteger", "single", "uint", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8",
+    "unsignedinteger",
+]
+
+
+class _ScalarType(type):
+    """Instances name a dtype; calling one makes an array of that dtype."""
+
+    dtype: np.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype.type)
+
+    def __eq__(self, other: Any) -> Any:
+        return self is other or self.dtype.type == other or (
+            isinstance(other, np.dtype) and self.dtype == other)
+
+    def __ne__(self, other: Any) -> Any:
+        return not self == other
+
+    def __call__(self, x: Any) -> Array:
+        return _creation.asarray(x, dtype=self.dtype)
+
+    def __instancecheck__(self, instance: Any) -> Any:
+        return isinstance(instance, self.dtype.type)
+
+
+def _scalar_type(name: str, value: np.dtype) -> _ScalarType:
+    namespace = {
+        "dtype": value, "__module__": "jax.numpy",
+        "__doc__": f"A JAX scalar constructor of type {name}.",
+    }
+    return _ScalarType(name, (object,), namespace)
+
+
+bool_ = bool = _scalar_type("bool", dtypes.bool_)
+int2 = _scalar_type("int2", dtypes.int2)
+int4 = _scalar_type("int4", dtypes.int4)
+int8 = _scalar_type("int8", dtypes.int8)
+int16 = _scalar_type("int16", dtypes.int16)
+int32 = _scalar_type("int32", dtypes.int32)
+int64 = int_ = _scalar_type("int64", dtypes.int64)
+uint2 = _scalar_type("uint2", dtypes.uint2)
+uint4 = _scalar_type("uint4", dtypes.uint4)
+uint8 = _scalar_type("uint8", dtypes.uint8)
+uint16 = _scalar_type("uint16", dtypes.uint16)
+uint32 = _scalar_type("uint32", dtypes.uint32)
+uint64 = uint = _scalar_type("uint64", dtypes.uint64)
+bfloat16 = _scalar_type("bfloat16", dtypes.bfloat16)
+float16 = _scalar_type("float16", dtypes.float16)
+float32 = single = _scalar_type("float32", dtypes.float32)
+float64 = double = float_ = _scalar_type("float64", dtypes.float64)
+complex64 = csingle = _scalar_type("complex64", dtypes.complex64)
+complex128 = cdouble = complex_ = _scalar_type("complex128", dtypes.complex128)
+(float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
+ float8_e5m2fnuz, float8_e8m0fnu) = (_scalar_type(value.name, value) for value in dtypes.FLOAT8)
+float4_e2m1fn = _scalar_type("float4_e2m1fn", dtypes.float4_e2m1fn)
+
+generic, number, inexact, integer = np.generic, np.number, np.inexact, np.integer
+floating, complexfloating = np.floating, np.complexfloating
+signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
+flexible, character, object_ = np.flexible, np.character, np.object_
+dtype = np.dtype
+ComplexWarning = np.exceptions.ComplexWarning
+
+pi, e, inf, nan, euler_gamma, newaxis = np.pi, np.e, np.inf, np.nan, np.euler_gamma, None
+
+
+def finfo(dtype: Any) -> Any:
+    """Limits of a floating dtype: ``eps``, ``max``, ``min``, ``tiny``, ``bits`` and so on."""
+    return ml_dtypes.finfo(dtypes.as_dtype(dtype.dtype if isinstance(dtype, Array) else dtype))
+
+
+class iinfo:
+    """Limits of an integer dtype: ``min``, ``max``, ``bits``, ``dtype``, ``kind``."""
+
+    def __init__(self, int_type: Any):
+        self._info = ml_dtypes.iinfo(dtypes.as_dtype(int_type))
+        self.min = int(self._info.min)
+        self.max = int(self._info.max)
+        self.dtype = dtypes.as_dtype(int_type)
+        self.bits = self._info.bits
+        self.kind = self._info.kind
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+_FLOATS = (*dtypes.FLOATS, *dtypes.SMALL_FLOATS)
+
+
+def issubdtype(arg1: Any, arg2: Any) -> Any:
+    """Whether a dtype is, or is below, another dtype or abstract class of dtypes."""
+    if isinstance(arg1, dtypes.KeyDType):
+        return arg2 is arg1 or (isinstance(arg2, type) and issubclass(dtypes.prng_key, arg2))
+    if isinstance(arg2, dtypes.KeyDType):
+        return False
+    if isinstance(arg2, type) and issubclass(arg2, dtypes.extended):
+        return isinstance(arg1, type) and issubclass(arg1, arg2)
+    if isinstance(arg1, type) and issubclass(arg1, dtypes.extended):
+        return isinstance(arg2, type) and issubclass(arg1, arg2)
+    own = arg1 if isinstance(arg1, type) and issubclass(arg1, np.generic) else None
+    if own is not None and own in _ABSTRACT:
+        return np.issubdtype(arg1, _numpy_type(arg2))
+    value = dtypes.as_dtype(arg1)
+    wanted = _numpy_type(arg2)
+    # ml_dtypes stand outside of NumPy's hierarchy.
+    if wanted in _ABSTRACT:
+        if value in _FLOATS:
+            return np.issubdtype(np.float32, wanted)
+        if value in dtypes.SMALL_INTS:
+            kind = np.int8 if dtypes.is_signed(value) else np.uint8
+            return np.issubdtype(kind, wanted)
+        return np.issubdtype(value, wanted)
+    return value == dtypes.as_dtype(wanted)
+
+
+_ABSTRACT = frozenset({
+    np.generic, np.number, np.inexact, np.integer, np.floating, np.complexfloating,
+    np.signedinteger, np.unsignedinteger, np.flexible, np.character})
+
+
+def _numpy_type(value: Any) -> Any:
+    if isinstance(value, type) and value in _ABSTRACT:
+        return value
+    return dtypes.as_dtype(value).type
+
+
+def result_type(*args: Any) -> Any:
+    """The dtype of an operation on arrays, dtypes and Python scalars.
+
+    >>> result_type("int32", 1.0)
+    dtype('float32')
+    """
+    if not args:
+        raise ValueError("at least one array or dtype is required")
+    operands = []
+    for arg in args:
+        if arg is None:
+            raise ValueError("result_type: None is not a valid dtype")
+        if isinstance(arg, type) and arg in PYTHON_SCALARS:
+            operands.append(dtypes.python_scalar(arg))
+        elif isinstance(arg, (type, str, np.dtype, dtypes.KeyDType)):
+            operands.append((dtypes.canonical(arg), False))
+        elif isinstance(arg, (Array, np.ndarray, np.generic, int, float, complex)):
+            operands.append(type_of(arg))
+        else:
+            operands.append((dtypes.canonical(getattr(arg, "dtype", arg)),
+                             getattr(arg, "weak_type", False)))
+    return dtypes.promote(tuple(operands))[0]
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    """The dtype to which two dtypes promote."""
+    weak = [isinstance(t, type) and t in (int, float, complex) for t in (a, b)]
+    pair = tuple((dtypes.python_scalar(t)[0] if w else dtypes.as_dtype(t), w)
+                 for t, w in zip((a, b), weak, strict=True))
+    return dtypes.promote(pair)[0]
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
+    """NumPy's rule of what may be cast without loss."""
+    source = dtypes.as_dtype(from_.dtype if isinstance(from_, Array) else from_)
+    return np.can_cast(source, dtypes.as_dtype(to), casting)
+
+
+_KINDS = {
+    "bool": (dtypes.bool_,), "signed integer": (*dtypes.SIGNED, dtypes.int2, dtypes.int4),
+    "unsigned integer": (*dtypes.UNSIGNED, dtypes.uint2, dtypes.uint4),
+    "real floating": _FLOATS, "complex floating": dtypes.COMPLEX,
+}
+_KINDS["integral"] = (*_KINDS["signed integer"], *_KINDS["unsigned integer"])
+_KINDS["numeric"] = (*_KINDS["integral"], *_FLOATS, *dtypes.COMPLEX)
+
+
+def isdtype(dtype: Any, kind: Any) -> Any:
+    """Whether a dtype is of a kind of the array API ("bool", "integral", ...) or equal to one."""
+    value = dtypes.as_dtype(dtype)
+    options: Sequence[Any] = kind if isinstance(kind, tuple) else (kind,)
+    for option in options:
+        if isinstance(option, str) and option in _KINDS:
+            if value in _KINDS[option]:
+                return True
+        elif dtypes.as_dtype(option) == value:
+            return True
+    return False

@@ -1,0 +1,139 @@
+"""Every case of every family through every check, and the completeness of the primitives."""
+
+from __future__ import annotations
+
+import harness
+import pytest
+from harness import Case
+
+from maxjax._ir.primitive import registry
+
+FAMILIES = harness.families()
+CASES = [(family, case) for family, cases in FAMILIES.items()
+         if not isinstance(cases, Exception) for case in cases]
+
+
+def each(*conditions):
+    """Parametrises over the cases that fulfil all conditions."""
+    chosen = [(family, case) for family, case in CASES
+              if all(condition(case) for condition in conditions)]
+    return pytest.mark.parametrize(
+        "case", [case for _, case in chosen],
+        ids=[f"{family}-{case.name}" for family, case in chosen])
+
+
+def runs(case: Case) -> bool:
+    return not case.raises
+
+
+def differentiable(case: Case) -> bool:
+    return runs(case) and case.differentiable and case.jittable
+
+
+def smooth(case: Case) -> bool:
+    return differentiable(case) and case.smooth
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_family_can_be_imported(family):
+    if isinstance(FAMILIES[family], Exception):
+        raise FAMILIES[family]
+    names = [case.name for case in FAMILIES[family]]
+    assert len(names) == len(set(names)), "two cases of one name"
+
+
+@each(runs)
+def test_value(case):
+    harness.check_value(case)
+
+
+@each(runs, lambda case: case.jittable)
+def test_jit(case):
+    harness.check_jit(case)
+
+
+@each(differentiable)
+def test_jvp(case):
+    harness.check_jvp(case)
+
+
+@each(differentiable)
+def test_vjp(case):
+    harness.check_vjp(case)
+
+
+@each(smooth)
+def test_adjoint(case):
+    harness.check_adjoint(case)
+
+
+@each(smooth)
+def test_finite_differences(case):
+    harness.check_finite_differences(case)
+
+
+@each(runs, lambda case: case.vmappable)
+def test_vmap(case):
+    harness.check_vmap(case)
+
+
+@each(differentiable, lambda case: case.vmappable)
+def test_vmap_of_gradient(case):
+    harness.check_vmap_of_gradient(case)
+
+
+@each(lambda case: case.raises)
+def test_error(case):
+    harness.check_raises(case)
+
+
+# --- completeness ---------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", sorted(registry))
+def test_primitive_has_its_rules_or_reasons(name):
+    primitive = registry[name]
+    missing = []
+    if primitive.evaluate is None and primitive.specialize is None:
+        missing.append("evaluate")
+    if primitive.lower is None and not primitive.host_reason:
+        missing.append("lower or host_reason")
+    if primitive.jvp is None and primitive.linearize is None and not primitive.no_derivative:
+        missing.append("jvp or no_derivative")
+    operands = primitive.name not in NO_OPERANDS
+    if primitive.batch is None and operands:
+        missing.append("batch")
+    if primitive.factors is None:
+        missing.append("factors")
+    assert not missing, f"{name} lacks {', '.join(missing)}"
+
+
+# Primitives without operands are never batched.
+NO_OPERANDS = frozenset({"iota", "axis_index", "create_token", "rng_bit_generator_state"})
+
+
+@pytest.fixture(scope="session")
+def exercised() -> set[str]:
+    """The primitives that running all cases binds, with those that cases name."""
+    names: set[str] = set()
+    with harness.recording() as bound:
+        for _, case in CASES:
+            names.update(case.primitives)
+            if case.raises:
+                continue
+            try:
+                with case.precision():
+                    fun = case.on(harness.maxjax)
+                    fun(*case.args)
+                    if differentiable(case):
+                        outputs, pullback = harness.maxjax.vjp(fun, *case.args)
+                        rng = harness.np.random.default_rng(0)
+                        pullback(harness.jax.tree_util.tree_map(
+                            lambda x, rng=rng: harness.random_like(rng, x), outputs))
+            except Exception:       # the case's own tests report it
+                continue
+    return names | bound
+
+
+@pytest.mark.parametrize("name", sorted(registry))
+def test_primitive_is_exercised(name, exercised):
+    assert name in exercised, f"no case reaches {name}"

@@ -43,7 +43,7 @@ def main() -> int:
 
     # A part of the figures, or a quick look, must not replace the record of a full run.
     if not options.names and not options.quick and options.candidate == "maxjax":
-        write(outcomes, options.candidate, options.quick, options.markdown, options.json)
+        write(outcomes, options.candidate, options.markdown, options.json)
         console.print(f"wrote {options.markdown} and {options.json}")
     missed = any(isinstance(r, str) or r.ratio > figure.target for figure, r in outcomes)
     failed = any(isinstance(result, str) for _, result in outcomes)

@@ -33,10 +33,10 @@ def first_step(library: str) -> dict[str, Any]:
 
 def tier_facts(jax: Any, step: Any) -> dict[str, Any]:
     """Where maxjax ran the step; nothing for JAX, which has one tier."""
-    debug = getattr(jax, "debug", None)
-    if not hasattr(debug, "statistics"):
+    read = getattr(getattr(jax, "debug", None), "statistics", None)
+    if read is None:
         return {}
-    statistics = debug.statistics(step)
+    statistics = read(step)
     return {
         "interpreted_calls": statistics.interpreted_calls,
         "compiled_calls": statistics.compiled_calls,

@@ -84,27 +84,26 @@ def versions() -> dict[str, Any]:
     }
 
 
-def markdown(outcomes: list[Outcome], library: str, quick: bool) -> str:
+def markdown(outcomes: list[Outcome], library: str) -> str:
     about = ", ".join(f"{name} {value}" for name, value in versions().items())
     lines = [
         "# Benchmarks",
         "",
         f"{library} against JAX: the same programs (`benchmarks/`), run in turns by `make bench`.",
-        "A ratio is the median over pairs of runs; below 1, maxjax is faster or smaller. The spread",
-        "is the range of the middle half of the pairs."
-        + (" Quick mode: few repetitions." if quick else ""),
+        "A ratio is the median over pairs of runs; below 1, maxjax is faster or smaller. The",
+        "spread is the range of the middle half of the pairs.",
         "",
         f"Measured with {about}.",
         "",
         "| " + " | ".join(HEADINGS) + " |",
         "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-              for row in rows(outcomes)]
+    for row in rows(outcomes):
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
     return "\n".join(lines) + "\n"
 
 
-def as_json(outcomes: list[Outcome], library: str, quick: bool) -> dict[str, Any]:
+def as_json(outcomes: list[Outcome], library: str) -> dict[str, Any]:
     def comparison(each: Comparison) -> dict[str, Any]:
         return {
             "label": each.label,
@@ -126,10 +125,10 @@ def as_json(outcomes: list[Outcome], library: str, quick: bool) -> dict[str, Any
             entry["information"] = [comparison(each) for each in result.information]
             entry["notes"] = result.notes
         figures[figure.name] = entry
-    return {"versions": versions(), "quick": quick, "figures": figures}
+    return {"versions": versions(), "figures": figures}
 
 
-def write(outcomes: list[Outcome], library: str, quick: bool, text: Path, data: Path) -> None:
+def write(outcomes: list[Outcome], library: str, text: Path, data: Path) -> None:
     text.parent.mkdir(parents=True, exist_ok=True)
-    text.write_text(markdown(outcomes, library, quick), encoding="utf-8")
-    data.write_text(json.dumps(as_json(outcomes, library, quick), indent=1) + "\n")
+    text.write_text(markdown(outcomes, library), encoding="utf-8")
+    data.write_text(json.dumps(as_json(outcomes, library), indent=1) + "\n")

@@ -117,14 +117,15 @@ def fill(documents: Iterable[Document], separator: str = "") -> list[Document]:
 class Names:
     """Names of variables (a, b, ..., z, ba, bb, ...) and of the sub-jaxprs printed first."""
 
-    def __init__(self) -> None:
-        self.variables: dict[Var, str] = {}
+    def __init__(self, jaxpr: Jaxpr | None = None) -> None:
+        # Unused results are `_` in the jaxpr itself and have names in those that it calls.
+        self.variables: dict[Var, str] = {
+            var: "_" for eqn in (jaxpr.eqns if jaxpr is not None else ())
+            for var in eqn.outvars if isinstance(var, DropVar)}
         self.count = 0
         self.shared: dict[Jaxpr, str] = {}
 
     def of(self, var: Var) -> str:
-        if isinstance(var, DropVar):
-            return "_"
         name = self.variables.get(var)
         if name is None:
             name = self.variables[var] = _letters(self.count)
@@ -136,7 +137,7 @@ class Names:
         given: set[Var] = set()
         for mine, other in zip(inner, outer, strict=True):
             if (isinstance(mine, Var) and isinstance(other, Var) and other not in given
-                    and not isinstance(other, DropVar) and mine not in self.variables):
+                    and mine not in self.variables):
                 self.variables[mine] = self.of(other)
                 given.add(other)
 
@@ -321,10 +322,10 @@ def pretty_print(self: Jaxpr | ClosedJaxpr | JaxprEqn, *, source_info: bool = Fa
                  custom_pp_eqn_rules: bool = True, print_effects: bool = False,
                  **kwargs: Any) -> str:
     """The text of a jaxpr or an equation; the options are JAX's and accepted for its sake."""
-    names = Names()
     if isinstance(self, JaxprEqn):
-        return layout(_eqn(self, names))
+        return layout(_eqn(self, Names()))
     jaxpr = self.jaxpr if isinstance(self, ClosedJaxpr) else self
+    names = Names(jaxpr)
     names.shared = _shared(jaxpr)
     parts = [layout([f"let {name} = ", _whole(inner, names), " in\n"])
              for inner, name in names.shared.items()]

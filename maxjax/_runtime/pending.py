@@ -19,6 +19,7 @@ from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.trace import Trace, Tracer, aval_of, leaked_tracer_error, set_base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime import array as array_module
+from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
@@ -278,6 +279,12 @@ class LazyTrace(Trace):
             if leaf.__class__ is ArrayImpl:
                 leaf.delete()
         return results
+
+    def compile(self, closed: ClosedJaxpr) -> None:
+        """Compiles a jaxpr ahead of time, as far as the mode allows; waits for it."""
+        program = program_of(closed)
+        if program_module.config.compile_mode.value != "never":
+            program_module.tiering.compile_now(program)
 
     def operand(self, leaf: Any) -> Any:
         """A leaf as an operand of primitives: an array or tracer.

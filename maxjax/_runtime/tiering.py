@@ -188,7 +188,7 @@ class CompiledProgram:
 
     __slots__ = ("direct", "outputs", "slots", "steps")
 
-    def __init__(self, program: Program, models: dict[str, Any]):
+    def __init__(self, program: Program, models: dict[str, Any], prefix: str = ""):
         jaxpr = program.opened.jaxpr
         slots: dict[Var, int] = {}
 
@@ -200,7 +200,7 @@ class CompiledProgram:
         self.steps = []
         for number, piece in enumerate(program.pieces):
             run = _host_step(piece.jaxpr) if piece.on_host else session.Executable(
-                models[f"piece_{number}"])
+                models[f"{prefix}piece_{number}"])
             self.steps.append((run, [slot(v) for v in piece.inputs],
                                [slot(v) for v in piece.outputs]))
         self.outputs = [

@@ -1,3 +1,543 @@
-"""Part of jax.numpy."""
+"""Arrays from data, constants and ranges."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives import shape as shape_primitives
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.shape import broadcast_in_dim, copy_p, iota_p, reshape
+from maxjax._primitives.transcendental import log_p
+from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.devices import Device
+from maxjax._runtime.pending import leaf_aval
+from maxjax.numpy._promotion import (
+    PYTHON_SCALARS,
+    as_array,
+    broadcast_to,
+    canonical_axis,
+    canonical_dtype,
+    canonical_shape,
+    cast,
+    check_arraylike,
+    concrete,
+    constant,
+    type_of,
+)
+
+__all__ = [
+    "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "from_dlpack",
+    "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "full", "full_like",
+    "geomspace", "identity", "indices", "linspace", "load", "logspace", "meshgrid", "ones",
+    "ones_like", "zeros", "zeros_like",
+]
+
+
+def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K",
+          ndmin: int = 0, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """An array of ``object``: a number, nested lists of numbers or arrays, or an array.
+
+    Python numbers alone give weakly typed arrays. The data of a NumPy array are copied.
+
+    Raises:
+      TypeError, ValueError: the object holds no numbers, or its rows differ in length.
+      OverflowError: a Python integer does not fit the dtype.
+    """
+    if order is not None and order != "K":
+        raise NotImplementedError("Only implemented for order='K'")
+    if object is None:
+        raise ValueError("None is not a valid value for jnp.array")
+    wanted = None if dtype is None else canonical_dtype(dtype, "array")
+    result = _array(object, wanted, bool(copy))
+    if ndmin > result.ndim:
+        result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+    return on_device(result, device)
+
+
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
+            device: Any = None, out_sharding: Any = None) -> Array:
+    """As ``array``; a maxjax array of the right dtype is returned as it is."""
+    if a is None:
+        raise ValueError("None is not a valid value for jnp.array")
+    wanted = None if dtype is None else canonical_dtype(dtype, "asarray")
+    return on_device(_array(a, wanted, bool(copy)), device)
+
+
+def on_device(x: Array, device: Any) -> Array:
+    """The array on a device that was asked for."""
+    if not isinstance(device, Device) or not isinstance(x, ArrayImpl):
+        return x
+    moved = ArrayImpl(x.aval, x.host())
+    moved._device, moved._committed = device, True
+    return moved
+
+
+def _array(value: Any, dtype: Any, copy: bool) -> Array:
+    kind = value.__class__
+    if kind in PYTHON_SCALARS:
+        if dtype is None:
+            return base_trace[0].operand(value)
+        if kind is not int or dtypes.is_integer(dtype):
+            # NumPy says which integers do not fit.
+            host = (np.asarray(value, dtype) if dtypes.is_integer(dtype) and kind is int
+                    else constant(value, dtype))
+        else:
+            host = np.asarray(value).astype(dtype)
+        return ArrayImpl(ShapedArray((), dtype), np.asarray(host))
+    if isinstance(value, Array):
+        if dtype is not None and (value.aval.dtype != dtype or value.aval.weak_type):
+            return convert_element_type(value, dtype)
+        return copy_p.bind(value) if copy else value
+    if hasattr(value, "__jax_array__"):
+        return _array(value.__jax_array__(), dtype, copy)
+    if isinstance(value, (list, tuple)):
+        return _of_sequence(value, dtype)
+    if isinstance(value, (bytes, str)) or leaf_aval(value) is None:
+        host = np.asarray(value)
+        # random-key arrays and such are no business of NumPy's
+        if not (host.dtype == np.bool_ or dtypes.is_numeric(host.dtype)):
+            if dtype is not None and host.dtype.kind in "US" and not host.shape:
+                return _array(np.asarray(host.astype(dtype)), dtype, copy)
+            name = "object" if host.dtype == np.dtype(np.object_) else host.dtype
+            raise TypeError(
+                f"Value {value!r} with dtype {name} is not a valid JAX array type. Only arrays "
+                "of numeric types are supported by JAX.")
+        value = host
+    result = base_trace[0].operand(value)
+    if dtype is None:
+        return result
+    return convert_element_type(result, dtype)
+
+
+def _leaves(value: Sequence[Any], found: list[Any]) -> None:
+    for item in value:
+        if isinstance(item, (list, tuple)):
+            _leaves(item, found)
+        else:
+            found.append(item)
+
+
+def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
+    leaves: list[Any] = []
+    _leaves(value, leaves)
+    if dtype is None:
+        dtype = _common_dtype(leaves)
+    if any(isinstance(leaf, Array) or hasattr(leaf, "__jax_array__") for leaf in leaves):
+        return _stacked(value, dtype)
+    if all(leaf.__class__ in PYTHON_SCALARS for leaf in leaves):
+        host = np.array(value, dtype)       # NumPy raises where an integer does not fit
+    else:
+        host = np.array(value)
+        if host.dtype == np.object_ or not (
+                host.dtype == np.bool_ or dtypes.is_numeric(host.dtype)):
+            raise TypeError(
+                f"Value {value!r} with dtype {host.dtype} is not a valid JAX array type. Only "
+                "arrays of numeric types are supported by JAX.")
+        host = host.astype(dtype)
+    return ArrayImpl(ShapedArray(host.shape, dtype), host)
+
+
+def _common_dtype(leaves: list[Any]) -> Any:
+    if not leaves:
+        return dtypes.canonical(dtypes.float64)
+    kinds = {leaf.__class__ for leaf in leaves}
+    if len(kinds) == 1 and (kind := next(iter(kinds))) in PYTHON_SCALARS:
+        return dtypes.python_scalar(kind)[0]
+    if None.__class__ in kinds:
+        raise TypeError("Value None with dtype object is not a valid JAX array type. Only arrays "
+                        "of numeric types are supported by JAX.")
+    types = {type_of(np.asarray(leaf) if not hasattr(leaf, "shape") and not isinstance(
+        leaf, (bool, int, float, complex)) else leaf) for leaf in leaves}
+    return dtypes.promote(tuple(types))[0]
+
+
+def _stacked(value: Any, dtype: Any) -> Array:
+    if not isinstance(value, (list, tuple)):
+        return _array(value, dtype, False)
+    if not value:
+        return zeros((0,), dtype)
+    parts = [_stacked(item, dtype) for item in value]
+    shapes = {part.shape for part in parts}
+    if len(shapes) > 1:
+        first, other = parts[0].shape, next(s for s in shapes if s != parts[0].shape)
+        raise ValueError(f"All input arrays must have the same shape. Got {first}, {other}.")
+    return shape_primitives.concatenate(
+        [reshape(part, (1, *part.shape)) for part in parts], 0)
+
+
+def copy(a: Any, order: str | None = None) -> Array:
+    """A copy of ``a``."""
+    check_arraylike("copy", a)
+    return array(a, copy=True)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+    """``x`` converted to ``dtype``."""
+    check_arraylike("astype", x)
+    wanted = (dtypes.canonical(dtypes.float64) if dtype is None
+              else canonical_dtype(dtype, "astype"))
+    x = as_array(x)
+    if x.dtype == wanted and not x.weak_type:
+        return on_device(copy_p.bind(x) if copy else x, device)
+    if dtypes.is_key(x.dtype) != dtypes.is_key(wanted):
+        raise TypeError(f"cannot convert between {x.dtype} and {wanted}")
+    return on_device(convert_element_type(x, wanted), device)
+
+
+# --- constants ------------------------------------------------------------------------------------
+
+_ZERO: dict[Any, Any] = {}
+_ONE: dict[Any, Any] = {}
+
+
+def _filled(shape: Any, cache: dict[Any, Any], value: int, dtype: Any, name: str) -> Array:
+    shape = canonical_shape(shape)
+    if dtype is None:
+        dtype = dtypes.canonical(dtypes.float64)
+    else:
+        dtype = canonical_dtype(dtype, name)
+    scalar = cache.get(dtype)
+    if scalar is None:
+        scalar = cache[dtype] = np.asarray(value).astype(dtype)[()]
+    return _broadcast_scalar(scalar, shape)
+
+
+def _broadcast_scalar(scalar: Any, shape: tuple[int, ...]) -> Array:
+    if not shape:
+        return base_trace[0].operand(scalar)
+    if min(shape) < 0:
+        raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
+                        f"{shape}.")
+    return broadcast_in_dim(scalar, shape, ())
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """An array of zeros (float32 by default)."""
+    return on_device(_filled(shape, _ZERO, 0, dtype, "zeros"), device)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """An array of ones (float32 by default)."""
+    return on_device(_filled(shape, _ONE, 1, dtype, "ones"), device)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """An array of zeros: memory that was not written cannot be seen."""
+    return on_device(_filled(shape, _ZERO, 0, dtype, "empty"), device)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
+         out_sharding: Any = None) -> Array:
+    """An array that holds ``fill_value`` everywhere; an array of values is broadcast."""
+    check_arraylike("full", fill_value)
+    wanted = None if dtype is None else canonical_dtype(dtype, "full")
+    shape = canonical_shape(shape)
+    return on_device(_full(shape, fill_value, wanted), device)
+
+
+def _full(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Array:
+    own, weak = type_of(fill_value)
+    if dtype is not None:
+        own, weak = dtype, False
+    fill = as_array(cast(fill_value, own, weak)) if weak else cast(fill_value, own)
+    if not fill.shape and not isinstance(fill, Array):
+        return _broadcast_scalar(fill, shape)
+    _check_broadcast(fill.shape, shape)
+    return broadcast_to(fill, shape)
+
+
+def _check_broadcast(have: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    if min(shape, default=0) < 0:
+        raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
+                        f"{shape}.")
+    tail = shape[len(shape) - len(have):]
+    if len(have) > len(shape) or any(
+            size not in (1, wide) for size, wide in zip(have, tail, strict=True)):
+        raise ValueError(f"Incompatible shapes for broadcasting: {have} and requested shape "
+                         f"{shape}")
+
+
+def _like(a: Any, name: str) -> Any:
+    if hasattr(a, "dtype") and hasattr(a, "shape"):     # ShapeDtypeStruct and its like too
+        return a
+    return as_array(a, name)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
+              device: Any = None, out_sharding: Any = None) -> Array:
+    """An array of the shape and dtype of ``a``, but for those given, holding ``fill_value``."""
+    a = _like(a, "full_like")
+    check_arraylike("full_like", fill_value)
+    weak = dtype is None and getattr(a, "weak_type", False)
+    wanted = dtypes.canonical(a.dtype) if dtype is None else canonical_dtype(dtype, "full_like")
+    size = tuple(a.shape) if shape is None else canonical_shape(shape)
+    if weak and not getattr(fill_value, "shape", ()):
+        return on_device(broadcast_to(as_array(cast(fill_value, wanted, True)), size), device)
+    return on_device(_full(size, fill_value, wanted), device)
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
+               out_sharding: Any = None) -> Array:
+    """Zeros of the shape and dtype of ``a``, but for those given."""
+    return full_like(_like(a, "zeros_like"), 0, dtype, shape, device=device)
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
+              out_sharding: Any = None) -> Array:
+    """Ones of the shape and dtype of ``a``, but for those given."""
+    return full_like(_like(a, "ones_like"), 1, dtype, shape, device=device)
+
+
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
+               out_sharding: Any = None) -> Array:
+    """As ``zeros_like``."""
+    return full_like(_like(prototype, "empty_like"), 0, dtype, shape, device=device)
+
+
+# --- ranges ---------------------------------------------------------------------------------------
+
+def iota(dtype: Any, size: int) -> Array:
+    """0, 1, ..., size - 1."""
+    return iota_p.bind(dtype=dtype, shape=(size,), dimension=0)
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
+           device: Any = None, out_sharding: Any = None) -> Array:
+    """``start`` up to, not including, ``stop`` (with one argument: 0 up to it) by ``step``.
+
+    Raises:
+      ConcretizationTypeError: an argument is traced: the size would depend on its value.
+    """
+    name = "stop" if stop is None and step is None else "start"
+    values = [start, stop, step]
+    for position, (argument, value) in enumerate(
+            zip((name, "stop", "step"), values, strict=True)):
+        if value is None:
+            continue
+        if not isinstance(value, Array) and not hasattr(value, "dtype") and not isinstance(
+                value, (bool, int, float, complex)):
+            raise TypeError(f"arange requires ndarray or scalar arguments, got {type(value)} at "
+                            f"position {position}.")
+        if getattr(value, "shape", ()):
+            raise ValueError(f"jnp.arange: arguments must be scalars; got {argument}={value}")
+        values[position] = concrete(
+            value, f"It arose in the jnp.arange argument '{argument}'")
+    if dtype is not None:
+        dtype = canonical_dtype(dtype, "arange")
+    else:
+        types = [type_of(original) for original in (start, stop, step) if original is not None]
+        dtype = dtypes.promote(tuple(types))[0]
+        if dtype == dtypes.bool_:
+            dtype = dtypes.canonical(dtypes.int64)
+    first, last, by = values
+    if last is None and by is None:
+        first, last, by = 0, first, 1
+    elif last is None:
+        first, last = 0, first
+    if by is None:
+        by = 1
+    if isinstance(first, complex) or isinstance(last, complex):
+        host = np.arange(first, last, by)
+        return on_device(array(host, dtype), device)
+    if by == 0:
+        raise ValueError("jnp.arange: step must be nonzero")
+    size = max(0, math.ceil((_number(last) - _number(first)) / _number(by)))
+    line = iota(dtype, size)
+    if by == 1 and first == 0:
+        return on_device(line, device)
+    return on_device(constant(first, dtype) + line * constant(by, dtype), device)
+
+
+def _number(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+def _interval_dtype(start: Any, stop: Any, dtype: Any, name: str) -> tuple[Any, Any]:
+    """(the dtype to compute in, the dtype of the result)."""
+    if dtype is not None:
+        dtype = canonical_dtype(dtype, name)
+    common = dtypes.promote((type_of(start), type_of(stop)))[0]
+    if not dtypes.is_inexact(common):
+        common = dtypes.canonical(dtypes.float64)
+    result = common if dtype is None else dtype
+    return (dtypes.promote(((common, False), (result, False)))[0]
+            if dtypes.is_inexact(result) else common), result
+
+
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+             dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
+    """``num`` values from ``start`` to ``stop`` at equal distances, along a new axis."""
+    num = operator.index(concrete(num, "'num' argument of jnp.linspace"))
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    check_arraylike("linspace", start, stop)
+    compute, result = _interval_dtype(start, stop, dtype, "linspace")
+    start, stop = (as_array(cast(x, compute)) for x in (start, stop))
+    shape = np.broadcast_shapes(start.shape, stop.shape)
+    start, stop = (broadcast_to(x, shape) for x in (start, stop))
+    steps = num - 1 if endpoint else num
+    delta = full(shape, np.nan, compute)
+    if num > 1 or (num == 1 and not endpoint):
+        delta = (stop - start) / constant(steps, compute)
+        real = dtypes.real_dtype(compute)
+        fraction = iota(real, steps) / constant(steps, real)
+        fraction = reshape(fraction, (steps, *(1,) * len(shape)))
+        fraction = convert_element_type(fraction, compute)
+        wide = (1, *shape)
+        out = (reshape(start, wide) * (constant(1, compute) - fraction)
+               + reshape(stop, wide) * fraction)
+        if endpoint:
+            out = shape_primitives.concatenate([out, reshape(stop, wide)], 0)
+    elif num == 1:
+        out = reshape(start, (1, *shape))
+    else:
+        out = zeros((0, *shape), compute)
+    if dtypes.is_integer(result) and dtypes.is_floating(compute):
+        out = out // constant(1, compute)       # floor
+    out = convert_element_type(out, result)
+    out = shape_primitives.move_axis(out, 0, canonical_axis(axis, out.ndim))
+    out = on_device(out, device)
+    return (out, convert_element_type(delta, result)) if retstep else out
+
+
+def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+             dtype: Any = None, axis: int = 0) -> Array:
+    """Powers of ``base`` with exponents from ``start`` to ``stop`` at equal distances."""
+    check_arraylike("logspace", start, stop)
+    compute, result = _interval_dtype(start, stop, dtype, "logspace")
+    exponents = linspace(start, stop, num, endpoint, dtype=compute, axis=axis)
+    return convert_element_type(as_array(cast(base, compute)) ** exponents, result)
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None,
+              axis: int = 0) -> Array:
+    """``num`` values from ``start`` to ``stop`` in equal ratios."""
+    check_arraylike("geomspace", start, stop)
+    compute, result = _interval_dtype(start, stop, dtype, "geomspace")
+    start, stop = (as_array(cast(x, compute)) for x in (start, stop))
+    from_one = log_p.bind(stop / start) / constant(math.log(10), compute)
+    out = start * logspace(0.0, from_one, num, endpoint, dtype=compute, axis=0)
+    out = shape_primitives.move_axis(out, 0, canonical_axis(axis, out.ndim))
+    return convert_element_type(out, result)
+
+
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Array:
+    """Ones on the ``k``-th diagonal of an (N, M) matrix, zeros elsewhere."""
+    dtype = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "eye")
+    rows = operator.index(concrete(N, "'N' argument of jnp.eye()"))
+    columns = rows if M is None else operator.index(concrete(M, "'M' argument of jnp.eye()"))
+    if rows < 0 or columns < 0:
+        raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns}")
+    row = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
+    column = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
+    offset = cast(k, dtypes.int32)
+    return on_device(convert_element_type((row + offset) == column, dtype), device)
+
+
+def identity(n: Any, dtype: Any = None) -> Array:
+    """The (n, n) identity matrix."""
+    return eye(n, dtype=dtype)
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
+             indexing: str = "xy") -> list[Array]:
+    """Coordinate matrices of coordinate vectors."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
+    arrays = [as_array(x, "meshgrid", i) for i, x in enumerate(xi)]
+    if any(x.ndim > 1 for x in arrays):
+        raise ValueError("Arguments to jnp.meshgrid must be 1D, got shapes "
+                         f"{[x.shape for x in arrays]}")
+    arrays = [reshape(x, (1,)) if not x.ndim else x for x in arrays]
+    order = list(range(len(arrays)))
+    if indexing == "xy" and len(arrays) > 1:
+        order[0], order[1] = 1, 0
+    shape = [1 if sparse else arrays[i].shape[0] for i in order]
+    result = []
+    for position, x in enumerate(arrays):
+        axis = order.index(position)
+        sizes = list(shape)
+        sizes[axis] = x.shape[0]
+        result.append(broadcast_in_dim(x, tuple(sizes), (axis,)))
+    return result
+
+
+def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+    """The indices of a grid: one array for each dimension (stacked unless ``sparse``)."""
+    dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, "indices")
+    shape = tuple(operator.index(d) for d in dimensions)
+    grids = []
+    for axis, size in enumerate(shape):
+        sizes = (tuple(size if i == axis else 1 for i in range(len(shape))) if sparse else shape)
+        grids.append(iota_p.bind(dtype=dtype, shape=sizes, dimension=axis))
+    if sparse:
+        return tuple(grids)
+    if not grids:
+        return zeros((0,), dtype)
+    return shape_primitives.concatenate([reshape(g, (1, *shape)) for g in grids], 0)
+
+
+# --- from elsewhere -------------------------------------------------------------------------------
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """An array of another library, by DLPack."""
+    return on_device(array(np.from_dlpack(x)), device)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+    """A one-dimensional array of the bytes of ``buffer``."""
+    return array(np.frombuffer(buffer, dtypes.as_dtype(dtype), count, offset))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Array:
+    """JAX does not have it, because reading a file is no pure function.
+
+    Raises:
+      NotImplementedError: always.
+    """
+    raise NotImplementedError(
+        "jnp.fromfile() is not implemented because it may be non-pure and thus unsafe for use "
+        "with JIT and other JAX transformations. Consider using jnp.asarray(np.fromfile(...)) "
+        "instead, although care should be taken if np.fromfile is used within jax "
+        "transformations because of its potential side-effect of consuming the file object")
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Array:
+    """JAX does not have it, because consuming an iterator is no pure function.
+
+    Raises:
+      NotImplementedError: always.
+    """
+    raise NotImplementedError(
+        "jnp.fromiter() is not implemented because it may be non-pure and thus unsafe for use "
+        "with JIT and other JAX transformations. Consider using jnp.asarray(np.fromiter(...)) "
+        "instead, although care should be taken if np.fromiter is used within jax "
+        "transformations because of its potential side-effect of consuming the iterable object")
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+    """A one-dimensional array of the numbers in a text."""
+    return array(np.fromstring(string, dtypes.as_dtype(dtype), count, sep=sep))
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float,
+                 **kwargs: Any) -> Any:
+    """``function`` of the index arrays of a grid of ``shape``."""
+    grids = indices(canonical_shape(shape), dtype)
+    return function(*[grids[i] for i in range(grids.shape[0])], **kwargs)
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """An array from a file that ``save`` has written."""
+    value = np.load(file, *args, **kwargs)
+    return array(value) if isinstance(value, np.ndarray) else value
+
+

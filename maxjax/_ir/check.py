@@ -1,0 +1,100 @@
+"""Checks that a jaxpr is well formed. Run in tests after every pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._base.errors import InternalError
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from maxjax._ir.trace import aval_of
+from maxjax._ir.types import ShapedArray, match_up_to_weak_type
+
+
+def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
+    """Checks definitions, types and literals, in sub-jaxprs too.
+
+    Raises:
+      InternalError: a variable is used before it is defined or defined twice, a type is not what
+        the primitive's rule says, or a literal is no scalar of its dtype. Names the equation.
+    """
+    if isinstance(jaxpr, ClosedJaxpr):
+        _check_constants(jaxpr)
+        jaxpr = jaxpr.jaxpr
+    defined: set[Var] = set()
+
+    def define(var: Any, where: str) -> None:
+        if not isinstance(var, Var):
+            raise InternalError(f"{where} defines {var!r}, which is no variable")
+        if var in defined:
+            raise InternalError(f"{where} defines {var!r} a second time")
+        defined.add(var)
+
+    def read(atom: Atom, where: str) -> None:
+        if isinstance(atom, Literal):
+            _check_literal(atom, where)
+        elif not isinstance(atom, Var):
+            raise InternalError(f"{where} uses {atom!r}, which is no variable or literal")
+        elif atom not in defined:
+            raise InternalError(f"{where} uses {atom!r} before it is defined")
+
+    for var in (*jaxpr.constvars, *jaxpr.invars):
+        define(var, f"the head of the jaxpr of {jaxpr.debug_info or 'a function'}")
+    for position, eqn in enumerate(jaxpr.eqns):
+        where = f"equation {position} ({_text(eqn)})"
+        for atom in eqn.invars:
+            read(atom, where)
+        for inner in subjaxprs(eqn.params):
+            try:
+                check_jaxpr(inner)
+            except InternalError as error:
+                raise InternalError(f"in {where}: {error}") from None
+        _check_types(eqn, where)
+        for var in eqn.outvars:
+            define(var, where)
+    for atom in jaxpr.outvars:
+        read(atom, f"the result of the jaxpr of {jaxpr.debug_info or 'a function'}")
+
+
+def _check_types(eqn: JaxprEqn, where: str) -> None:
+    primitive = eqn.primitive
+    try:
+        expected: Any = primitive.abstract(*[atom.aval for atom in eqn.invars], **eqn.params)
+    except Exception as error:
+        raise InternalError(
+            f"{where} is refused by the rule of {primitive.name}: {error}") from error
+    expected = tuple(expected) if primitive.multiple_results else (expected,)
+    found = tuple(var.aval for var in eqn.outvars)
+    if len(expected) != len(found):
+        raise InternalError(f"{where} has {len(found)} results instead of {len(expected)}")
+    for aval, want in zip(found, expected, strict=True):
+        if aval is not want:
+            raise InternalError(f"{where} has a result of type {aval} where the rule says {want}")
+
+
+def _check_literal(literal: Literal, where: str) -> None:
+    aval = literal.aval
+    shape = np.shape(literal.val)
+    dtype = getattr(literal.val, "dtype", None)
+    if aval.shape or shape:
+        raise InternalError(f"{where} has a literal of shape {aval.shape or shape}, not a scalar")
+    if dtype != dtypes.physical(aval.dtype):
+        raise InternalError(f"{where} has a literal of dtype {dtype} for the type {aval}")
+
+
+def _check_constants(closed: ClosedJaxpr) -> None:
+    variables = closed.jaxpr.constvars
+    if len(variables) != len(closed.consts):
+        raise InternalError(
+            f"a jaxpr of {len(variables)} constants holds the values of {len(closed.consts)}")
+    for var, value in zip(variables, closed.consts, strict=True):
+        aval: ShapedArray = aval_of(value)
+        if not match_up_to_weak_type(aval, var.aval):
+            raise InternalError(f"the constant of type {var.aval} has a value of type {aval}")
+
+
+def _text(eqn: JaxprEqn) -> str:
+    text = " ".join(str(eqn).split())
+    return text if len(text) <= 200 else text[:200] + "..."

@@ -1,0 +1,321 @@
+"""dot_general: products of arrays, summed over some dimensions and matched over others."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.rules import aval_of, factor_rule, is_linear
+from maxjax._primitives.shape import transpose
+
+
+def free_dimensions(rank, contracting, batch):
+    """The dimensions that are neither contracted nor matched."""
+    return tuple(dim for dim in range(rank) if dim not in contracting and dim not in batch)
+
+
+def _abstract(lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    shape = (*(lhs.shape[dim] for dim in lhs_batch),
+             *(lhs.shape[dim] for dim in free_dimensions(lhs.ndim, lhs_contract, lhs_batch)),
+             *(rhs.shape[dim] for dim in free_dimensions(rhs.ndim, rhs_contract, rhs_batch)))
+    dtype, weak = result_type(lhs, rhs, preferred_element_type)
+    return ShapedArray(shape, dtype, weak)
+
+
+def result_type(lhs, rhs, preferred):
+    """The dtype of the result, and whether it is weak."""
+    weak = lhs.weak_type and rhs.weak_type
+    if preferred is not None:
+        return preferred, weak and preferred == lhs.dtype
+    if lhs.dtype == rhs.dtype:
+        return lhs.dtype, weak
+    return dtypes.promote(((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type)))
+
+
+# --- the NumPy rule -------------------------------------------------------------------------------
+
+def compute_dtype(lhs, rhs, out):
+    """The dtype in which a sum of products is accumulated."""
+    if out == dtypes.bool_:
+        return out
+    if dtypes.is_floating(out) and out.itemsize < 4:
+        return dtypes.float32
+    if dtypes.is_integer(out) and (dtypes.is_inexact(lhs) or dtypes.is_inexact(rhs)):
+        return lhs if dtypes.is_inexact(lhs) else rhs
+    return np.dtype(np.int32) if out.itemsize < 4 and out.kind == "i" else out
+
+
+def _as_matrices(rank, contracting, batch, shape, contracting_last):
+    """(permutation, shape) that make an operand (batch..., free, contracted), or the latter two
+    exchanged; None where nothing is to be done."""
+    free = free_dimensions(rank, contracting, batch)
+    groups = (free, contracting) if contracting_last else (contracting, free)
+    permutation = (*batch, *groups[0], *groups[1])
+    sizes = (*(shape[dim] for dim in batch),
+             *(math.prod(shape[dim] for dim in group) for group in groups))
+    moved = tuple(shape[dim] for dim in permutation)
+    return (None if permutation == tuple(range(rank)) else permutation,
+            None if sizes == moved else sizes)
+
+
+def _specialize(in_avals, params, out_avals):
+    """Plans once which views make the product a matrix product.
+
+    BLAS takes operands whose rows or columns are contiguous as they are: a transposed view costs
+    nothing.
+    """
+    lhs, rhs = in_avals
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params["dimension_numbers"]
+    out = out_avals[0]
+    compute = compute_dtype(lhs.dtype, rhs.dtype, out.dtype)
+    plain = lhs.dtype == rhs.dtype == out.dtype == compute
+    if plain and dtypes.is_inexact(compute) and not lhs_batch and len(lhs_contract) == 1 and lhs.ndim <= 2 and rhs.ndim <= 2:
+        return _matrix_product(lhs, rhs, lhs_contract[0], rhs_contract[0])
+    left_order, left_shape = _as_matrices(lhs.ndim, lhs_contract, lhs_batch, lhs.shape, True)
+    right_order, right_shape = _as_matrices(rhs.ndim, rhs_contract, rhs_batch, rhs.shape, False)
+    shape, dtype = out.shape, out.dtype
+    matmul = integer_matmul if dtypes.is_integer(compute) else np.matmul
+    batched = bool(lhs_batch)
+
+    def run(x, y):
+        if not plain:
+            x, y = convert_operand(x, compute), convert_operand(y, compute)
+        if left_order is not None:
+            x = x.transpose(left_order)
+        if left_shape is not None:
+            x = x.reshape(left_shape)
+        if right_order is not None:
+            y = y.transpose(right_order)
+        if right_shape is not None:
+            y = y.reshape(right_shape)
+        if batched:
+            x, y = _contiguous_matrix(x), _contiguous_matrix(y)
+        result = matmul(x, y)
+        if result.shape != shape:
+            result = result.reshape(shape)
+        return result if plain else convert_result(result, dtype)
+
+    return run
+
+
+def convert_operand(x, dtype):
+    return np.asarray(x) if x.dtype == dtype else np.asarray(x).astype(dtype)
+
+
+def convert_result(x, dtype):
+    if x.dtype == dtype:
+        return x
+    if dtypes.is_integer(dtype) and dtypes.is_inexact(x.dtype):
+        return np.trunc(x).astype(dtype)
+    return np.asarray(x).astype(dtype)
+
+
+def _contiguous_matrix(x):
+    """A stack of matrices whose rows or columns are contiguous, which BLAS needs."""
+    itemsize = x.itemsize
+    if x.strides[-1] == itemsize or x.strides[-2] == itemsize:
+        return x
+    return np.ascontiguousarray(x)
+
+
+def integer_matmul(x, y):
+    """np.matmul of integers, by BLAS in float64 where that is exact: NumPy's own is 10x slower."""
+    if x.size and y.size and x.size * y.shape[-1] > 4096:
+        bound = _magnitude(x) * _magnitude(y) * x.shape[-1]
+        if bound < 2**53:
+            return np.matmul(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
+    return np.matmul(x, y)
+
+
+def _magnitude(x):
+    return max(abs(int(x.max())), abs(int(x.min())))
+
+
+def _matrix_product(lhs, rhs, left, right):
+    """The product of matrices and vectors that contract dimensions ``left`` and ``right``."""
+    dot = np.dot
+    if left == lhs.ndim - 1:
+        # np.dot contracts the last dimension of the left with the last but one of the right.
+        if right == 0:
+            return dot
+        return lambda x, y: dot(x, y.T)
+    if right == 0:
+        return lambda x, y: dot(x.T, y)
+    return lambda x, y: dot(x.T, y.T)
+
+
+def _evaluate(x, y, **params):
+    avals = tuple(ShapedArray(v.shape, v.dtype) for v in (x, y))
+    return _specialize(avals, params, (_abstract(*avals, **params),))(x, y)
+
+
+# --- derivatives ----------------------------------------------------------------------------------
+
+def _jvp(primals, tangents, **params):
+    lhs, rhs = primals
+    out = dot_general_p.bind(lhs, rhs, **params)
+    if not dtypes.is_inexact(out.dtype):
+        return out, None
+    terms = []
+    if tangents[0] is not None:
+        terms.append(dot_general_p.bind(tangents[0], rhs, **params))
+    if tangents[1] is not None:
+        terms.append(dot_general_p.bind(lhs, tangents[1], **params))
+    total = None
+    for term in terms:
+        total = add_tangents(total, term)
+    return out, total
+
+
+def _transpose_lhs(cotangent, lhs, rhs, dimension_numbers, precision, swapped):
+    """The cotangent of the left operand.
+
+    The result's dimensions are (batch, lhs free, rhs free), or (batch, rhs free, lhs free) where
+    ``swapped``. Contracting it with rhs over rhs free leaves (batch, lhs free, contracted).
+    """
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    lhs_free = free_dimensions(len(lhs.shape), lhs_contract, lhs_batch)
+    rhs_free = free_dimensions(len(rhs.shape), rhs_contract, rhs_batch)
+    count = len(lhs_batch)
+    start = count if swapped else count + len(lhs_free)
+    contracted = tuple(range(start, start + len(rhs_free)))
+    numbers = ((contracted, rhs_free), (tuple(range(count)), rhs_batch))
+    result = dot_general_p.bind(
+        cotangent, rhs, dimension_numbers=numbers, precision=precision,
+        preferred_element_type=aval_of(lhs).dtype)
+    # What is left of rhs stands in rhs's order: give each dimension the place of its partner.
+    partner = dict(zip(rhs_contract, lhs_contract, strict=True))
+    order = (*lhs_batch, *lhs_free, *(partner[dim] for dim in sorted(rhs_contract)))
+    return transpose(result, tuple(np.argsort(order).tolist()))
+
+
+def _transpose(cotangent, lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    if is_linear(lhs):
+        return [_transpose_lhs(cotangent, lhs, rhs, dimension_numbers, precision, False), None]
+    swapped = ((rhs_contract, lhs_contract), (rhs_batch, lhs_batch))
+    return [None, _transpose_lhs(cotangent, rhs, lhs, swapped, precision, True)]
+
+
+# --- batching -------------------------------------------------------------------------------------
+
+def _shifted(dims, axis):
+    return tuple(dim + (dim >= axis) for dim in dims)
+
+
+def _batch(size, operands, axes, *, dimension_numbers, precision, preferred_element_type):
+    (lhs, rhs), (lhs_axis, rhs_axis) = operands, axes
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    count = len(lhs_batch)
+    if lhs_axis is not None:
+        lhs_contract, lhs_batch = _shifted(lhs_contract, lhs_axis), _shifted(lhs_batch, lhs_axis)
+    if rhs_axis is not None:
+        rhs_contract, rhs_batch = _shifted(rhs_contract, rhs_axis), _shifted(rhs_batch, rhs_axis)
+    if lhs_axis is not None and rhs_axis is not None:
+        lhs_batch, rhs_batch = (lhs_axis, *lhs_batch), (rhs_axis, *rhs_batch)
+        out_axis = 0
+    elif lhs_axis is not None:
+        # One more free dimension of the left operand.
+        free = free_dimensions(len(lhs.shape), lhs_contract, lhs_batch)
+        out_axis = count + free.index(lhs_axis)
+    else:
+        lhs_free = free_dimensions(len(lhs.shape), lhs_contract, lhs_batch)
+        free = free_dimensions(len(rhs.shape), rhs_contract, rhs_batch)
+        out_axis = count + len(lhs_free) + free.index(rhs_axis)
+    numbers = ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))
+    return dot_general_p.bind(
+        lhs, rhs, dimension_numbers=numbers, precision=precision,
+        preferred_element_type=preferred_element_type), out_axis
+
+
+# --- lowering -------------------------------------------------------------------------------------
+
+def _lower(ctx, lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
+    left, right = ctx.in_avals
+    out = ctx.out_avals[0]
+    compute = compute_dtype(left.dtype, right.dtype, out.dtype)
+    if compute == dtypes.bool_:
+        compute = dtypes.int32
+    lhs, rhs = ctx.convert(lhs, compute), ctx.convert(rhs, compute)
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    if not lhs_batch and left.ndim == right.ndim == 2 and len(lhs_contract) == 1:
+        result = ctx.matmul(lhs, rhs, transpose_a=lhs_contract[0] == 0,
+                            transpose_b=rhs_contract[0] == 1)
+        return ctx.convert(result, out.dtype)
+    left_order, left_shape = _as_matrices(left.ndim, lhs_contract, lhs_batch, left.shape, True)
+    right_order, right_shape = _as_matrices(
+        right.ndim, rhs_contract, rhs_batch, right.shape, False)
+    if left_order is not None:
+        lhs = ctx.transpose(lhs, left_order)
+    if right_order is not None:
+        rhs = ctx.transpose(rhs, right_order)
+    sizes = tuple(left.shape[dim] for dim in lhs_batch)
+    stack = (math.prod(sizes),) if sizes else ()
+    rows = math.prod(left.shape[dim] for dim in free_dimensions(
+        left.ndim, lhs_contract, lhs_batch))
+    columns = math.prod(right.shape[dim] for dim in free_dimensions(
+        right.ndim, rhs_contract, rhs_batch))
+    inner = math.prod(left.shape[dim] for dim in lhs_contract)
+    lhs = ctx.reshape(lhs, (*stack, rows, inner))
+    rhs = ctx.reshape(rhs, (*stack, inner, columns))
+    result = ctx.matmul(lhs, rhs, transpose_a=False, transpose_b=False)
+    return ctx.convert(ctx.reshape(result, out.shape), out.dtype)
+
+
+def _factors(in_avals, out_avals, *, dimension_numbers, **params):
+    """bmk, bnk -> bmn: contracted factors give partial sums."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    lhs, rhs = in_avals
+    left: list = [None] * lhs.ndim
+    right: list = [None] * rhs.ndim
+    for number, (i, j) in enumerate(zip(lhs_batch, rhs_batch, strict=True)):
+        left[i] = right[j] = f"b{number}"
+    for number, (i, j) in enumerate(zip(lhs_contract, rhs_contract, strict=True)):
+        left[i] = right[j] = f"k{number}"
+    lhs_free = free_dimensions(lhs.ndim, lhs_contract, lhs_batch)
+    rhs_free = free_dimensions(rhs.ndim, rhs_contract, rhs_batch)
+    for number, dim in enumerate(lhs_free):
+        left[dim] = f"m{number}"
+    for number, dim in enumerate(rhs_free):
+        right[dim] = f"n{number}"
+    result = [*(left[dim] for dim in (*lhs_batch, *lhs_free)), *(right[dim] for dim in rhs_free)]
+    return factor_rule([left, right], [result], in_avals, out_avals,
+                       reduction={left[dim]: "add" for dim in lhs_contract})
+
+
+def _flops(in_avals, out_avals, *, dimension_numbers, **params):
+    (lhs_contract, _), _ = dimension_numbers
+    return 2.0 * out_avals[0].size * math.prod(in_avals[0].shape[dim] for dim in lhs_contract)
+
+
+dot_general_p = Primitive(
+    "dot_general",
+    abstract=_abstract,
+    evaluate=_evaluate,
+    specialize=_specialize,
+    lower=_lower,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    factors=_factors,
+    flops=_flops,
+)
+
+
+# --- operations that rules are written with -------------------------------------------------------
+
+def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None):
+    return dot_general_p.bind(
+        lhs, rhs, dimension_numbers=dimension_numbers, precision=precision,
+        preferred_element_type=preferred_element_type)
+
+
+def matmul(lhs, rhs):
+    """The product of two matrices."""
+    return dot_general(lhs, rhs, (((1,), (0,)), ((), ())))

@@ -1,0 +1,706 @@
+"""Primitives that read and write parts of arrays at computed places: dynamic_slice, gather, scatter.
+
+On the host, gather and scatter both are one NumPy call on rows (see ``gather_plan``); lowered,
+they are index arithmetic around ``take_rows`` and ``scatter_rows``, all that a backend must know.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import add, div, maximum, minimum, mul, neg
+from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.comparison import and_p, eq, ge, le_p, select
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.gather_plan import (
+    FillValue,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    WindowPlan,
+    default_fill,
+)
+from maxjax._primitives.rules import FactorRule, is_linear, scalar_like
+from maxjax._primitives.shape import (
+    broadcast_in_dim,
+    broadcast_leading,
+    broadcast_to_shape,
+    concatenate,
+    full,
+    iota,
+    move_axis,
+    reshape,
+    slice_in_dim,
+    transpose,
+    zeros_like,
+)
+
+CLIP = GatherScatterMode.CLIP
+FILL_OR_DROP = GatherScatterMode.FILL_OR_DROP
+INDICES = (*dtypes.INTS, *dtypes.SMALL_INTS)
+
+# --- take_rows and scatter_rows: what lowered gathers and scatters consist of ----------------------
+_INTERNAL = "it stands only in lowered programs, where derivatives have been taken"
+
+take_rows_p = Primitive(
+    "take_rows",
+    # (before, rows, after), int32 (count,), all in bounds -> (before, count, after)
+    abstract=lambda x, rows: ShapedArray((x.shape[0], rows.shape[0], x.shape[2]), x.dtype),
+    evaluate=lambda x, rows: np.take(x, rows, axis=1),
+    lower=lambda ctx, x, rows: ctx.gather_rows(x, rows, 1),
+    no_derivative=_INTERNAL,
+)
+
+
+def _scatter_rows_evaluate(x, rows, updates, *, kind):
+    out = np.array(x)
+    kept = rows < x.shape[0]
+    if not kept.all():
+        rows, updates = rows[kept], updates[kept]
+    _write_rows(out, rows, updates, kind, unique=False)
+    return out
+
+
+scatter_rows_p = Primitive(
+    "scatter_rows",
+    # (rows, after), int32 (count,) where `rows` itself means dropped, (count, after)
+    abstract=lambda x, rows, updates, *, kind: ShapedArray(x.shape, x.dtype),
+    evaluate=_scatter_rows_evaluate,
+    lower=lambda ctx, x, rows, updates, *, kind: ctx.scatter_rows(kind, x, rows, updates),
+    no_derivative=_INTERNAL,
+)
+
+_UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum,
+           "max": np.maximum}
+
+
+def _write_rows(out: np.ndarray, rows: np.ndarray, updates: np.ndarray, kind: str,
+                unique: bool) -> None:
+    """Combines ``updates`` into rows of ``out`` (2-D, contiguous) in place, in their order."""
+    width = out.shape[1]
+    if width == 1:
+        out, updates = out.reshape(-1), updates.reshape(-1)
+    if kind == "set":
+        out[rows] = updates
+        return
+    ufunc = _UFUNCS[kind]
+    if unique:
+        out[rows] = ufunc(out[rows], updates)
+        return
+    if width > 1:       # NumPy is fast only where both index and operand have one dimension
+        rows = (rows[:, None].astype(np.intp) * width + np.arange(width)).reshape(-1)
+        out, updates = out.reshape(-1), updates.reshape(-1)
+    ufunc.at(out, rows, updates)
+
+
+@functools.lru_cache(maxsize=4096)
+def gather_plan(shape, indices_shape, dimension_numbers, slice_sizes) -> WindowPlan:
+    numbers = dimension_numbers
+    return WindowPlan(shape, indices_shape, slice_sizes, numbers.offset_dims,
+                      numbers.collapsed_slice_dims, numbers.start_index_map,
+                      numbers.operand_batching_dims, numbers.start_indices_batching_dims)
+
+
+@functools.lru_cache(maxsize=4096)
+def scatter_plan(shape, indices_shape, updates_shape, dimension_numbers) -> WindowPlan:
+    numbers = dimension_numbers
+    return WindowPlan(shape, indices_shape, window_sizes(shape, updates_shape, numbers),
+                      numbers.update_window_dims, numbers.inserted_window_dims,
+                      numbers.scatter_dims_to_operand_dims, numbers.operand_batching_dims,
+                      numbers.scatter_indices_batching_dims, all_rows=True)
+
+
+def window_sizes(shape, updates_shape, dimension_numbers) -> tuple[int, ...]:
+    """The sizes of a scatter's windows in the operand."""
+    dropped = {*dimension_numbers.inserted_window_dims, *dimension_numbers.operand_batching_dims}
+    given = iter(dimension_numbers.update_window_dims)
+    return tuple(1 if dim in dropped else updates_shape[next(given)] for dim in range(len(shape)))
+
+
+def _lowered_rows(plan: WindowPlan, indices):
+    """``WindowPlan.rows`` as operations, in int32."""
+    total = None
+    for position, limit, stride in plan.columns:
+        start = slice_in_dim(indices, position, position + 1, len(indices.shape) - 1)
+        start = _int32_within(reshape(start, plan.batch), limit)
+        if stride != 1:
+            start = mul(start, np.int32(stride))
+        total = start if total is None else add(total, start)
+    for dim, stride in plan.batching:
+        line = mul(iota(dtypes.int32, plan.batch, dim), np.int32(stride))
+        total = line if total is None else add(total, line)
+    if total is None:
+        total = full(plan.batch, 0, dtypes.int32)
+    if plan.offsets.size > 1:
+        shape = (*plan.batch, *plan.window)
+        ahead = len(plan.batch)
+        total = add(broadcast_in_dim(total, shape, range(ahead)),
+                    broadcast_in_dim(plan.offsets.astype(np.int32), shape,
+                                     range(ahead, len(shape))))
+    return reshape(total, (plan.count,))
+
+
+def _int32_within(start, limit: int):
+    """``start`` moved into [0, limit], as int32; clipped before narrowing, widened before that."""
+    dtype = start.dtype
+    if dtype.itemsize < 4:
+        start = convert_element_type(start, dtypes.int32)
+    start = minimum(start, scalar_like(limit, start.dtype))
+    if not dtypes.is_unsigned(start.dtype):
+        start = maximum(start, scalar_like(0, start.dtype))
+    return convert_element_type(start, dtypes.int32)
+
+
+def _lowered_inside(plan: WindowPlan, indices):
+    """``WindowPlan.inside`` as operations."""
+    if indices.dtype.itemsize < 4:
+        indices = convert_element_type(indices, dtypes.int32)
+    inside = None
+    for position, limit in enumerate(plan.limits):
+        start = reshape(slice_in_dim(indices, position, position + 1, len(indices.shape) - 1),
+                        plan.batch)
+        good = and_p.bind(ge(start, scalar_like(0, start.dtype)),
+                          le_p.bind(start, scalar_like(limit, start.dtype)))
+        inside = good if inside is None else and_p.bind(inside, good)
+    return full(plan.batch, True, dtypes.bool_) if inside is None else inside
+
+
+# --- gather ---------------------------------------------------------------------------------------
+
+
+def _gather_abstract(x, indices, *, dimension_numbers, slice_sizes, **params):
+    check_gather(x, indices, dimension_numbers, slice_sizes)
+    numbers = dimension_numbers
+    dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    window = iter([size for dim, size in enumerate(slice_sizes) if dim not in dropped])
+    batch = iter(indices.shape[:-1])
+    rank = len(indices.shape) - 1 + len(numbers.offset_dims)
+    shape = tuple(next(window) if dim in numbers.offset_dims else next(batch)
+                  for dim in range(rank))
+    return ShapedArray(shape, x.dtype, x.weak_type)
+
+
+def check_gather(x, indices, numbers, slice_sizes) -> None:
+    """Raises TypeError where shapes and dimension numbers do not fit, in JAX's words."""
+    if not indices.shape:
+        raise TypeError(
+            "Gather index leaf dimension must be within [0, rank(indices) + 1). rank(indices) is "
+            "0 and gather index leaf dimension is -1.")
+    if len(slice_sizes) != x.ndim:
+        raise TypeError(
+            "Gather op must have one slice size for every input dimension; got: "
+            f"len(slice_sizes)={len(slice_sizes)}, input_shape.rank={x.ndim}")
+    if len(numbers.start_index_map) != indices.shape[-1]:
+        raise TypeError(
+            f"Gather op has {len(numbers.start_index_map)} elements in start_index_map and the "
+            f"bound of dimension index_vector_dim={len(indices.shape) - 1} of indices is "
+            f"{indices.shape[-1]}. These two numbers must be equal.")
+    collapsed = numbers.collapsed_slice_dims
+    batching = numbers.operand_batching_dims
+    if len(slice_sizes) != len(numbers.offset_dims) + len(collapsed) + len(batching):
+        output_sizes = tuple(size for dim, size in enumerate(slice_sizes)
+                             if dim in numbers.offset_dims)
+        raise TypeError(
+            "All components of the offset index in a gather op must either be a offset dimension "
+            f"or explicitly collapsed/batching; got len(slice_sizes)={len(slice_sizes)}, "
+            f"output_slice_sizes={output_sizes}, collapsed_slice_dims={tuple(collapsed)}, "
+            f"operand_batching_dims={tuple(batching)}.")
+    for dim, size in enumerate(slice_sizes):
+        if not 0 <= size <= x.shape[dim]:
+            raise TypeError(
+                f"Slice size at index {dim} in gather op is out of range, must be within "
+                f"[0, {x.shape[dim]} + 1), got {size}.")
+    for position, dim in enumerate(collapsed):
+        if slice_sizes[dim] > 1:
+            raise TypeError(
+                "Gather op can only collapse slice dims with bound 1, but bound is "
+                f"{slice_sizes[dim]} for index {dim} at position {position}.")
+
+
+def _fills(mode) -> bool:
+    return mode is FILL_OR_DROP or mode is GatherScatterMode.ONE_HOT
+
+
+def _fill_scalar(dtype, mode, fill_value):
+    if fill_value is not None:
+        return fill_value.value
+    if mode is GatherScatterMode.ONE_HOT:
+        return np.zeros((), dtypes.physical(dtype))[()]
+    return default_fill(dtype)
+
+
+def _gather_specialize(in_avals, params, out_avals):
+    x_aval, indices_aval = in_avals
+    plan = gather_plan(x_aval.shape, indices_aval.shape, params["dimension_numbers"],
+                       params["slice_sizes"])
+    mode = params["mode"]
+    shape = out_avals[0].shape
+    fill = _fill_scalar(x_aval.dtype, mode, params["fill_value"]) if _fills(mode) else None
+    parts = (*plan.leading, *plan.batch, *plan.window, *plan.trailing)
+    view, order, whole, count = plan.view, plan.order, plan.whole, plan.count
+    take = np.take
+    # One component that chooses a row is clipped by `take` itself.
+    single = (len(plan.columns) == 1 and not plan.batching and plan.offsets.size == 1
+              and plan.columns[0][2] == 1 and indices_aval.dtype != dtypes.uint64)
+    column = plan.columns[0][0] if plan.columns else 0
+    batch_dims = [dim for dim in range(len(shape))
+                  if dim not in params["dimension_numbers"].offset_dims]
+    aligned = [plan.batch[batch_dims.index(dim)] if dim in batch_dims else 1
+               for dim in range(len(shape))]
+    if 0 in shape:
+        empty = np.zeros(shape, dtypes.physical(x_aval.dtype))
+        return lambda x, indices: empty
+
+    def run(x, indices):
+        if single:
+            rows = indices[..., column].reshape(count)
+            out = take(np.asarray(x).reshape(view), rows, 1, None, "clip")
+        else:
+            out = take(np.asarray(x).reshape(view), plan.rows(indices).reshape(count), 1)
+        out = out.reshape(parts)
+        if not whole:
+            out = out.transpose(order)
+        if fill is not None:
+            inside = plan.inside(indices)
+            if not inside.all():
+                out = np.where(inside.reshape(aligned), out, fill)
+        return out
+
+    return run
+
+
+def _gather_evaluate(x, indices, **params):
+    x_aval = ShapedArray(x.shape, x.dtype)
+    indices_aval = ShapedArray(indices.shape, indices.dtype)
+    out = _gather_abstract(x_aval, indices_aval, **params)
+    return _gather_specialize((x_aval, indices_aval), params, (out,))(x, indices)
+
+
+def _gather_lowered(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **params):
+    plan = gather_plan(x.shape, indices.shape, dimension_numbers, slice_sizes)
+    taken = take_rows_p.bind(reshape(x, plan.view), _lowered_rows(plan, indices))
+    parts = (*plan.leading, *plan.batch, *plan.window, *plan.trailing)
+    out = transpose(reshape(taken, parts), plan.order)
+    if not _fills(mode):
+        return out
+    batch_dims = [dim for dim in range(len(out.shape))
+                  if dim not in dimension_numbers.offset_dims]
+    inside = broadcast_in_dim(_lowered_inside(plan, indices), out.shape, batch_dims)
+    fill = full(out.shape, _fill_scalar(x.dtype, mode, fill_value), x.dtype)
+    return select(inside, fill, out)
+
+
+def _gather_lower(ctx, x, indices, **params):
+    if 0 in ctx.out_avals[0].shape:
+        out = ctx.out_avals[0]
+        return ctx.full(out.shape, 0, out.dtype)
+    return ctx.decompose(functools.partial(_gather_lowered, **params), x, indices)
+
+
+def _gather_jvp(primals, tangents, *, fill_value, **params):
+    out = gather_p.bind(*primals, fill_value=fill_value, **params)
+    if tangents[0] is None:
+        return out, None
+    return out, gather_p.bind(tangents[0], primals[1],
+                              **{**params, "fill_value": _zero_fill(out.dtype, params["mode"])})
+
+
+def _zero_fill(dtype, mode):
+    """The fill value of a tangent: what is filled in does not depend on the operand."""
+    return FillValue(scalar_like(0, dtype)) if _fills(mode) else None
+
+
+def gather_to_scatter(numbers: GatherDimensionNumbers) -> ScatterDimensionNumbers:
+    """The numbers of the scatter that writes where a gather reads."""
+    return ScatterDimensionNumbers(
+        numbers.offset_dims, numbers.collapsed_slice_dims, numbers.start_index_map,
+        numbers.operand_batching_dims, numbers.start_indices_batching_dims)
+
+
+def scatter_to_gather(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:
+    """The numbers of the gather that reads where a scatter writes."""
+    return GatherDimensionNumbers(
+        numbers.update_window_dims, numbers.inserted_window_dims,
+        numbers.scatter_dims_to_operand_dims, numbers.operand_batching_dims,
+        numbers.scatter_indices_batching_dims)
+
+
+def _gather_transpose(cotangent, operand, indices, *, dimension_numbers, slice_sizes, mode,
+                      fill_value, unique_indices, indices_are_sorted):
+    zeros = full(operand.shape, 0, operand.dtype)
+    return [scatter_add_p.bind(
+        zeros, indices, cotangent, dimension_numbers=gather_to_scatter(dimension_numbers),
+        mode=mode, unique_indices=unique_indices, indices_are_sorted=indices_are_sorted), None]
+
+
+def _up(dims: Sequence[int]) -> tuple[int, ...]:
+    return tuple(dim + 1 for dim in dims)
+
+
+def _gather_batch(size, operands, axes, *, dimension_numbers, slice_sizes, **params):
+    (operand, indices), (axis, indices_axis) = operands, axes
+    numbers = dimension_numbers
+    offset_dims = _up(numbers.offset_dims)
+    collapsed, index_map = numbers.collapsed_slice_dims, numbers.start_index_map
+    batching, along = numbers.operand_batching_dims, numbers.start_indices_batching_dims
+    if axis is not None:
+        operand = move_axis(operand, axis, 0)
+        collapsed, index_map, batching = _up(collapsed), _up(index_map), _up(batching)
+    if indices_axis is not None:
+        indices = move_axis(indices, indices_axis, 0)
+        along = _up(along)
+    if axis is None:
+        sizes = slice_sizes
+    elif indices_axis is None:
+        sizes, offset_dims = (size, *slice_sizes), (0, *offset_dims)
+    elif not size:
+        shape = gather_p.abstract(
+            ShapedArray(operand.shape[1:], operand.dtype),
+            ShapedArray(indices.shape[1:], indices.dtype), dimension_numbers=numbers,
+            slice_sizes=slice_sizes).shape
+        return full((0, *shape), 0, operand.dtype), 0
+    else:
+        sizes, batching, along = (1, *slice_sizes), (0, *batching), (0, *along)
+    return gather_p.bind(
+        operand, indices, slice_sizes=sizes, dimension_numbers=GatherDimensionNumbers(
+            offset_dims, collapsed, index_map, batching, along), **params), 0
+
+
+def _window_factors(operand, indices, windows, window_dims, collapsed, operand_batching,
+                    indices_batching, sizes, extra=()):
+    """Factors of operand, indices and windows (a gather's result or a scatter's updates).
+
+    Dimensions that windows take whole correspond, as do the batching dimensions; the operand's
+    others need replication.
+    """
+    names: dict[str, int] = {}
+    replicated = set()
+
+    def factor(name, size, whole=False):
+        names[name] = size
+        if whole:
+            replicated.add(name)
+        return (name,)
+
+    batching = dict(zip(operand_batching, indices_batching, strict=True))
+    operand_dims, window_names = [], []
+    for dim, size in enumerate(operand.shape):
+        if dim in batching:
+            operand_dims.append(factor(f"b{batching[dim]}", size))
+            continue
+        same = sizes[dim] == size
+        name = factor(f"o{dim}", size, whole=not same)
+        operand_dims.append(name)
+        if dim not in collapsed:
+            window_names.append(name if same else factor(f"w{dim}", sizes[dim], whole=True))
+    indices_dims = [factor(f"b{dim}", size, whole=bool(extra) and f"b{dim}" not in names)
+                    for dim, size in enumerate(indices.shape[:-1])]
+    of_windows = iter(window_names)
+    of_batch = iter(indices_dims)
+    windows_dims = tuple(next(of_windows) if dim in window_dims else next(of_batch)
+                         for dim in range(windows.ndim))
+    indices_dims.append(factor("index", indices.shape[-1], whole=True))
+    return tuple(operand_dims), tuple(indices_dims), windows_dims, names, frozenset(replicated)
+
+
+def _gather_factors(in_avals, out_avals, *, dimension_numbers, slice_sizes, **params):
+    numbers = dimension_numbers
+    operand, indices, out, sizes, replicated = _window_factors(
+        *in_avals, out_avals[0], numbers.offset_dims, numbers.collapsed_slice_dims,
+        numbers.operand_batching_dims, numbers.start_indices_batching_dims, slice_sizes)
+    return FactorRule((operand, indices), (out,), sizes, replicated=replicated)
+
+
+gather_p = Primitive(
+    "gather",
+    abstract=_gather_abstract,
+    evaluate=_gather_evaluate,
+    specialize=_gather_specialize,
+    lower=_gather_lower,
+    jvp=_gather_jvp,
+    transpose=_gather_transpose,
+    batch=_gather_batch,
+    factors=_gather_factors,
+)
+
+# --- scatter --------------------------------------------------------------------------------------
+
+
+def _scatter_abstract(x, indices, updates, *, dimension_numbers, **params):
+    check_scatter(x, indices, updates, dimension_numbers)
+    return x
+
+
+def check_scatter(x, indices, updates, numbers) -> None:
+    """Raises TypeError where shapes and dimension numbers do not fit, in JAX's words."""
+    if not indices.shape:
+        raise TypeError(
+            "Scatter index leaf dimension must be within [0, rank(indices) + 1). rank(indices) is "
+            "0 and scatter index leaf dimension is -1.")
+    rank = len(indices.shape) - 1 + len(numbers.update_window_dims)
+    if updates.ndim != rank:
+        raise TypeError(f"Updates tensor must be of rank {rank}; got {updates.ndim}.")
+    window = (len(numbers.update_window_dims) + len(numbers.inserted_window_dims)
+              + len(numbers.operand_batching_dims))
+    if window != x.ndim:
+        raise TypeError(
+            f"Scatter op has window of size {window}; doesn't match operand of rank {x.ndim}.")
+    if len(numbers.scatter_dims_to_operand_dims) != indices.shape[-1]:
+        raise TypeError(
+            f"Scatter op has {len(numbers.scatter_dims_to_operand_dims)} elements in "
+            "scatter_dims_to_operand_dims and the bound of dimension "
+            f"index_vector_dim={len(indices.shape) - 1} of indices is {indices.shape[-1]}. These "
+            "two numbers must be equal.")
+    sizes = window_sizes(x.shape, updates.shape, numbers)
+    for dim, (size, bound) in enumerate(zip(sizes, x.shape, strict=True)):
+        if size > bound and dim not in numbers.inserted_window_dims:
+            position = [d for d in range(x.ndim) if d not in numbers.inserted_window_dims
+                        and d not in numbers.operand_batching_dims].index(dim)
+            raise TypeError(
+                "Bounds of the window dimensions of updates must not exceed the bounds of the "
+                f"corresponding dimensions of operand. For dimension {position}, updates bound is "
+                f"{size}, operand bound is {bound}.")
+    batch = iter(enumerate(indices.shape[:-1]))
+    for dim, size in enumerate(updates.shape):
+        if dim in numbers.update_window_dims:
+            continue
+        position, bound = next(batch)
+        if size != bound:
+            raise TypeError(
+                "Bounds of the scatter dimensions of updates must be the same as the bounds of "
+                "the corresponding dimensions of scatter indices. For scatter dimension "
+                f"{position}, updates bound is {size}, indices bound is {bound}.")
+
+
+def _scatter_evaluate(kind: str):
+    def evaluate(x, indices, updates, *, dimension_numbers, mode, unique_indices,
+                 indices_are_sorted):
+        x = np.asarray(x)
+        out = np.array(x, order="C")
+        if not updates.size or not x.size:
+            return out
+        plan = scatter_plan(x.shape, indices.shape, updates.shape, dimension_numbers)
+        updates = np.asarray(updates)
+        if not plan.whole:
+            updates = updates.transpose(plan.inverse)
+        _, height, width = plan.view
+        updates = updates.reshape(plan.count, width)
+        rows = plan.rows(indices)
+        if mode is not CLIP:
+            inside = plan.inside(indices)
+            if not inside.all():
+                kept = np.broadcast_to(
+                    inside.reshape(*inside.shape, *(1,) * len(plan.window)),
+                    rows.shape).reshape(-1)
+                rows, updates = rows.reshape(-1)[kept], updates[kept]
+        _write_rows(out.reshape(height, width), rows.reshape(-1), updates, kind,
+                    unique_indices or plan.count == 1)
+        return out
+    return evaluate
+
+
+def _scatter_lowered(x, indices, updates, *, kind, dimension_numbers, mode, **params):
+    plan = scatter_plan(x.shape, indices.shape, updates.shape, dimension_numbers)
+    _, height, width = plan.view
+    rows = _lowered_rows(plan, indices)
+    if mode is not CLIP:
+        inside = broadcast_in_dim(_lowered_inside(plan, indices), (*plan.batch, *plan.window),
+                                  range(len(plan.batch)))
+        rows = select(reshape(inside, (plan.count,)), full((plan.count,), height, dtypes.int32),
+                      rows)
+    updates = reshape(transpose(updates, plan.inverse), (plan.count, width))
+    out = scatter_rows_p.bind(reshape(x, (height, width)), rows, updates, kind=kind)
+    return reshape(out, x.shape)
+
+
+def _scatter_lower(kind: str):
+    def lower(ctx, x, indices, updates, **params):
+        if any(not aval.size for aval in ctx.in_avals[::2]):
+            return x
+        if kind == "sub":
+            updates = ctx.native("neg", updates)
+        name = "add" if kind == "sub" else kind
+        return ctx.decompose(functools.partial(_scatter_lowered, kind=name, **params),
+                             x, indices, updates)
+    return lower
+
+
+def _scatter_batch(size, operands, axes, *, primitive, dimension_numbers, **params):
+    operand, indices, updates = operands
+    numbers = dimension_numbers
+    operand, updates = (
+        broadcast_leading(value, size) if axis is None else move_axis(value, axis, 0)
+        for value, axis in ((operand, axes[0]), (updates, axes[2])))
+    window_dims = _up(numbers.update_window_dims)
+    batching = _up(numbers.operand_batching_dims)
+    along = numbers.scatter_indices_batching_dims
+    if axes[1] is None:
+        window_dims = (0, *window_dims)
+    else:
+        if not size:
+            return operand, 0
+        indices = move_axis(indices, axes[1], 0)
+        batching, along = (0, *batching), (0, *_up(along))
+    numbers = ScatterDimensionNumbers(
+        window_dims, _up(numbers.inserted_window_dims), _up(numbers.scatter_dims_to_operand_dims),
+        batching, along)
+    return primitive.bind(operand, indices, updates, dimension_numbers=numbers, **params), 0
+
+
+def _scatter_factors(in_avals, out_avals, *, dimension_numbers, **params):
+    operand, indices, updates = in_avals
+    numbers = dimension_numbers
+    dims = _window_factors(
+        operand, indices, updates, numbers.update_window_dims, numbers.inserted_window_dims,
+        numbers.operand_batching_dims, numbers.scatter_indices_batching_dims,
+        window_sizes(operand.shape, updates.shape, numbers), extra=("updates",))
+    return FactorRule(dims[:3], (dims[0],), dims[3], replicated=dims[4])
+
+
+def _scatter(name: str, kind: str, jvp: Callable[..., Any],
+             transpose: Callable[..., Any] | None = None) -> Primitive:
+    primitive = Primitive(
+        name,
+        abstract=_scatter_abstract,
+        evaluate=_scatter_evaluate(kind),
+        lower=_scatter_lower(kind),
+        jvp=jvp,
+        transpose=transpose,
+        batch=lambda size, operands, axes, **params: _scatter_batch(
+            size, operands, axes, primitive=primitive, **params),
+        factors=_scatter_factors,
+    )
+    return primitive
+
+
+def _gather_updates(x, indices, updates_shape, *, dimension_numbers, mode, unique_indices,
+                    indices_are_sorted):
+    """What stands where a scatter writes; zero where it drops."""
+    return gather_p.bind(
+        x, indices, dimension_numbers=scatter_to_gather(dimension_numbers),
+        slice_sizes=window_sizes(x.shape, updates_shape, dimension_numbers), mode=mode,
+        fill_value=_zero_fill(x.dtype, mode) if dtypes.is_inexact(x.dtype) else None,
+        unique_indices=unique_indices, indices_are_sorted=indices_are_sorted)
+
+
+def _scatter_set_jvp(primals, tangents, **params):
+    operand, indices, updates = primals
+    tangent, _, update_tangent = tangents
+    out = scatter_p.bind(*primals, **params)
+    if tangent is None and update_tangent is None:
+        return out, None
+    if params["unique_indices"] or update_tangent is None:
+        if update_tangent is None:
+            update_tangent = zeros_like(updates)
+        if tangent is None:
+            tangent = zeros_like(operand)
+        return out, scatter_p.bind(tangent, indices, update_tangent, **params)
+    # Of several updates of one element only the last one counts: each is given a number, and
+    # the numbers that a scatter leaves behind tell which.
+    count = math.prod(updates.shape)
+    numbers = reshape(iota(dtypes.int32, (count,), 0), updates.shape)
+    left = scatter_p.bind(full(operand.shape, -1, dtypes.int32), indices, numbers, **params)
+    won = eq(_gather_updates(left, indices, updates.shape, **params), numbers)
+    update_tangent = select(won, zeros_like(updates), update_tangent)
+    if tangent is None:
+        tangent = zeros_like(operand)
+    else:
+        tangent = scatter_p.bind(tangent, indices, zeros_like(updates), **params)
+    return out, scatter_add_p.bind(tangent, indices, update_tangent, **params)
+
+
+def _scatter_set_transpose(cotangent, operand, indices, updates, **params):
+    # Linear in both only if indices are unique; in the operand alone where updates are zeros.
+    result = [None, None, None]
+    if is_linear(operand):
+        zeros = full(updates.shape, 0, cotangent.dtype)
+        result[0] = scatter_p.bind(cotangent, indices, zeros, **params)
+    if is_linear(updates):
+        result[2] = _gather_updates(cotangent, indices, updates.shape, **params)
+    return result
+
+
+def _scatter_sum_jvp(primals, tangents, *, primitive, **params):
+    operand, indices, updates = primals
+    tangent, _, update_tangent = tangents
+    out = primitive.bind(*primals, **params)
+    if update_tangent is None:
+        return out, tangent
+    if tangent is None:
+        tangent = zeros_like(operand)
+    return out, primitive.bind(tangent, indices, update_tangent, **params)
+
+
+def _scatter_sum_transpose(cotangent, operand, indices, updates, *, sign, **params):
+    update_cotangent = None
+    if is_linear(updates):
+        update_cotangent = _gather_updates(cotangent, indices, updates.shape, **params)
+        if sign < 0:
+            update_cotangent = neg(update_cotangent)
+    return [cotangent if is_linear(operand) else None, None, update_cotangent]
+
+
+def _scatter_mul_jvp(primals, tangents, **params):
+    operand, indices, updates = primals
+    tangent, _, update_tangent = tangents
+    out = scatter_mul_p.bind(*primals, **params)
+    if tangent is not None:
+        tangent = scatter_mul_p.bind(tangent, indices, updates, **params)
+    if update_tangent is not None:
+        if not params["unique_indices"]:
+            raise NotImplementedError(
+                "scatter_mul gradients are only implemented if `unique_indices=True`")
+        term = mul(operand, scatter_add_p.bind(
+            zeros_like(operand), indices, update_tangent, **params))
+        tangent = add_tangents(tangent, term)
+    return out, tangent
+
+
+def _scatter_mul_transpose(cotangent, operand, indices, updates, **params):
+    return [scatter_mul_p.bind(cotangent, indices, updates, **params), None, None]
+
+
+def _scatter_extremum_jvp(primals, tangents, *, primitive, **params):
+    """The tangent of the chosen value; the mean where several are equal."""
+    operand, indices, updates = primals
+    tangent, _, update_tangent = tangents
+    out = primitive.bind(*primals, **params)
+    if tangent is None and update_tangent is None:
+        return out, None
+    dtype = out.dtype
+    kept = convert_element_type(eq(operand, out), dtype)
+    chosen = convert_element_type(
+        eq(_gather_updates(out, indices, updates.shape, **params), updates), dtype)
+    ties = scatter_add_p.bind(kept, indices, chosen, **params)
+    total = zeros_like(operand) if tangent is None else mul(tangent, kept)
+    if update_tangent is not None:
+        total = scatter_add_p.bind(total, indices, mul(update_tangent, chosen), **params)
+    return out, div(total, ties)
+
+
+scatter_p = _scatter("scatter", "set", _scatter_set_jvp, _scatter_set_transpose)
+scatter_add_p = _scatter(
+    "scatter-add", "add",
+    lambda primals, tangents, **params: _scatter_sum_jvp(
+        primals, tangents, primitive=scatter_add_p, **params),
+    functools.partial(_scatter_sum_transpose, sign=1))
+scatter_sub_p = _scatter(
+    "scatter-sub", "sub",
+    lambda primals, tangents, **params: _scatter_sum_jvp(
+        primals, tangents, primitive=scatter_sub_p, **params),
+    functools.partial(_scatter_sum_transpose, sign=-1))
+scatter_mul_p = _scatter("scatter-mul", "mul", _scatter_mul_jvp, _scatter_mul_transpose)
+scatter_min_p = _scatter(
+    "scatter-min", "min", lambda primals, tangents, **params: _scatter_extremum_jvp(
+        primals, tangents, primitive=scatter_min_p, **params))
+scatter_max_p = _scatter(
+    "scatter-max", "max", lambda primals, tangents, **params: _scatter_extremum_jvp(
+        primals, tangents, primitive=scatter_max_p, **params))

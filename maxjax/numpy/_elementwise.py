@@ -1,0 +1,201 @@
+"""How elementwise functions of jax.numpy are made from primitives, with a fast way for arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import config, dtypes
+from maxjax._ir.primitive import Primitive, registry
+from maxjax._ir.trace import Array, base_trace, context
+from maxjax._ir.types import ShapedArray
+from maxjax._runtime.array import ArrayImpl
+from maxjax.numpy._promotion import (
+    NO_PARAMS,
+    bind,
+    cast,
+    check_accepts,
+    inexact_type,
+    promote_shapes,
+    resolve,
+    type_of,
+)
+
+# A function may be called millions of times on a few types. What promotion decides for a pair of
+# types is kept for as long as the options that it depends on stand.
+_CACHE_LIMIT = 4096
+
+
+def unary(name: str, primitive_name: str, *, inexact: bool = False, doc: str = "",
+          integers: Callable[[Any], Any] | None = None) -> Callable[[Any], Array]:
+    """A function of one array that binds one primitive.
+
+    Args:
+      inexact: integers and booleans are computed in floats.
+      integers: what is done to integers and booleans instead.
+    """
+    ready: dict[ShapedArray, Primitive] = {}
+
+    def function(x: Any, /) -> Array:
+        if x.__class__ is ArrayImpl:
+            primitive = ready.get(x.aval)
+            if primitive is not None:
+                return context.trace.apply(primitive, (x,), NO_PARAMS)
+        return first(x)
+
+    def first(x: Any) -> Array:
+        (x,) = resolve(name, (x,))
+        dtype, weak = type_of(x)
+        if integers is not None and (dtypes.is_integer(dtype) or dtype == dtypes.bool_):
+            return integers(cast(x, dtype, weak))
+        primitive = registry[primitive_name]
+        if inexact:
+            dtype, weak = inexact_type(dtype, weak)
+        operand = cast(x, dtype, weak)
+        if operand is x and x.__class__ is ArrayImpl:
+            check_accepts(primitive, (x,))
+            if len(ready) > _CACHE_LIMIT:
+                ready.clear()
+            ready[x.aval] = primitive
+        return bind(primitive, operand)
+
+    return described(function, name, doc)
+
+
+def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int: bool = False,
+           primitive_of_bool: str | None = None, doc: str = "",
+           composed: Callable[[Any, Any], Any] | None = None) -> Callable[[Any, Any], Array]:
+    """A function of two arrays that promotes them and binds one primitive.
+
+    Args:
+      inexact: integers and booleans are computed in floats.
+      bool_as_int: booleans are computed in the default integer type.
+      primitive_of_bool: the primitive that serves booleans.
+      composed: what is done to the promoted operands, instead of binding a primitive.
+    """
+    # type -> the primitive, where two operands of that type need no preparation
+    ready: dict[ShapedArray, Primitive] = {}
+    # (type, Python scalar's class, its value) -> (the primitive, the scalar as an operand)
+    scalars: dict[Any, Any] = {}
+    # (left type, right type) -> how to prepare the operands
+    plans: dict[Any, Any] = {}
+    state: list[Any] = [None]
+
+    def function(x: Any, y: Any, /) -> Array:
+        if x.__class__ is ArrayImpl:
+            kind = y.__class__
+            if kind is ArrayImpl:
+                aval = x.aval
+                if aval is y.aval and (primitive := ready.get(aval)) is not None:
+                    return context.trace.apply(primitive, (x, y), NO_PARAMS)
+            elif kind is float or kind is int:
+                known = scalars.get((x.aval, kind, y))
+                if known is not None:
+                    return context.trace.apply(known[0], (x, known[1]), NO_PARAMS)
+        return general(x, y)
+
+    def general(x: Any, y: Any) -> Array:
+        x_is_array, y_is_array = isinstance(x, Array), isinstance(y, Array)
+        if x_is_array and y_is_array:
+            now = config.trace_state()
+            if now is not state[0]:
+                state[0] = now
+                plans.clear()
+            plan = plans.get((x.aval, y.aval))
+            if plan is not None:
+                primitive, dtype, x_weak, y_weak, ranks_differ = plan
+                if x_weak is not None:
+                    x = cast(x, dtype, x_weak)
+                if y_weak is not None:
+                    y = cast(y, dtype, y_weak)
+                if ranks_differ:
+                    x, y = promote_shapes(name, x, y)
+                return context.trace.apply(primitive, (x, y), NO_PARAMS)
+        else:
+            x, y = resolve(name, (x, y))
+            x_is_array, y_is_array = isinstance(x, Array), isinstance(y, Array)
+        dtype, weak = dtypes.promote((type_of(x), type_of(y)))
+        primitive_name_ = primitive_name
+        if dtype == dtypes.bool_:
+            if bool_as_int:
+                dtype, weak = dtypes.canonical(dtypes.int64), False
+            elif primitive_of_bool is not None:
+                primitive_name_ = primitive_of_bool
+        if inexact:
+            dtype, weak = inexact_type(dtype, weak)
+        left, right = cast(x, dtype, weak), cast(y, dtype, weak)
+        left, right = promote_shapes(name, left, right)
+        if composed is not None:
+            return composed(left, right)
+        primitive = registry[primitive_name_]
+        check_accepts(primitive, (left, right))
+        if x_is_array and y_is_array:
+            if left is x and right is y and x.aval is y.aval:
+                ready[x.aval] = primitive
+            if len(plans) > _CACHE_LIMIT:
+                plans.clear()
+            if config.rank_promotion.value == "allow":
+                plans[x.aval, y.aval] = (
+                    primitive, dtype,
+                    None if left is x or (left.shape != x.shape and x.dtype == dtype) else weak,
+                    None if right is y or (right.shape != y.shape and y.dtype == dtype) else weak,
+                    left.shape != x.shape or right.shape != y.shape)
+        elif x_is_array and left is x and not isinstance(right, Array):
+            # A zero is left out: 0.0 and -0.0 would be one key.
+            if y and not isinstance(y, (np.generic, np.ndarray)):
+                if len(scalars) > _CACHE_LIMIT:
+                    scalars.clear()
+                scalars[x.aval, y.__class__, y] = (primitive, right)
+        elif not y_is_array and not isinstance(left, Array) and not isinstance(right, Array):
+            left = base_trace[0].operand(left)
+        return context.trace.apply(primitive, (left, right), NO_PARAMS)
+
+    return described(function, name, doc)
+
+
+def described(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    """Gives a generated function the name and description of a written one."""
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "jax.numpy"
+    function.__doc__ = doc or f"Elementwise {name}."
+    return function
+
+
+class ufunc:
+    """A function of arrays elementwise, with NumPy's methods for reductions and the like."""
+
+    def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *,
+                 name: str | None = None, nargs: int | None = None, identity: Any = None,
+                 call: Any = None, reduce: Any = None, accumulate: Any = None, at: Any = None,
+                 reduceat: Any = None):
+        self.__name__ = name or func.__name__
+        self.__doc__ = func.__doc__
+        self._function = call or func
+        self.nin = nin
+        self.nout = nout
+        self.nargs = nargs or nin
+        self.identity = identity
+        self._reduce = reduce
+        self._accumulate = accumulate
+        self._at = at
+
+    def __call__(self, *args: Any, out: Any = None, where: Any = None) -> Any:
+        if out is not None:
+            raise NotImplementedError(f"out argument of {self}")
+        if where is not None:
+            raise NotImplementedError(f"where argument of {self}")
+        return self._function(*args)
+
+    def __repr__(self) -> str:
+        return f"<jnp.ufunc {self.__name__!r}>"
+
+    def __hash__(self) -> int:
+        return hash((self._function, self.__name__))
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, ufunc) and (
+            (self._function, self.__name__) == (other._function, other.__name__))
+
+

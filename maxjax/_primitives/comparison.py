@@ -6,8 +6,8 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.builders import elementwise
-from maxjax._primitives.rules import is_linear, kernel, native
+from maxjax._primitives.builders import add_any_p, elementwise
+from maxjax._primitives.rules import is_linear, kernel, native, scalar_like
 from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_leading,
@@ -16,24 +16,61 @@ from maxjax._primitives.shape import (
     provide,
     zeros_like,
 )
+from maxjax._primitives.widths import (
+    BITS,
+    INTEGERS,
+    ORDERED,
+    accepted,
+    bit_width,
+    specialized,
+    widened,
+)
 
-REALS = (dtypes.bool_, *dtypes.INTS, *dtypes.SMALL_INTS, *dtypes.FLOATS, *dtypes.SMALL_FLOATS)
-ANY = (*REALS, *dtypes.COMPLEX)
-BITS = (dtypes.bool_, *dtypes.INTS, *dtypes.SMALL_INTS)
-INTEGERS = (*dtypes.INTS, *dtypes.SMALL_INTS)
+# --- comparison -----------------------------------------------------------------------------------
 
 
 def _comparison(name, function, accepts):
-    return elementwise(name, evaluate=function, specialize=lambda *_: function,
-                       lower=native(name), out_dtype=dtypes.bool_, accepts=accepts)
+    def specialize(in_avals, params, out_avals):
+        return function
+
+    return elementwise(name, evaluate=function, specialize=specialize, lower=native(name),
+                       out_dtype=dtypes.bool_, accepts=accepts)
 
 
-eq_p = _comparison("eq", np.equal, ANY)
-ne_p = _comparison("ne", np.not_equal, ANY)
-lt_p = _comparison("lt", np.less, REALS)
-le_p = _comparison("le", np.less_equal, REALS)
-gt_p = _comparison("gt", np.greater, REALS)
-ge_p = _comparison("ge", np.greater_equal, REALS)
+EQUATED = accepted("integer floating complexfloating bool extended")
+
+eq_p = _comparison("eq", np.equal, EQUATED)
+ne_p = _comparison("ne", np.not_equal, EQUATED)
+lt_p = _comparison("lt", np.less, ORDERED)
+le_p = _comparison("le", np.less_equal, ORDERED)
+gt_p = _comparison("gt", np.greater, ORDERED)
+ge_p = _comparison("ge", np.greater_equal, ORDERED)
+
+
+def total_order_key(x):
+    """Integers that are ordered as floats are in the total order: -NaN, -inf ... -0, 0 ... NaN."""
+    x = np.asarray(x)
+    bits = x.view(np.dtype(f"i{x.dtype.itemsize}"))
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+
+
+def _total_order(name, function):
+    def evaluate(x, y):
+        if dtypes.is_floating(x.dtype):
+            return function(total_order_key(x), total_order_key(y))
+        return function(x, y)
+
+    return elementwise(
+        name, evaluate=evaluate, out_dtype=dtypes.bool_,
+        accepts=EQUATED if name == "eq_to" else ORDERED,
+        host_reason="comparison in the total order is only met inside sort, which has its own")
+
+
+eq_to_p = _total_order("eq_to", np.equal)
+lt_to_p = _total_order("lt_to", np.less)
+le_to_p = _total_order("le_to", np.less_equal)
+
+# --- selection ------------------------------------------------------------------------------------
 
 
 def _select_abstract(which, *cases):
@@ -43,11 +80,15 @@ def _select_abstract(which, *cases):
 
 
 def _select_evaluate(which, *cases):
+    if len(cases) == 1:
+        return np.asarray(cases[0])
     if len(cases) == 2:
-        return np.where(which if which.dtype == np.bool_ else which != 0, cases[1], cases[0])
-    if which.dtype == np.bool_:
-        which = which.astype(np.int32)
-    return np.choose(np.clip(which, 0, len(cases) - 1), cases)
+        return np.where(which if which.dtype == np.bool_ else which > 0, cases[1], cases[0])
+    # np.choose takes no more than 32 cases.
+    result = np.asarray(cases[0])
+    for number, case in enumerate(cases[1:], 1):
+        result = np.where(which >= number, case, result)
+    return result
 
 
 def _select_specialize(in_avals, params, out_avals):
@@ -80,7 +121,7 @@ def _select_batch(size, operands, axes):
     which_axis, *case_axes = axes
     if which_axis is None and not which.shape and len({*case_axes}) == 1:
         return select_n_p.bind(*operands), case_axes[0]
-    if len({*axes}) == 1:
+    if len({*axes}) == 1 and len(which.shape) == len(cases[0].shape):
         return select_n_p.bind(*operands), axes[0]
     moved = [broadcast_leading(case, size) if axis is None else move_axis(case, axis, 0)
              for case, axis in zip(cases, case_axes, strict=True)]
@@ -105,69 +146,167 @@ select_n_p.transpose = _select_transpose
 provide(select_n_p)
 
 
-def _logic(name, bitwise):
-    return elementwise(name, evaluate=bitwise, lower=kernel(name), accepts=BITS)
+def _clamp_abstract(low, x, high):
+    return ShapedArray(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)
+
+
+def _clamp_evaluate(low, x, high):
+    if dtypes.is_complex(x.dtype):
+        return np.minimum(np.maximum(low, x), high)
+    # NumPy's extrema keep NaN, as XLA's do.
+    return widened(lambda low, x, high: np.minimum(np.maximum(x, low), high))(low, x, high)
+
+
+def _clamp_jvp(primals, tangents):
+    """At an edge the derivative by the operand is zero; the edge itself moves the result only
+    where it is strictly inside or cuts off."""
+    low, x, high = primals
+    out = clamp_p.bind(low, x, high)
+    total = None
+
+    def contribute(tangent, mask):
+        nonlocal total
+        if tangent is None:
+            return
+        if tangent.shape != out.shape:
+            tangent = broadcast_in_dim(tangent, out.shape, ())
+        if mask.shape != out.shape:
+            mask = broadcast_in_dim(mask, out.shape, ())
+        term = select(mask, zeros_like(out), tangent)
+        total = term if total is None else add_any_p.bind(total, term)
+
+    contribute(tangents[1], and_p.bind(gt_p.bind(x, low), lt_p.bind(x, high)))
+    if tangents[0] is not None:
+        contribute(tangents[0], and_p.bind(gt_p.bind(low, x), lt_p.bind(low, high)))
+    if tangents[2] is not None:
+        contribute(tangents[2], lt_p.bind(high, x))
+    return out, total
+
+
+def _clamp_batch(size, operands, axes):
+    if len(set(axes)) == 1 or (axes[0] is None and axes[2] is None
+                               and not operands[0].shape and not operands[2].shape):
+        same = all(len(operand.shape) == len(operands[1].shape) for operand in operands)
+        if same or axes[0] is None:
+            return clamp_p.bind(*operands), axes[1]
+    (low, x, high), (low_axis, x_axis, high_axis) = operands, axes
+    x = broadcast_leading(x, size) if x_axis is None else move_axis(x, x_axis, 0)
+
+    def edge(value, axis):
+        if axis is None:
+            return broadcast_leading(value, size) if value.shape else value
+        value = move_axis(value, axis, 0)
+        return value if len(value.shape) == len(x.shape) else broadcast_in_dim(
+            value, x.shape, (0,))
+
+    return clamp_p.bind(edge(low, low_axis), x, edge(high, high_axis)), 0
+
+
+clamp_p = elementwise(
+    "clamp", abstract=_clamp_abstract, accepts=ORDERED,
+    evaluate=_clamp_evaluate,
+    lower=lambda ctx, low, x, high: ctx.kernel("min", ctx.kernel("max", x, low), high),
+    batch=_clamp_batch,
+)
+clamp_p.jvp = _clamp_jvp
+
+# --- logic and bits -------------------------------------------------------------------------------
+
+
+def _logic(name, function):
+    return elementwise(name, accepts=BITS, evaluate=widened(function),
+                       specialize=specialized(function), lower=kernel(name))
 
 
 and_p = _logic("and", np.bitwise_and)
 or_p = _logic("or", np.bitwise_or)
 xor_p = _logic("xor", np.bitwise_xor)
-not_p = elementwise("not", evaluate=np.bitwise_not, lower=kernel("not"), accepts=BITS)
+not_p = _logic("not", np.bitwise_not)
 
 
-def _unsigned(dtype):
-    return np.dtype(f"u{dtype.itemsize}")
+def unsigned_view(x):
+    """The bits of integers as numbers in an unsigned dtype; those of narrow ones in 8 bits."""
+    x = np.asarray(x)
+    bits = bit_width(x.dtype)
+    if bits < 8:
+        return x.astype(np.int8).view(np.uint8) & np.uint8((1 << bits) - 1)
+    return x.view(np.dtype(f"u{x.dtype.itemsize}"))
 
 
-def _shift(function, overflow):
-    """Shifts by the width or more (as unsigned) give what ``overflow`` says of the operand."""
+def _shift(function, signed, fill):
+    """``function`` of operands as (un)signed numbers; ``fill`` where the shift is the width or
+    more, a negative one included."""
     def evaluate(x, shift):
         x = np.asarray(x)
-        bits = x.dtype.itemsize * 8
-        amount = np.asarray(shift).view(_unsigned(x.dtype))
+        dtype, bits = x.dtype, bit_width(x.dtype)
+        amount = unsigned_view(shift)
         inside = amount < bits
-        safe = np.where(inside, amount, 0).astype(x.dtype)
-        return np.where(inside, function(x, safe), overflow(x)).astype(x.dtype)
+        operand = unsigned_view(x)
+        if signed and dtypes.is_signed(dtype):
+            operand = x.astype(np.int8) if bits < 8 else x
+        safe = np.where(inside, amount, 0).astype(operand.dtype)
+        result = np.where(inside, function(operand, safe), fill(x).astype(operand.dtype))
+        return result.view(dtype) if bits >= 8 else result.astype(np.int8).astype(dtype)
+
     return evaluate
 
 
-def _logical_right(x, shift):
-    unsigned = _unsigned(x.dtype)
-    return np.right_shift(x.view(unsigned), shift.view(unsigned)).view(x.dtype)
+def _nothing(x):
+    return np.zeros((), np.int8)
 
 
-shift_left_p = elementwise(
-    "shift_left", accepts=INTEGERS,
-    evaluate=_shift(np.left_shift, lambda x: np.zeros((), x.dtype)), lower=kernel("shift_left"))
-shift_right_logical_p = elementwise(
-    "shift_right_logical", accepts=INTEGERS,
-    evaluate=_shift(_logical_right, lambda x: np.zeros((), x.dtype)),
-    lower=kernel("shift_right_logical"))
-shift_right_arithmetic_p = elementwise(
-    "shift_right_arithmetic", accepts=INTEGERS,
-    evaluate=_shift(np.right_shift, lambda x: np.where(x < 0, -1, 0).astype(x.dtype)),
-    lower=kernel("shift_right_arithmetic"))
+def _sign_bits(x):
+    return np.where(x < 0, -1, 0)
+
+
+def _shift_primitive(name, function, signed, fill):
+    return elementwise(name, accepts=INTEGERS, evaluate=_shift(function, signed, fill),
+                       lower=kernel(name))
+
+
+shift_left_p = _shift_primitive("shift_left", np.left_shift, False, _nothing)
+shift_right_logical_p = _shift_primitive(
+    "shift_right_logical", np.right_shift, False, _nothing)
+shift_right_arithmetic_p = _shift_primitive(
+    "shift_right_arithmetic", np.right_shift, True, _sign_bits)
 
 population_count_p = elementwise(
     "population_count", accepts=INTEGERS,
-    evaluate=lambda x: np.bitwise_count(np.asarray(x).view(_unsigned(x.dtype))).astype(x.dtype),
+    evaluate=lambda x: np.asarray(np.bitwise_count(unsigned_view(x))).astype(x.dtype),
     lower=kernel("population_count"))
 
 
 def _clz_evaluate(x):
-    x = np.asarray(x)
-    bits = x.dtype.itemsize * 8
-    value = x.view(_unsigned(x.dtype)).astype(np.uint64)
-    count = np.zeros(x.shape, np.int64)
+    value = unsigned_view(x).astype(np.uint64)
+    length = np.zeros(value.shape, np.int64)
     for step in (32, 16, 8, 4, 2, 1):       # the position of the highest bit, by halving
         high = value >= (np.uint64(1) << np.uint64(step))
-        count = count + np.where(high, step, 0)
+        length = length + np.where(high, step, 0)
         value = np.where(high, value >> np.uint64(step), value)
-    return (bits - (count + (value > 0))).astype(x.dtype)
+    return np.asarray(bit_width(x.dtype) - (length + (value > 0))).astype(x.dtype)
 
 
 clz_p = elementwise("clz", accepts=INTEGERS, evaluate=_clz_evaluate, lower=kernel("clz"))
 
+
+def _high_product(x, y):
+    """The upper half of the product of integers, in twice the width."""
+    x, y = np.asarray(x), np.asarray(y)
+    dtype, bits = x.dtype, bit_width(x.dtype)
+    if bits < 64:
+        wide = np.int64 if dtypes.is_signed(dtype) else np.uint64
+        return ((x.astype(wide) * y.astype(wide)) >> wide(bits)).astype(dtype)
+    # Python's integers: rare enough not to deserve more.
+    product = (x.astype(object) * y.astype(object)) >> 64
+    return np.asarray(product).astype(dtype)
+
+
+mulhi_p = elementwise(
+    "mulhi", accepts=INTEGERS, evaluate=_high_product,
+    host_reason="MAX has no product of twice the width")
+
+
+# --- operations that rules are written with -------------------------------------------------------
 
 def select(which, on_false, on_true):
     return select_n_p.bind(which, on_false, on_true)
@@ -180,3 +319,11 @@ def eq(x, y):
 def ge(x, y):
     return ge_p.bind(x, y)
 
+
+def less(x, y):
+    return lt_p.bind(x, y)
+
+
+def where_zero(x, at_zero):
+    """``x`` with ``at_zero`` in place of its zeros."""
+    return select(eq(x, scalar_like(0, x.dtype)), x, full(x.shape, at_zero, x.dtype))

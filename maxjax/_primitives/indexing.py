@@ -32,8 +32,6 @@ from maxjax._primitives.rules import FactorRule, is_linear, scalar_like
 from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_leading,
-    broadcast_to_shape,
-    concatenate,
     full,
     iota,
     move_axis,
@@ -47,7 +45,7 @@ CLIP = GatherScatterMode.CLIP
 FILL_OR_DROP = GatherScatterMode.FILL_OR_DROP
 INDICES = (*dtypes.INTS, *dtypes.SMALL_INTS)
 
-# --- take_rows and scatter_rows: what lowered gathers and scatters consist of ----------------------
+# --- take_rows and scatter_rows: what lowered gathers and scatters consist of ---------------------
 _INTERNAL = "it stands only in lowered programs, where derivatives have been taken"
 
 take_rows_p = Primitive(

@@ -1,0 +1,93 @@
+"""Elementwise primitives at every width: which dtypes they take, and NumPy rules that hold for
+the narrow ones.
+
+Floats below 32 bits are computed in float32 and rounded once, integers below 8 bits in 8 bits and
+wrapped: what XLA does, and bit for bit what arithmetic of that width would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+
+KINDS: dict[str, tuple[Any, ...]] = {
+    "bool": (dtypes.bool_,),
+    "signedinteger": (*dtypes.SIGNED, dtypes.int2, dtypes.int4),
+    "integer": (*dtypes.INTS, *dtypes.SMALL_INTS),
+    "floating": (*dtypes.FLOATS, *dtypes.SMALL_FLOATS),
+    "complexfloating": dtypes.COMPLEX,
+    "float32": (dtypes.float32,),
+    "float64": (dtypes.float64,),
+    "extended": (*map(dtypes.key_dtype, ("threefry2x32", "rbg", "unsafe_rbg")),),
+}
+
+
+class Accepted(tuple):
+    """Dtypes that an operand may have; ``kinds`` names them as error messages do."""
+
+    kinds: tuple[str, ...]
+
+
+def accepted(kinds: str) -> Accepted:
+    """The dtypes of some kinds, given as one string: ``accepted("integer floating")``."""
+    names = tuple(kinds.split())
+    result = Accepted(dtype for name in names for dtype in KINDS[name])
+    result.kinds = names
+    return result
+
+
+NUMBERS = accepted("integer floating complexfloating")
+REALS = accepted("integer floating")
+INEXACT = accepted("floating complexfloating")
+FLOATING = accepted("floating")
+INTEGERS = accepted("integer")
+BITS = accepted("integer bool")
+ORDERED = accepted("integer floating bool")
+ANY = accepted("integer floating complexfloating bool")
+
+# The dtype in which a narrow one is computed.
+WIDER: dict[Any, np.dtype] = {
+    **dict.fromkeys((dtypes.float16, dtypes.bfloat16, *dtypes.SMALL_FLOATS), dtypes.float32),
+    **dict.fromkeys((dtypes.int2, dtypes.int4), dtypes.int8),
+    **dict.fromkeys((dtypes.uint2, dtypes.uint4), dtypes.uint8),
+}
+BIT_WIDTHS = {dtypes.int2: 2, dtypes.uint2: 2, dtypes.int4: 4, dtypes.uint4: 4}
+
+
+def bit_width(dtype: Any) -> int:
+    return BIT_WIDTHS.get(dtype) or dtype.itemsize * 8
+
+
+def widened(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A NumPy rule for all widths from one for those that NumPy computes in."""
+    def evaluate(*arrays: Any, **params: Any) -> Any:
+        dtype = arrays[0].dtype
+        wide = WIDER.get(dtype)
+        if wide is None:
+            return function(*arrays, **params)
+        result = function(*[array.astype(wide) for array in arrays], **params)
+        return result.astype(dtype) if result.dtype == wide else result
+
+    return evaluate
+
+
+def specialized(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``specialize`` for a NumPy function: itself, where no widening is needed."""
+    def specialize(in_avals: Any, params: Any, out_avals: Any) -> Any:
+        dtype = in_avals[0].dtype
+        if params:
+            return None
+        wide = WIDER.get(dtype)
+        if wide is None:
+            return function
+        if out_avals[0].dtype != dtype or len(in_avals) > 2:
+            return None
+        if len(in_avals) == 1:
+            return lambda x: function(x.astype(wide)).astype(dtype)
+        return lambda x, y: function(x.astype(wide), y.astype(wide)).astype(dtype)
+
+    return specialize

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = "jax"
-LIMIT_SECONDS = 600.0
+LIMIT_SECONDS = 900.0
 
 
 @dataclass

@@ -157,15 +157,16 @@ def train(run, step, data, indices, steps):
             bar.update(task, advance=1, loss=run.losses[-1])
 
 
-def wait_for_max(step):
-    """Waits while MAX compiles the step in the background; training could as well go on."""
-    start = time.perf_counter()
-    with console.status("MAX is compiling the training step"):
-        while jax.debug.statistics(step).state == "compiling":
-            if time.perf_counter() - start > WAIT_SECONDS:
-                console.print("MAX has not finished; the steps below are interpreted")
-                return
+def wait_for_max(run, step, data, indices, steps):
+    """Trains until the step is hot, waits while MAX compiles it, then trains on it."""
+    for _ in range(5):
+        if jax.debug.statistics(step).state == "cold":
+            train(run, step, data, indices, steps)
+    deadline = time.perf_counter() + WAIT_SECONDS
+    with console.status("MAX is compiling the training step (training could as well go on)"):
+        while jax.debug.statistics(step).state == "queued" and time.perf_counter() < deadline:
             time.sleep(0.1)
+    train(run, step, data, indices, steps)
 
 
 def report(run, step, test_loss, accuracy):
@@ -179,8 +180,8 @@ def report(run, step, test_loss, accuracy):
         console.print(f"  on {tier}: {len(seconds)} steps, {steady:.0f} a second")
     if jax.__name__ != "jax":
         statistics = jax.debug.statistics(step)
-        compiled = f", compiled in {statistics.compile_seconds:.1f} s"
-        console.print(f"  now {statistics.state}{compiled if statistics.compile_seconds else ''}")
+        about = statistics.reason or f"compiling took {statistics.compile_seconds:.1f} s"
+        console.print(f"  now {statistics.state} ({about})")
 
 
 def save_picture(path, images, labels, predictions, columns=10, rows=4, scale=8):
@@ -205,7 +206,7 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", choices=["mlp", "cnn", "both"], default="both")
     parser.add_argument(
-        "--wait", action="store_true", help="wait for MAX, then run as many steps again on it"
+        "--wait", action="store_true", help="wait for MAX's compile, then run as many steps again"
     )
     parser.add_argument("--losses", type=Path, help="write every step's loss to this JSON file")
     parser.add_argument("--picture", type=Path, default=Path(__file__).with_name("digits.png"))
@@ -230,8 +231,7 @@ def main():
         indices = batches(order_key, len(training_data[0]))
         train(run, step, training_data, indices, options.steps)
         if options.wait and jax.__name__ != "jax":
-            wait_for_max(step)
-            train(run, step, training_data, indices, options.steps)
+            wait_for_max(run, step, training_data, indices, options.steps)
 
         predictions = np.asarray(make_predict(network)(run.layers, test_images))
         entropies = jax.vmap(cross_entropy)(network(run.layers, test_images), test_labels)

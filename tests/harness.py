@@ -12,7 +12,7 @@ import functools
 import importlib
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ import maxjax
 import maxjax.lax
 import maxjax.numpy
 from maxjax._base.config import enable_x64
-from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import base_trace
 
 FLOAT0 = jax.dtypes.float0
@@ -417,18 +417,43 @@ def families() -> dict[str, list[Case] | Exception]:
     return found
 
 
-@contextlib.contextmanager
-def recording() -> Iterator[set[str]]:
-    """Collects the names of the primitives that are bound meanwhile."""
+def primitives_of(function: Callable[..., Any], args: Sequence[Any]) -> set[str]:
+    """The names of the primitives in the jaxpr of a function of arrays, inner jaxprs included."""
+    operands = [base_trace[0].operand(arg) for arg in args]
+    closed = trace_to_jaxpr(lambda *xs: leaves(function(*xs)), [x.aval for x in operands], "a case")
     names: set[str] = set()
-    bind = Primitive.bind
+    pending = [closed.jaxpr]
+    while pending:
+        for eqn in pending.pop().eqns:
+            names.add(eqn.primitive.name)
+            for value in eqn.params.values():
+                for inner_jaxpr in value if isinstance(value, (tuple, list)) else (value,):
+                    inner_jaxpr = getattr(inner_jaxpr, "jaxpr", inner_jaxpr)
+                    if hasattr(inner_jaxpr, "eqns"):
+                        pending.append(inner_jaxpr)
+    return names
 
-    def noting(self: Primitive, *args: Any, **params: Any) -> Any:
-        names.add(self.name)
-        return bind(self, *args, **params)
 
-    Primitive.bind = noting      # type: ignore[method-assign]
-    try:
-        yield names
-    finally:
-        Primitive.bind = bind    # type: ignore[method-assign]
+def exercised(case: Case) -> set[str]:
+    """The primitives that a case reaches, by itself and in its jvp and vjp."""
+    names = set(case.primitives)
+    if case.raises or not case.jittable:
+        return names
+    with case.precision():
+        fun = case.on(maxjax)
+        names |= primitives_of(fun, case.args)
+        if case.differentiable:
+            known = reference(case)
+            moving = [arg for arg, t in zip(case.args, known.tangents, strict=True)
+                      if getattr(t, "dtype", None) != FLOAT0]
+            if not moving:
+                return names
+
+            def derivatives(*args: Any) -> Any:
+                _, out_tangents = maxjax.jvp(fun, args, tuple(known.tangents))
+                _, pullback = maxjax.vjp(fun, *args)
+                return [x for x in leaves((out_tangents, pullback(known.cotangents)))
+                        if x.dtype != FLOAT0]
+
+            names |= primitives_of(derivatives, case.args)
+    return names

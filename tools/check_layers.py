@@ -41,13 +41,15 @@ ROOMS = (
 # Imports inside functions are a sign of something on the wrong floor, but for these.
 LATE_IMPORTS: Mapping[str, str] = {
     "maxjax/_max/session.py": "`import max` takes 0.4 s: it waits until something first compiles",
+    "maxjax/_ir/serialize.py": "a stored program names the classes of its parameters",
     "maxjax/_base/lazy.py": "SciPy is brought in by the first operation that needs it",
     "maxjax/__main__.py": "the script's own modules are imported when it runs",
 }
 
-DEPENDENCIES = {"max", "ml_dtypes", "numpy", "opt_einsum", "optree", "rich", "scipy"}
+# What pyproject.toml names; `mojo`, the compiler, comes with `max`.
+DEPENDENCIES = {"max", "ml_dtypes", "mojo", "numpy", "opt_einsum", "optree", "rich", "scipy"}
 FORBIDDEN = {"jax": "maxjax stands on its own", "jaxlib": "maxjax stands on its own"}
-ONLY_IN = {"max": "_max"}
+ONLY_IN = {"max": "_max", "mojo": "_max"}
 # What would slow `import maxjax` down; `maxjax._base.lazy` brings it in at first use.
 NEVER_AT_IMPORT = {"max", "opt_einsum", "scipy"}
 

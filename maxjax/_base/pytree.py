@@ -1,18 +1,24 @@
 """Pytrees: optree's, with JAX's rules, in a namespace of maxjax's own.
 
-Inside maxjax a treedef is optree's ``PyTreeSpec``; ``maxjax.tree_util`` gives it JAX's face.
+Inside maxjax a treedef is optree's ``PyTreeSpec``; ``maxjax._base.treedef`` gives it JAX's face.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+import collections
+import dataclasses
+import difflib
+import textwrap
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import optree
 
 NAMESPACE = "maxjax"
 PyTreeSpec = optree.PyTreeSpec
 
+
+# --- flattening -----------------------------------------------------------------------------------
 
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeSpec]:
     return optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
@@ -27,25 +33,224 @@ def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTree
 
 
 def unflatten(spec: PyTreeSpec, tree_leaves: Iterable[Any]) -> Any:
-    return optree.tree_unflatten(spec, tree_leaves)
+    return canonical(spec).unflatten(tree_leaves)
+
+
+_canonical: dict[PyTreeSpec, PyTreeSpec] = {}
+_CANONICAL_LIMIT = 4096
+
+
+def canonical(spec: PyTreeSpec) -> PyTreeSpec:
+    """An equal spec that rebuilds dictionaries with their keys in order, as JAX does.
+
+    optree would restore the order in which the keys were inserted.
+    """
+    try:
+        known = _canonical.get(spec)
+    except Exception:      # metadata of a node that cannot be hashed or compared
+        return spec.transform(_sort_keys, None)
+    if known is None:
+        if len(_canonical) >= _CANONICAL_LIMIT:
+            _canonical.clear()
+        known = _canonical[spec] = spec.transform(_sort_keys, None)
+    return known
+
+
+def _sort_keys(node: PyTreeSpec) -> PyTreeSpec:
+    if node.type is dict:
+        return optree.treespec_dict(
+            dict(zip(node.entries(), node.children(), strict=True)), namespace=NAMESPACE)
+    if node.type is collections.defaultdict:
+        factories: list[Any] = []
+        node.walk(range(node.num_leaves), lambda kind, data, children: factories.append(data[0]))
+        return optree.treespec_defaultdict(
+            factories[0], dict(zip(node.entries(), node.children(), strict=True)),
+            namespace=NAMESPACE)
+    return node
 
 
 def map(function: Callable[..., Any], tree: Any, *rest: Any,
         is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    return optree.tree_map(function, tree, *rest, is_leaf=is_leaf, namespace=NAMESPACE)
+    """``function`` of the leaves of ``tree`` and what stands in their places in ``rest``.
+
+    Raises:
+      ValueError: ``tree`` is no prefix of one of ``rest``.
+    """
+    tree_leaves, spec = flatten(tree, is_leaf)
+    columns = [tree_leaves]
+    for other in rest:
+        try:
+            columns.append(spec.flatten_up_to(other))
+        except (ValueError, TypeError):
+            raise structure_error(tree, other, "tree_map tree", is_leaf) from None
+    return unflatten(spec, [function(*row) for row in zip(*columns, strict=True)])
 
 
-def flatten_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = None):
-    """Paths (tuples of optree accessor entries), leaves, and the treedef."""
-    accessors, tree_leaves, spec = optree.tree_flatten_with_accessor(
-        tree, is_leaf, namespace=NAMESPACE)
-    return [tuple(accessor) for accessor in accessors], tree_leaves, spec
+# --- key paths ------------------------------------------------------------------------------------
+
+@dataclasses.dataclass(frozen=True)
+class SequenceKey:
+    """The place of an element of a list or tuple."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class DictKey:
+    """The place of a value of a dictionary."""
+
+    key: Hashable
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class GetAttrKey:
+    """The place of an attribute: of a namedtuple, a dataclass, a class of the user's."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+@dataclasses.dataclass(frozen=True)
+class FlattenedIndexKey:
+    """The place of a child of a registered class that names none."""
+
+    key: int
+
+    def __str__(self) -> str:
+        return f"[<flat index {self.key}>]"
+
+
+# --- classes of the user's ------------------------------------------------------------------------
+
+class Registration(NamedTuple):
+    flatten: Callable[[Any], tuple[Iterable[Any], Any]]
+    unflatten: Callable[[Any, Any], Any]
+    flatten_with_keys: Callable[[Any], tuple[Iterable[Any], Any]] | None
+
+
+registered: dict[type, Registration] = {}
+
+
+def register(cls: type, flatten_function: Callable[[Any], tuple[Iterable[Any], Any]],
+             unflatten_function: Callable[[Any, Any], Any],
+             flatten_with_keys: Callable[[Any], tuple[Iterable[Any], Any]] | None = None) -> None:
+    """Makes instances of ``cls`` nodes.
+
+    Raises:
+      ValueError: ``cls`` is registered already.
+    """
+    if not isinstance(cls, type) or not callable(flatten_function) or not callable(
+            unflatten_function):
+        raise TypeError(
+            f"register_pytree_node takes a class and two functions, got {cls!r}, "
+            f"{flatten_function!r} and {unflatten_function!r}")
+    if cls in registered or cls in (list, tuple, dict, type(None), collections.OrderedDict,
+                                    collections.defaultdict):
+        raise ValueError(f"Duplicate custom PyTreeDef type registration for {cls}.")
+    optree.register_pytree_node(
+        cls, flatten_function, unflatten_function, namespace=NAMESPACE)
+    registered[cls] = Registration(flatten_function, unflatten_function, flatten_with_keys)
+
+
+# --- one level at a time --------------------------------------------------------------------------
+
+class Node(NamedTuple):
+    keys: Sequence[Any]
+    children: Sequence[Any]
+    metadata: Any
+
+
+def one_level(tree: Any) -> Node | None:
+    """The keys, children and metadata of a node; None for a leaf."""
+    kind = type(tree)
+    # optree's deques are nodes, where JAX has leaves.
+    if kind is tuple or kind is list or kind is collections.deque:
+        return Node([SequenceKey(i) for i in range(len(tree))], tree, None)
+    if tree is None:
+        return Node((), (), None)
+    if kind is dict or kind is collections.defaultdict or kind is collections.OrderedDict:
+        names = (list(tree) if kind is collections.OrderedDict
+                 else optree.tree_flatten_one_level(tree, namespace=NAMESPACE)[1])
+        metadata: Any = tuple(names)
+        if kind is collections.defaultdict:
+            names = names[1]
+            metadata = (tree.default_factory, tuple(names))
+        return Node([DictKey(name) for name in names], [tree[name] for name in names], metadata)
+    entry = registered.get(kind)
+    if entry is not None:
+        if entry.flatten_with_keys is not None:
+            pairs, metadata = entry.flatten_with_keys(tree)
+            pairs = list(pairs)
+            return Node([key for key, _ in pairs], [child for _, child in pairs], metadata)
+        children, metadata = entry.flatten(tree)
+        children = list(children)
+        return Node([FlattenedIndexKey(i) for i in range(len(children))], children, metadata)
+    if is_namedtuple(kind):
+        return Node([GetAttrKey(name) for name in tree._fields], tree, kind)
+    return None
+
+
+def is_namedtuple(kind: type) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
+                      is_leaf_takes_path: bool = False) -> tuple[
+                          list[tuple[Any, ...]], list[Any], PyTreeSpec]:
+    """Paths (tuples of keys), leaves, and the treedef."""
+    paths: list[tuple[Any, ...]] = []
+    found: list[Any] = []
+
+    def visit(node: Any, path: tuple[Any, ...]) -> None:
+        stop = is_leaf is not None and (
+            is_leaf(path, node) if is_leaf_takes_path else is_leaf(node))
+        level = None if stop else one_level(node)
+        if level is None:
+            paths.append(path)
+            found.append(node)
+            return
+        for key, child in zip(level.keys, level.children, strict=True):
+            visit(child, (*path, key))
+
+    visit(tree, ())
+    if is_leaf is not None and is_leaf_takes_path:
+        return paths, found, _structure_by_path(tree, set(paths))
+    return paths, found, structure(tree, is_leaf)
+
+
+def _structure_by_path(tree: Any, leaf_paths: set[tuple[Any, ...]]) -> PyTreeSpec:
+    def mark(node: Any, path: tuple[Any, ...]) -> Any:
+        level = None if path in leaf_paths else one_level(node)
+        if level is None:
+            return optree.treespec_leaf(namespace=NAMESPACE)
+        children = [mark(child, (*path, key))
+                    for key, child in zip(level.keys, level.children, strict=True)]
+        top = structure(node, lambda x: x is not node)
+        return _with_children(top, children)
+
+    return mark(tree, ())
+
+
+def _with_children(top: PyTreeSpec, children: list[PyTreeSpec]) -> PyTreeSpec:
+    """A spec of one level with the given specs in the places of its leaves."""
+    given = iter(children)
+    return top.transform(None, lambda leaf: next(given))
 
 
 def path_string(path: Iterable[Any]) -> str:
-    """``['a'][0].field`` for a path of optree accessor entries."""
-    return "".join(entry.codify("") for entry in path)
+    """``['a'][0].field`` for a path of keys."""
+    return "".join(str(key) for key in path)
 
+
+# --- prefixes -------------------------------------------------------------------------------------
 
 def broadcast_prefix(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | None = None,
                      what: str = "prefix") -> list[Any]:
@@ -64,3 +269,68 @@ def broadcast_prefix(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | No
     for value, subtree in zip(prefix_leaves, subtrees, strict=True):
         result.extend([value] * structure(subtree).num_leaves)
     return result
+
+
+def structure_error(prefix: Any, full: Any, name: str,
+                    is_leaf: Callable[[Any], bool] | None = None) -> ValueError:
+    """The error for a ``prefix`` that is no prefix of ``full``: names the first place."""
+    message = _difference(prefix, full, name, (), is_leaf)
+    return ValueError(message or f"{name} is no prefix of the other tree")
+
+
+def _difference(prefix: Any, full: Any, name: str, path: tuple[Any, ...],
+                is_leaf: Callable[[Any], bool] | None) -> str | None:
+    if is_leaf is not None and is_leaf(prefix):
+        return None
+    mine = one_level(prefix)
+    if mine is None:
+        return None
+    place = f"{name}{path_string(path)}"
+    if type(prefix) is not type(full):
+        return (f"pytree structure error: different types at key path\n    {place}\n"
+                f"At that key path, the prefix pytree {name} has a subtree of type\n"
+                f"    {type(prefix)}\n"
+                "but at the same key path the full pytree has a subtree of different type\n"
+                f"    {type(full)}.")
+    other = one_level(full)
+    if other is None:
+        return None
+    if isinstance(prefix, (list, tuple)) and len(prefix) != len(full):
+        kind = type(prefix).__name__
+        return (f"pytree structure error: different lengths of {kind} at key path\n    {place}\n"
+                f"At that key path, the prefix pytree {name} has a subtree of type {kind} of "
+                f"length {len(prefix)}, but the full pytree has a subtree of the same type but of "
+                f"length {len(full)}.")
+    if len(mine.children) != len(other.children):
+        keys, other_keys = (
+            [str(getattr(key, "key", key)) for key in node.keys] for node in (mine, other))
+        return (f"pytree structure error: different numbers of pytree children at key path\n"
+                f"    {place}\n"
+                f"At that key path, the prefix pytree {name} has a subtree of type\n"
+                f"    {type(prefix)}\nwith {len(keys)} child keys\n    {' '.join(keys)}\n"
+                "but at the same key path the full pytree has a subtree of the same type but with "
+                f"{len(other_keys)} child keys\n    {' '.join(other_keys)}\n"
+                "so the symmetric difference on key sets is\n"
+                f"    {' '.join(sorted(set(keys) ^ set(other_keys)))}")
+    if not _equal(mine.metadata, other.metadata):
+        texts = str(mine.metadata), str(other.metadata)
+        difference = "\n".join(difflib.ndiff(*(text.splitlines() for text in texts)))
+        return (f"pytree structure error: different pytree metadata at key path\n    {place}\n"
+                f"At that key path, the prefix pytree {name} has a subtree of type\n"
+                f"    {type(prefix)}\nwith metadata\n    {texts[0]}\n"
+                "but at the same key path the full pytree has a subtree of the same type but with "
+                f"metadata\n    {texts[1]}\n"
+                "so the diff in the metadata at these pytree nodes is\n"
+                f"{textwrap.indent(difference, '    ')}")
+    for key, child, other_child in zip(mine.keys, mine.children, other.children, strict=True):
+        message = _difference(child, other_child, name, (*path, key), is_leaf)
+        if message is not None:
+            return message
+    return None
+
+
+def _equal(left: Any, right: Any) -> bool:
+    try:
+        return bool(left == right)
+    except Exception:      # arrays and the like, which give no truth value
+        return left is right

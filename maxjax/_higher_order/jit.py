@@ -166,13 +166,7 @@ class PjitFunction:
             except (TypeError, OverflowError) as error:
                 if isinstance(error, OverflowError):
                     raise
-                path = argument_names(self._function, tree, static)[position]
-                raise TypeError(
-                    f"Error interpreting argument to {self._function} as an abstract array. The "
-                    f"problematic value is of type {type(leaf)} and was passed to the function at "
-                    f"path {path}.\nThis typically means that a jit-wrapped function was called "
-                    "with a non-array argument, and this argument was not marked as static using "
-                    "the static_argnums or static_argnames parameters of jax.jit.") from None
+                raise self._argument_error(leaf, position, tree, static) from None
         entry = self._entry(tuple([x.aval for x in operands]), tree, static)
         if self._inline and context.trace is not base:
             results = eval_jaxpr(
@@ -183,6 +177,15 @@ class PjitFunction:
             results = jit_p.bind(
                 *entry.captured, *operands, jaxpr=entry.closed, name=self._name)
         return pytree.unflatten(entry.out_tree, results)
+
+    def _argument_error(self, leaf: Any, position: int, tree: Any, static: Any) -> TypeError:
+        path = argument_names(self._function, tree, static)[position]
+        return TypeError(
+            f"Error interpreting argument to {self._function} as an abstract array. The "
+            f"problematic value is of type {type(leaf)} and was passed to the function at "
+            f"path {path}.\nThis typically means that a jit-wrapped function was called "
+            "with a non-array argument, and this argument was not marked as static using "
+            "the static_argnums or static_argnames parameters of jax.jit.")
 
     def _entry(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
         key = (tree, avals, static, config.trace_state())
@@ -209,7 +212,7 @@ class PjitFunction:
         names = argument_names(function, tree, static)
         closed = trace_to_jaxpr(flat, avals, location, "jit", names)
         closed, captured = hoist_tracers(closed)
-        return Entry(closed, out_tree, captured, self._donated(tree, static))
+        return Entry(closed, pytree.canonical(out_tree), captured, self._donated(tree, static))
 
     def _donated(self, tree: Any, static: Any) -> tuple[int, ...]:
         """The positions of the leaves of donated arguments."""

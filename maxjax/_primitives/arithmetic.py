@@ -1,27 +1,26 @@
-"""Elementwise arithmetic."""
+"""Elementwise arithmetic, extrema, rounding, and the parts of complex numbers."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, ge, select
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.rules import is_linear, kernel, native, scalar_like
 from maxjax._primitives.shape import broadcast_to_shape, full, provide
+from maxjax._primitives.widths import (
+    FLOATING,
+    NUMBERS,
+    REALS,
+    accepted,
+    specialized,
+    widened,
+)
 
-NUMBERS = (*dtypes.INTS, *dtypes.SMALL_INTS, *dtypes.FLOATS, *dtypes.SMALL_FLOATS, *dtypes.COMPLEX)
-INEXACT = (*dtypes.FLOATS, *dtypes.SMALL_FLOATS, *dtypes.COMPLEX)
-REALS = (*dtypes.INTS, *dtypes.SMALL_INTS, *dtypes.FLOATS, *dtypes.SMALL_FLOATS)
-ANY = (dtypes.bool_, *NUMBERS)
-
-
-def ufunc(function):
-    """Specializes to the NumPy function itself where it gives the right dtype by its own rules."""
-    def specialize(in_avals, params, out_avals):
-        dtype = in_avals[0].dtype
-        return function if dtype in dtypes.FLOATS or dtype in dtypes.INTS else None
-    return specialize
+NO_COMPLEX = "MAX has no complex numbers"
 
 
 def constant(value, like):
@@ -29,49 +28,47 @@ def constant(value, like):
     return scalar_like(value, like.dtype)
 
 
-neg_p = elementwise(
-    "neg", accepts=NUMBERS,
-    evaluate=np.negative,
-    lower=native("neg"),
+def _ufunc(name, function, *, accepts=NUMBERS, lower=None, jvp=None, transpose=None,
+           out_dtype=None):
+    return elementwise(
+        name, accepts=accepts, evaluate=widened(function), specialize=specialized(function),
+        lower=lower, jvp=jvp, transpose=transpose, out_dtype=out_dtype)
+
+
+neg_p = _ufunc(
+    "neg", np.negative,
+    lower=lambda ctx, x: ctx.native("neg", x) if ctx.is_float(x) else ctx.kernel("neg", x),
     jvp=lambda t, x, out: neg(t),
     transpose=lambda ct, x: [neg(ct)],
 )
 
-add_p = elementwise(
-    "add", accepts=ANY,
-    evaluate=np.add, specialize=ufunc(np.add),
-    lower=native("add"),
+add_p = _ufunc(
+    "add", np.add, lower=native("add"),
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: broadcast_to_shape(t, out.shape)),
     transpose=lambda ct, x, y: [ct, ct],
 )
 
-sub_p = elementwise(
-    "sub", accepts=NUMBERS,
-    evaluate=np.subtract, specialize=ufunc(np.subtract),
-    lower=native("sub"),
+sub_p = _ufunc(
+    "sub", np.subtract, lower=native("sub"),
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: neg(broadcast_to_shape(t, out.shape))),
     transpose=lambda ct, x, y: [ct, neg(ct) if is_linear(y) else None],
 )
 provide(sub_p)
 
-
-def _mul_transpose(ct, x, y):
-    return [mul(ct, y) if is_linear(x) else None, mul(x, ct) if is_linear(y) else None]
-
-
-mul_p = elementwise(
-    "mul", accepts=ANY,
-    evaluate=np.multiply, specialize=ufunc(np.multiply),
-    lower=native("mul"),
+mul_p = _ufunc(
+    "mul", np.multiply, lower=native("mul"),
     jvp=(lambda t, x, y, out: mul(t, y), lambda t, x, y, out: mul(x, t)),
-    transpose=_mul_transpose,
+    transpose=lambda ct, x, y: [mul(ct, y) if is_linear(x) else None,
+                                mul(x, ct) if is_linear(y) else None],
 )
+
+# --- division -------------------------------------------------------------------------------------
 
 
 def _int_divide(x, y):
-    """C's division: towards zero; by zero -1 (all ones), and the least integer by -1 is itself."""
+    """C's division: towards zero; by zero all ones, and the least integer by -1 is itself."""
     x, y = np.asarray(x), np.asarray(y)
     if y.dtype.kind == "u":
         return np.where(y == 0, np.iinfo(y.dtype).max, x // np.where(y == 0, 1, y).astype(y.dtype))
@@ -85,129 +82,157 @@ def _int_divide(x, y):
     return np.where(y == 0, np.array(-1, y.dtype), np.where(trap, x, quotient)).astype(y.dtype)
 
 
-def _div_evaluate(x, y):
-    if x.dtype.kind in "iu":
-        return _int_divide(x, y)
-    return np.divide(x, y)
+def _divide(x, y):
+    return _int_divide(x, y) if x.dtype.kind in "iu" else np.divide(x, y)
 
 
 def _div_specialize(in_avals, params, out_avals):
-    return np.divide if dtypes.is_inexact(in_avals[0].dtype) else None
+    dtype = in_avals[0].dtype
+    return specialized(np.divide)(in_avals, params, out_avals) if dtypes.is_inexact(dtype) else None
 
 
 div_p = elementwise(
     "div", accepts=NUMBERS,
-    evaluate=_div_evaluate, specialize=_div_specialize,
+    evaluate=widened(_divide), specialize=_div_specialize,
     lower=lambda ctx, x, y: (ctx.native("div", x, y) if ctx.is_float(x)
                              else ctx.kernel("div", x, y)),
     jvp=(lambda t, x, y, out: div(t, y),
-         lambda t, x, y, out: mul(mul(neg(t), x), integer_pow(y, -2))),
+         lambda t, x, y, out: mul(neg(t), mul(x, integer_pow(y, -2)))),
     transpose=lambda ct, x, y: [div(ct, y), None],
 )
 
 
-def _rem_evaluate(x, y):
-    if x.dtype.kind in "iu":
-        x, y = np.asarray(x), np.asarray(y)
-        trap = y == 0
-        if y.dtype.kind == "i":
-            minus_one = y == -1
-            safe = np.where(trap | minus_one, 1, y).astype(y.dtype)
-        else:
-            safe = np.where(trap, 1, y).astype(y.dtype)
-        return np.where(trap, x, np.fmod(x, safe)).astype(x.dtype)
-    return np.fmod(x, y)
-
-
-rem_p = elementwise(
-    "rem", accepts=REALS,
-    evaluate=_rem_evaluate,
-    lower=kernel("rem"),
-    jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
-         lambda t, x, y, out: mul(neg(t), _truncate(div(x, y)))),
-)
+def _remainder(x, y):
+    """C's remainder, of the sign of ``x``; by zero ``x`` itself for integers."""
+    if x.dtype.kind not in "iu":
+        return np.fmod(x, y)
+    x, y = np.asarray(x), np.asarray(y)
+    trap = y == 0
+    unsafe = trap | (y == -1) if y.dtype.kind == "i" else trap
+    remainder = np.fmod(x, np.where(unsafe, 1, y).astype(y.dtype))
+    return np.where(trap, x, remainder).astype(x.dtype)
 
 
 def _truncate(x):
     return mul(sign(x), floor_p.bind(abs_(x)))
 
 
-floor_p = elementwise(
-    "floor", accepts=dtypes.FLOATS, evaluate=np.floor, lower=native("floor"))
+rem_p = elementwise(
+    "rem", accepts=REALS,
+    evaluate=widened(_remainder),
+    lower=kernel("rem"),
+    jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
+         lambda t, x, y, out: mul(neg(t), _truncate(div(x, y)))),
+)
+
+# --- rounding -------------------------------------------------------------------------------------
+
+floor_p = _ufunc("floor", np.floor, accepts=FLOATING, lower=native("floor"))
+ceil_p = _ufunc("ceil", np.ceil, accepts=FLOATING, lower=native("ceil"))
+
+
+def _round_away(x):
+    whole = np.trunc(x)
+    # Exact: x - whole has no rounding. The sign of a zero result is x's.
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(np.ones((), x.dtype), x),
+                    whole).astype(x.dtype)
+
+
+AWAY_FROM_ZERO, TO_NEAREST_EVEN = 0, 1
+
+round_p = elementwise(
+    "round", accepts=FLOATING,
+    evaluate=widened(lambda x, *, rounding_method: (
+        np.rint(x) if rounding_method == TO_NEAREST_EVEN else _round_away(x))),
+    lower=lambda ctx, x, *, rounding_method: ctx.kernel(
+        "round_half_even" if rounding_method == TO_NEAREST_EVEN else "round_half_away", x),
+)
+
+
+def _is_finite_specialize(in_avals, params, out_avals):
+    return np.isfinite
+
+
+is_finite_p = elementwise(
+    "is_finite", accepts=FLOATING, evaluate=np.isfinite, specialize=_is_finite_specialize,
+    out_dtype=dtypes.bool_,
+    lower=lambda ctx, x: ctx.kernel("is_finite", x, out_dtype=dtypes.bool_))
+
+nextafter_p = elementwise(
+    "nextafter", accepts=FLOATING, evaluate=np.nextafter, lower=kernel("nextafter"),
+    no_derivative="the next number is no smooth function")
+
+# --- extrema, absolute value, sign ----------------------------------------------------------------
 
 
 def _extremum_jvp(first):
     """Ties are split evenly."""
     def rule(t, x, y, out):
-        mine = x if first else y
-        other = y if first else x
-        return mul(t, _balanced(mine, other, out))
+        return mul(t, _balanced(x if first else y, y if first else x, out))
     return rule
 
 
 def _balanced(mine, other, out):
     """1 where ``mine`` alone is the result, 1/2 where both are, 0 elsewhere."""
-    one, zero, half = (scalar_like(v, out.dtype) for v in (1, 0, 0.5))
-    hit = select(eq(mine, out), full(out.shape, zero, out.dtype),
-                          full(out.shape, one, out.dtype))
-    tie = select(eq(other, out), full(out.shape, one, out.dtype),
-                          full(out.shape, half, out.dtype))
+    def filled(value):
+        return full(out.shape, value, out.dtype)
+
+    hit = select(_spread(eq(mine, out), out), filled(0), filled(1))
+    tie = select(_spread(eq(other, out), out), filled(1), filled(0.5))
     return mul(hit, tie)
 
 
-max_p = elementwise(
-    "max", accepts=ANY,
-    evaluate=np.maximum, specialize=ufunc(np.maximum),
-    lower=kernel("max"),
-    jvp=(_extremum_jvp(True), _extremum_jvp(False)),
-)
+def _spread(mask, out):
+    return broadcast_to_shape(mask, out.shape)
 
-min_p = elementwise(
-    "min", accepts=ANY,
-    evaluate=np.minimum, specialize=ufunc(np.minimum),
-    lower=kernel("min"),
-    jvp=(_extremum_jvp(True), _extremum_jvp(False)),
-)
+
+def _extremum(name, function):
+    return _ufunc(name, function, accepts=accepted("integer bool floating complexfloating"),
+                  lower=kernel(name), jvp=(_extremum_jvp(True), _extremum_jvp(False)))
+
+
+max_p = _extremum("max", np.maximum)
+min_p = _extremum("min", np.minimum)
 
 
 def _abs_jvp(t, x, out):
     if dtypes.is_complex(x.dtype):
-        raise NotImplementedError("Differentiation rule for 'abs' of complex numbers")
+        magnitude = convert_element_type(out, x.dtype)
+        safe = select(eq(magnitude, constant(0, x)), magnitude, full(x.shape, 1, x.dtype))
+        return real_p.bind(mul(t, div(conj(x), safe)))
     # JAX takes the derivative at 0 to be 1.
-    positive = ge(x, constant(0, x))
-    return select(positive, neg(t), t)
+    return select(ge(x, constant(0, x)), neg(t), t)
 
 
-abs_p = elementwise(
-    "abs", accepts=NUMBERS,
-    out_dtype=lambda dtype: dtypes.real_dtype(dtype),
-    evaluate=np.abs,
-    lower=kernel("abs"),
-    jvp=_abs_jvp,
-)
+abs_p = _ufunc("abs", np.abs, accepts=accepted("floating complexfloating signedinteger"),
+               out_dtype=dtypes.real_dtype, lower=kernel("abs"), jvp=_abs_jvp)
 
 
-def _sign_evaluate(x):
-    if np.iscomplexobj(x):
+def _sign(x):
+    if x.dtype.kind == "c":
         magnitude = np.abs(x)
-        return np.where(magnitude == 0, 0, x / np.where(magnitude == 0, 1, magnitude)).astype(x.dtype)
-    result = np.sign(x)
+        return np.where(magnitude == 0, 0, x / np.where(magnitude == 0, 1, magnitude)
+                        ).astype(x.dtype)
+    if x.dtype.kind in "iu":
+        return np.sign(x)
     # NumPy loses the sign of a zero.
-    return np.where(x == 0, x, result).astype(x.dtype) if x.dtype.kind not in "iu" else result
+    return np.where(x == 0, x, np.sign(x))
 
 
-sign_p = elementwise("sign", accepts=NUMBERS, evaluate=_sign_evaluate, lower=kernel("sign"))
+sign_p = elementwise("sign", accepts=NUMBERS, evaluate=widened(_sign), lower=kernel("sign"))
+
+# --- powers ---------------------------------------------------------------------------------------
 
 square_p = elementwise(
     "square", accepts=NUMBERS,
-    evaluate=lambda x: np.multiply(x, x),
+    evaluate=widened(np.square), specialize=specialized(np.square),
     lower=lambda ctx, x: ctx.native("mul", x, x),
     jvp=lambda t, x, out: mul(t, mul(constant(2, x), x)),
 )
 
 
-def _integer_pow_evaluate(x, *, y):
-    """By repeated squaring, as JAX expands it."""
+def _integer_pow(x, *, y):
+    """By repeated squaring, as XLA expands it."""
     if y == 0:
         return np.ones_like(x)
     result, base, exponent = None, np.asarray(x), abs(y)
@@ -236,12 +261,70 @@ def _integer_pow_lower(ctx, x, *, y):
 def _integer_pow_jvp(t, x, out, *, y):
     if y == 0:
         return None
+    if y == 1:
+        return t
     return mul(t, mul(constant(y, x), integer_pow(x, y - 1)))
 
 
 integer_pow_p = elementwise(
     "integer_pow", accepts=NUMBERS,
-    evaluate=_integer_pow_evaluate, lower=_integer_pow_lower, jvp=_integer_pow_jvp)
+    evaluate=widened(_integer_pow), lower=_integer_pow_lower, jvp=_integer_pow_jvp)
+
+# --- complex numbers ------------------------------------------------------------------------------
+
+COMPLEX = accepted("complexfloating")
+
+real_p = elementwise(
+    "real", accepts=COMPLEX, evaluate=np.real, out_dtype=dtypes.real_dtype,
+    host_reason=NO_COMPLEX,
+    jvp=lambda t, x, out: real_p.bind(t),
+    transpose=lambda ct, x: [complex_p.bind(ct, constant(0, ct))])
+
+imag_p = elementwise(
+    "imag", accepts=COMPLEX, evaluate=np.imag, out_dtype=dtypes.real_dtype,
+    host_reason=NO_COMPLEX,
+    jvp=lambda t, x, out: imag_p.bind(t),
+    # A linear function's transpose, without conjugation: imag(i w) = w, and so on.
+    transpose=lambda ct, x: [complex_p.bind(constant(0, ct), neg(ct))])
+
+
+def _conj_abstract(x, *, input_dtype):
+    return ShapedArray(x.shape, dtypes.complex_dtype(x.dtype), x.weak_type)
+
+
+def _conj_transpose(ct, x, *, input_dtype):
+    if dtypes.is_complex(input_dtype):
+        return [conj(ct)]
+    return [real_p.bind(ct)]
+
+
+conj_p = elementwise(
+    "conj", accepts=accepted("float32 complexfloating float64"),
+    abstract=_conj_abstract,
+    evaluate=lambda x, *, input_dtype: np.conj(x).astype(dtypes.complex_dtype(x.dtype)),
+    host_reason=NO_COMPLEX,
+    jvp=lambda t, x, out, *, input_dtype: conj_p.bind(t, input_dtype=input_dtype),
+    transpose=_conj_transpose)
+
+
+def _complex_evaluate(real, imaginary):
+    """Assembled part by part: a sum with 1j would turn infinite parts into NaN."""
+    shape = np.broadcast_shapes(real.shape, imaginary.shape)
+    out = np.empty(shape, dtypes.complex_dtype(real.dtype))
+    out.real = real
+    out.imag = imaginary
+    return out
+
+
+complex_p = elementwise(
+    "complex", accepts=accepted("float32 float64"),
+    evaluate=_complex_evaluate,
+    out_dtype=lambda real, imaginary: dtypes.complex_dtype(real),
+    host_reason=NO_COMPLEX,
+    jvp=(lambda t, x, y, out: complex_p.bind(t, constant(0, t)),
+         lambda t, x, y, out: complex_p.bind(constant(0, t), t)),
+    transpose=lambda ct, x, y: [real_p.bind(ct) if is_linear(x) else None,
+                                imag_p.bind(neg(ct)) if is_linear(y) else None])
 
 
 # --- operations that rules are written with -------------------------------------------------------
@@ -284,6 +367,10 @@ def maximum(x, y):
 
 def minimum(x, y):
     return min_p.bind(x, y)
+
+
+def conj(x):
+    return conj_p.bind(x, input_dtype=x.dtype)
 
 
 def integer_pow(x, y: int):

@@ -61,8 +61,7 @@ def elementwise(name: str, *,
             dtype = out_dtype
         else:
             dtype = out_dtype(*[aval.dtype for aval in avals], **params)
-        # A predicate's result is a strong bool, whatever was compared.
-        weak = all([aval.weak_type for aval in avals]) and out_dtype is not dtypes.bool_
+        weak = all([aval.weak_type for aval in avals])
         return ShapedArray(shape, dtype, weak)
 
     rules = (jvp,) if callable(jvp) else jvp

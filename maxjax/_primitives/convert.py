@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.rules import factor_rule
-from maxjax._ir.primitive import Primitive
 from maxjax._primitives.shape import move_axis
+from maxjax._primitives.widths import FLOATING, bit_width, widened
 
 
 def to_integer(x, dtype):
@@ -67,7 +68,7 @@ convert_element_type_p = elementwise(
 
 
 def _bitcast_abstract(x, *, new_dtype):
-    old, new = x.dtype.itemsize, dtypes.physical(new_dtype).itemsize
+    old, new = bit_width(x.dtype), bit_width(dtypes.physical(new_dtype))
     shape = x.shape
     if new < old:
         shape = (*shape, old // new)
@@ -79,12 +80,27 @@ def _bitcast_abstract(x, *, new_dtype):
 def _bitcast_evaluate(x, *, new_dtype):
     dtype = dtypes.physical(new_dtype)
     x = np.ascontiguousarray(x).reshape(x.shape)
-    old, new = x.dtype.itemsize, dtype.itemsize
+    old, new = bit_width(x.dtype), bit_width(dtype)
     if old == new:
         return x.view(dtype)
+    if min(old, new) < 8:
+        return _bitcast_narrow(x, dtype, old, new)
     if new < old:
         return x.reshape(*x.shape, 1).view(dtype)
     return x.view(dtype).reshape(x.shape[:-1])
+
+
+def _bitcast_narrow(x, dtype, old, new):
+    """To or from elements below a byte, of which NumPy keeps one in each; low bits first."""
+    if new < old:
+        words = x.view(np.dtype(f"u{x.dtype.itemsize}")) if old >= 8 else x.view(np.uint8)
+        places = np.arange(0, old, new).astype(words.dtype)
+        parts = (words[..., None] >> places) & words.dtype.type((1 << new) - 1)
+        return parts.astype(np.uint8).view(dtype)
+    word = np.dtype(f"u{dtype.itemsize}")
+    parts = (x.view(np.uint8) & np.uint8((1 << old) - 1)).astype(word)
+    places = np.arange(0, new, old).astype(word)
+    return np.asarray(np.bitwise_or.reduce(parts << places, axis=-1)).astype(word).view(dtype)
 
 
 def _bitcast_batch(size, operands, axes, *, new_dtype):
@@ -114,11 +130,43 @@ bitcast_convert_type_p = Primitive(
 stop_gradient_p = elementwise(
     "stop_gradient", evaluate=lambda x: x, lower=lambda ctx, x: x)
 
+# --- reduce_precision -----------------------------------------------------------------------------
+
+
+def _reduce_precision(x, *, exponent_bits, mantissa_bits):
+    """Rounds to nearest even in a float of that many bits; what is too large is infinite, what is
+    below its normal numbers is zero."""
+    x = np.asarray(x)
+    info = np.finfo(x.dtype)
+    word = np.dtype(f"u{x.dtype.itemsize}").type
+    bits = x.view(word)
+    sign = bits & (word(1) << word(info.bits - 1))
+    magnitude = bits ^ sign
+    drop = info.nmant - mantissa_bits
+    if drop > 0:
+        # Half of the last kept place, less one when the kept part is even: ties go to even.
+        last = (magnitude >> word(drop)) & word(1)
+        magnitude = magnitude + (word((1 << (drop - 1)) - 1) + last)
+        magnitude = magnitude & ~word((1 << drop) - 1)
+    if exponent_bits < info.iexp:
+        infinity = np.array(np.inf, x.dtype).view(word)
+        bias, reduced = (1 << (info.iexp - 1)) - 1, (1 << (exponent_bits - 1)) - 1
+        exponent = magnitude >> word(info.nmant)
+        magnitude = np.where(exponent > word(bias + reduced), infinity, magnitude)
+        magnitude = np.where(exponent < word(bias - reduced + 1), word(0), magnitude)
+    return np.where(np.isnan(x), x, (magnitude.astype(word) | sign).view(x.dtype))
+
+
+reduce_precision_p = elementwise(
+    "reduce_precision", accepts=FLOATING,
+    evaluate=widened(_reduce_precision),
+    jvp=lambda t, x, out, **params: reduce_precision_p.bind(t, **params),
+    transpose=lambda ct, x, **params: [reduce_precision_p.bind(ct, **params)],
+    host_reason="rounding to a format that MAX does not have")
+
 
 def convert_element_type(x, dtype, weak_type: bool = False):
     """``x`` as ``dtype``; nothing where it is that already."""
     if x.dtype == dtype and getattr(x, "weak_type", False) == weak_type:
         return x
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
-
-

@@ -203,7 +203,7 @@ class WindowPlan:
         total = np.broadcast_to(np.asarray(total, np.intp), self.batch)
         if not self.window:
             return total
-        return total.reshape(*self.batch, *(1,) * len(self.window)) + self.offsets
+        return total.reshape((*self.batch, *(1,) * len(self.window))) + self.offsets
 
     def inside(self, indices: np.ndarray) -> np.ndarray:
         """Which windows are in bounds, of shape ``batch``."""

@@ -1,4 +1,4 @@
-"""Primitives that read and write parts of arrays at computed places: dynamic_slice, gather, scatter.
+"""Primitives that read and write windows of arrays at computed places: gather and scatter.
 
 On the host, gather and scatter both are one NumPy call on rows (see ``gather_plan``); lowered,
 they are index arithmetic around ``take_rows`` and ``scatter_rows``, all that a backend must know.
@@ -496,7 +496,7 @@ def _scatter_evaluate(kind: str):
             inside = plan.inside(indices)
             if not inside.all():
                 kept = np.broadcast_to(
-                    inside.reshape(*inside.shape, *(1,) * len(plan.window)),
+                    inside.reshape((*inside.shape, *(1,) * len(plan.window))),
                     rows.shape).reshape(-1)
                 rows, updates = rows.reshape(-1)[kept], updates[kept]
         _write_rows(out.reshape(height, width), rows.reshape(-1), updates, kind,

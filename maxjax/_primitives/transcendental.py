@@ -1,25 +1,142 @@
-"""Exponentials, logarithms, trigonometric and hyperbolic functions, roots, special functions."""
+"""Exponentials, logarithms, trigonometric and hyperbolic functions, roots and powers."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._primitives.arithmetic import INEXACT, constant, div, mul, neg, square, sub
+from maxjax._primitives.arithmetic import (
+    add,
+    constant,
+    div,
+    integer_pow,
+    mul,
+    neg,
+    square,
+    sub,
+)
 from maxjax._primitives.builders import elementwise
-from maxjax._primitives.rules import kernel, native
+from maxjax._primitives.comparison import eq, select, where_zero
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.rules import kernel, native, scalar_like
+from maxjax._primitives.shape import broadcast_to_shape, full
+from maxjax._primitives.widths import FLOATING, INEXACT, specialized, widened
 
 
-def _unary(name, function, jvp, lower=None):
-    def specialize(in_avals, params, out_avals):
-        return function if in_avals[0].dtype in dtypes.FLOATS else None
-    return elementwise(name, accepts=INEXACT, evaluate=function, specialize=specialize,
-                       lower=lower or kernel(name), jvp=jvp)
+def _unary(name, function, jvp, lower=None, accepts=INEXACT):
+    return elementwise(
+        name, accepts=accepts, evaluate=widened(function), specialize=specialized(function),
+        lower=lower or kernel(name), jvp=jvp)
 
+
+def _one(x):
+    return constant(1, x)
+
+
+# --- exponentials and logarithms ------------------------------------------------------------------
 
 exp_p = _unary("exp", np.exp, lambda t, x, out: mul(t, out))
-log_p = _unary("log", np.log, lambda t, x, out: div(t, x))
+exp2_p = _unary("exp2", np.exp2, lambda t, x, out: mul(t, mul(constant(math.log(2), x), out)))
+expm1_p = _unary("expm1", np.expm1, lambda t, x, out: mul(t, add(out, _one(x))))
+log_p = _unary("log", np.log, lambda t, x, out: div(t, x), native("log"))
+log1p_p = _unary("log1p", np.log1p, lambda t, x, out: div(t, add(x, _one(x))), native("log1p"))
+
+
+def _logistic(x):
+    one = np.ones((), x.dtype)
+    return one / (one + np.exp(-x))
+
+
+logistic_p = _unary(
+    "logistic", _logistic, lambda t, x, out: mul(t, mul(out, sub(_one(x), out))))
+
+# --- trigonometry ---------------------------------------------------------------------------------
+
 sin_p = _unary("sin", np.sin, lambda t, x, out: mul(t, cos_p.bind(x)), native("sin"))
-cos_p = _unary("cos", np.cos, lambda t, x, out: neg(mul(t, sin_p.bind(x))), native("cos"))
-tanh_p = _unary("tanh", np.tanh, lambda t, x, out: mul(t, sub(constant(1, out), square(out))))
-sqrt_p = _unary("sqrt", np.sqrt, lambda t, x, out: div(t, mul(constant(2, out), out)))
+cos_p = _unary("cos", np.cos, lambda t, x, out: mul(t, neg(sin_p.bind(x))), native("cos"))
+tan_p = _unary("tan", np.tan, lambda t, x, out: mul(t, add(_one(x), square(out))))
+asin_p = _unary("asin", np.arcsin, lambda t, x, out: mul(t, rsqrt(sub(_one(x), square(x)))))
+acos_p = _unary("acos", np.arccos, lambda t, x, out: mul(t, neg(rsqrt(sub(_one(x), square(x))))))
+atan_p = _unary("atan", np.arctan, lambda t, x, out: div(t, add(_one(x), square(x))))
+
+
+def _atan2(y, x):
+    if y.dtype.kind == "c":
+        return (-1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))).astype(y.dtype)
+    return np.arctan2(y, x)
+
+
+atan2_p = elementwise(
+    "atan2", accepts=INEXACT, evaluate=widened(_atan2), lower=kernel("atan2"),
+    jvp=(lambda t, y, x, out: mul(t, div(x, add(square(y), square(x)))),
+         lambda t, y, x, out: mul(t, div(neg(y), add(square(y), square(x))))))
+
+# --- hyperbolic functions -------------------------------------------------------------------------
+
+sinh_p = _unary("sinh", np.sinh, lambda t, x, out: mul(t, cosh_p.bind(x)))
+cosh_p = _unary("cosh", np.cosh, lambda t, x, out: mul(t, sinh_p.bind(x)))
+# (1 + y) (1 - y) loses nothing where y nears 1; 1 - y**2 does.
+tanh_p = _unary("tanh", np.tanh,
+                lambda t, x, out: mul(t, mul(add(_one(x), out), sub(_one(x), out))))
+asinh_p = _unary("asinh", np.arcsinh, lambda t, x, out: mul(t, rsqrt(add(square(x), _one(x)))))
+acosh_p = _unary("acosh", np.arccosh, lambda t, x, out: mul(t, rsqrt(sub(square(x), _one(x)))))
+atanh_p = _unary(
+    "atanh", np.arctanh,
+    lambda t, x, out: mul(t, div(integer_pow(add(_one(x), x), -1), sub(_one(x), x))))
+
+# --- roots and powers -----------------------------------------------------------------------------
+
+sqrt_p = _unary("sqrt", np.sqrt, lambda t, x, out: mul(t, div(constant(0.5, x), out)))
+rsqrt_p = _unary(
+    "rsqrt", lambda x: np.ones((), x.dtype) / np.sqrt(x),
+    lambda t, x, out: mul(t, mul(constant(-0.5, x), div(out, x))), native("rsqrt"))
+cbrt_p = _unary(
+    "cbrt", np.cbrt,
+    lambda t, x, out: mul(t, mul(constant(1 / 3, x), integer_pow(out, -2))), accepts=FLOATING)
+
+
+def _pow_jvp_base(t, x, y, out):
+    """``y x**(y-1)``; for integers ``y`` zero where y is zero, also at x = 0."""
+    if dtypes.is_integer(y.dtype):
+        y = convert_element_type(y, x.dtype)
+        one = full(y.shape, 1, y.dtype)
+        power = mul(where_zero(y, 1), pow_p.bind(x, sub(y, one)))
+        still = eq(y, scalar_like(0, y.dtype))
+        return mul(t, select(broadcast_to_shape(still, out.shape), power,
+                             full(out.shape, 0, out.dtype)))
+    return mul(t, mul(y, pow_p.bind(x, sub(y, constant(1, y)))))
+
+
+def _pow_jvp_exponent(t, x, y, out):
+    """``log(x) x**y``, and 0 at x = 0."""
+    return mul(t, mul(log_p.bind(where_zero(x, 1)), out))
+
+
+def _pow_specialize(in_avals, params, out_avals):
+    if in_avals[0].dtype == in_avals[1].dtype:
+        return specialized(np.power)(in_avals, params, out_avals)
+    return None
+
+
+pow_p = elementwise(
+    "pow", accepts=INEXACT,
+    evaluate=lambda x, y: widened(np.power)(x, y.astype(x.dtype)),
+    specialize=_pow_specialize,
+    lower=lambda ctx, x, y: ctx.kernel("pow", x, ctx.convert(y, ctx.dtype(x))),
+    jvp=(_pow_jvp_base, _pow_jvp_exponent))
+
+
+# --- operations that rules are written with -------------------------------------------------------
+
+def exp(x):
+    return exp_p.bind(x)
+
+
+def log(x):
+    return log_p.bind(x)
+
+
+def rsqrt(x):
+    return rsqrt_p.bind(x)

@@ -1,3 +1,638 @@
-"""Operations of jax.lax."""
+"""Elementwise operations of jax.lax.
 
-__all__: list[str] = []
+They validate and do not promote: operands share a dtype and, but for scalars, a rank. Whether
+operands of given types are valid is found out once.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array, base_trace, context
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives import arithmetic, comparison, convert, special, transcendental
+from maxjax._primitives.rules import broadcast_shape
+from maxjax._primitives.shape import broadcast_in_dim
+from maxjax._primitives.widths import bit_width
+from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.pending import leaf_aval, python_value
+
+_ARRAYLIKE = (np.ndarray, np.generic, bool, int, float, complex)
+# Types of operands that have been found valid, for each operation; dropped when too many.
+_VALID_LIMIT = 10_000
+
+
+class RoundingMethod(enum.IntEnum):
+    """What ``round`` does with halves."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+class AccuracyMode(enum.Enum):
+    """How exact a function is wanted; accepted, every function is as exact as it can be."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+class Tolerance:
+    """Bounds of the error of a function; accepted, and always met or as near as it can be."""
+
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
+        if atol < 0.0 or rtol < 0.0 or ulps < 0:
+            raise ValueError("Tolerances must be non-negative.")
+        if atol == rtol == ulps == 0:
+            raise ValueError("At least one of atol, rtol, or ulps must be set.")
+        self.atol = atol
+        self.rtol = rtol
+        self.ulps = ulps
+
+
+# --- operands -------------------------------------------------------------------------------------
+
+def operand(value: Any, name: str, position: int = 0) -> Array:
+    """An argument as an array or tracer; Python scalars become weakly typed.
+
+    Raises:
+      TypeError: it is no number or array.
+    """
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, _ARRAYLIKE) or hasattr(value, "__jax_array__"):
+        return base_trace[0].operand(value)
+    raise TypeError(
+        f"Error interpreting argument to {name} as a JAX value. The problematic value is of type "
+        f"{type(value)} and was passed to {name} at position {position}.\n")
+
+
+def check_accepted(primitive: Primitive, avals: Sequence[ShapedArray]) -> None:
+    accepts = primitive.accepts
+    if accepts is None:
+        return
+    for position, aval in enumerate(avals):
+        if aval.dtype not in accepts:
+            where = f" at position {position}" if len(avals) > 1 else ""
+            message = (f"{primitive.name} does not accept dtype {aval.dtype}{where}. Accepted "
+                       f"dtypes{where} are subtypes of {', '.join(accepts.kinds)}.")
+            raise TypeError(message)
+
+
+# The function of jax.numpy that promotes, where JAX's message names it.
+_PROMOTING = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "max": "maximum",
+    "min": "minimum", "atan2": "arctan2", "nextafter": "nextafter", "eq": "equal",
+    "ne": "not_equal", "shift_left": "left_shift", "shift_right_logical": "right_shift",
+    "shift_right_arithmetic": "right_shift", "select": "where",
+}
+
+
+def same_dtypes_error(name: str, avals: Sequence[ShapedArray]) -> TypeError:
+    tip = _PROMOTING.get(name)
+    names = ", ".join(str(aval.dtype) for aval in avals)
+    return TypeError(
+        f"lax.{name} requires arguments to have the same dtypes, got {names}." + (
+            f" (Tip: jnp.{tip} is a similar function that does automatic type promotion on "
+            "inputs)." if tip else ""))
+
+
+def check_ranks(name: str, avals: Sequence[ShapedArray]) -> None:
+    ranks = {aval.ndim for aval in avals if aval.shape}
+    if len(ranks) > 1:
+        broadcast_shape(name, [aval.shape for aval in avals])      # raises
+
+
+# --- builders -------------------------------------------------------------------------------------
+
+def _unary(primitive: Primitive, name: str, doc: str, accuracy: bool = False) -> Callable[..., Any]:
+    valid: set[Any] = set()
+
+    def operation(x: Any) -> Array:
+        if not isinstance(x, Array):
+            x = operand(x, primitive.name)
+        dtype = x.aval.dtype
+        if dtype not in valid:
+            check_accepted(primitive, (x.aval,))
+            valid.add(dtype)
+        return context.trace.apply(primitive, (x,), {})
+
+    if not accuracy:
+        return _named(operation, name, doc)
+
+    def with_accuracy(x: Any, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
+        return operation(x)
+
+    return _named(with_accuracy, name, doc)
+
+
+def _binary(primitive: Primitive, name: str, doc: str) -> Callable[..., Any]:
+    valid: set[Any] = set()
+
+    def operation(x: Any, y: Any) -> Array:
+        if not isinstance(x, Array):
+            x = operand(x, primitive.name, 0)
+        if not isinstance(y, Array):
+            y = operand(y, primitive.name, 1)
+        avals = (x.aval, y.aval)
+        if avals not in valid:
+            check_binary(primitive, avals)
+            if len(valid) >= _VALID_LIMIT:
+                valid.clear()
+            valid.add(avals)
+        return context.trace.apply(primitive, (x, y), {})
+
+    return _named(operation, name, doc)
+
+
+def check_binary(primitive: Primitive, avals: tuple[ShapedArray, ShapedArray]) -> None:
+    check_accepted(primitive, avals)
+    check_ranks(primitive.name, avals)
+    if avals[0].dtype != avals[1].dtype:
+        raise same_dtypes_error(primitive.name, avals)
+    broadcast_shape(primitive.name, [aval.shape for aval in avals])
+
+
+def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "maxjax.lax"
+    function.__doc__ = doc
+    return function
+
+
+# --- unary ----------------------------------------------------------------------------------------
+
+neg = _unary(arithmetic.neg_p, "neg", "``-x``; wraps around for integers.")
+sign = _unary(arithmetic.sign_p, "sign", "-1, 0 or 1; ``x / |x|`` for complex numbers. Zeros keep "
+              "their sign, NaN is NaN.")
+abs = _unary(arithmetic.abs_p, "abs", "``|x|``; real for complex numbers.")
+floor = _unary(arithmetic.floor_p, "floor", "The greatest whole number not above ``x``.")
+ceil = _unary(arithmetic.ceil_p, "ceil", "The least whole number not below ``x``.")
+is_finite = _unary(arithmetic.is_finite_p, "is_finite", "Whether neither infinite nor NaN.")
+square = _unary(arithmetic.square_p, "square", "``x * x``.")
+real = _unary(arithmetic.real_p, "real", "The real part of complex numbers.")
+imag = _unary(arithmetic.imag_p, "imag", "The imaginary part of complex numbers.")
+exp = _unary(transcendental.exp_p, "exp", "``e ** x``.", True)
+exp2 = _unary(transcendental.exp2_p, "exp2", "``2 ** x``.", True)
+expm1 = _unary(transcendental.expm1_p, "expm1", "``e ** x - 1``, exact near 0.", True)
+log = _unary(transcendental.log_p, "log", "The natural logarithm.", True)
+log1p = _unary(transcendental.log1p_p, "log1p", "``log(1 + x)``, exact near 0.", True)
+logistic = _unary(transcendental.logistic_p, "logistic", "``1 / (1 + e ** -x)``.", True)
+sin = _unary(transcendental.sin_p, "sin", "The sine of radians.", True)
+cos = _unary(transcendental.cos_p, "cos", "The cosine of radians.", True)
+tan = _unary(transcendental.tan_p, "tan", "The tangent of radians.", True)
+asin = _unary(transcendental.asin_p, "asin", "The inverse sine, in radians.")
+acos = _unary(transcendental.acos_p, "acos", "The inverse cosine, in radians.")
+atan = _unary(transcendental.atan_p, "atan", "The inverse tangent, in radians.")
+sinh = _unary(transcendental.sinh_p, "sinh", "The hyperbolic sine.")
+cosh = _unary(transcendental.cosh_p, "cosh", "The hyperbolic cosine.")
+tanh = _unary(transcendental.tanh_p, "tanh", "The hyperbolic tangent.", True)
+asinh = _unary(transcendental.asinh_p, "asinh", "The inverse hyperbolic sine.")
+acosh = _unary(transcendental.acosh_p, "acosh", "The inverse hyperbolic cosine.")
+atanh = _unary(transcendental.atanh_p, "atanh", "The inverse hyperbolic tangent.")
+sqrt = _unary(transcendental.sqrt_p, "sqrt", "The square root.", True)
+rsqrt = _unary(transcendental.rsqrt_p, "rsqrt", "``1 / sqrt(x)``.", True)
+cbrt = _unary(transcendental.cbrt_p, "cbrt", "The cube root.", True)
+erf = _unary(special.erf_p, "erf", "The error function.")
+erfc = _unary(special.erfc_p, "erfc", "``1 - erf(x)``, exact for large ``x``.")
+erf_inv = _unary(special.erf_inv_p, "erf_inv", "The inverse of the error function.")
+lgamma = _unary(special.lgamma_p, "lgamma", "``log |gamma(x)|``.")
+digamma = _unary(special.digamma_p, "digamma", "The derivative of ``lgamma``.")
+bessel_i0e = _unary(special.bessel_i0e_p, "bessel_i0e",
+                    "The modified Bessel function of order 0, times ``e ** -|x|``.")
+bessel_i1e = _unary(special.bessel_i1e_p, "bessel_i1e",
+                    "The modified Bessel function of order 1, times ``e ** -|x|``.")
+bitwise_not = _unary(comparison.not_p, "bitwise_not", "``~x``; logical for booleans.")
+population_count = _unary(comparison.population_count_p, "population_count",
+                          "The number of bits that are set.")
+clz = _unary(comparison.clz_p, "clz", "The number of leading bits that are not set.")
+
+# --- binary ---------------------------------------------------------------------------------------
+
+add = _binary(arithmetic.add_p, "add", "``x + y``; wraps around for integers.")
+sub = _binary(arithmetic.sub_p, "sub", "``x - y``; wraps around for integers.")
+_mul = _binary(arithmetic.mul_p, "mul", "``x * y``; wraps around for integers.")
+div = _binary(arithmetic.div_p, "div", "``x / y``; towards zero for integers, and -1 by zero.")
+rem = _binary(arithmetic.rem_p, "rem", "The remainder of division towards zero: the sign of ``x``; "
+              "``x`` itself for integers by zero.")
+max = _binary(arithmetic.max_p, "max", "The greater; NaN if either is. Complex numbers are ordered "
+              "by their real, then their imaginary parts.")
+min = _binary(arithmetic.min_p, "min", "The lesser; NaN if either is.")
+nextafter = _binary(arithmetic.nextafter_p, "nextafter", "The next number from ``x`` to ``y``.")
+complex = _binary(arithmetic.complex_p, "complex", "``x + i y``.")
+atan2 = _binary(transcendental.atan2_p, "atan2",
+                "The angle of a point; the first argument is the ordinate.")
+eq = _binary(comparison.eq_p, "eq", "``x == y``.")
+ne = _binary(comparison.ne_p, "ne", "``x != y``.")
+lt = _binary(comparison.lt_p, "lt", "``x < y``.")
+le = _binary(comparison.le_p, "le", "``x <= y``.")
+gt = _binary(comparison.gt_p, "gt", "``x > y``.")
+ge = _binary(comparison.ge_p, "ge", "``x >= y``.")
+bitwise_and = _binary(comparison.and_p, "bitwise_and", "``x & y``.")
+bitwise_or = _binary(comparison.or_p, "bitwise_or", "``x | y``.")
+bitwise_xor = _binary(comparison.xor_p, "bitwise_xor", "``x ^ y``.")
+shift_left = _binary(comparison.shift_left_p, "shift_left",
+                     "``x << y``; 0 for shifts by the width or more.")
+shift_right_logical = _binary(comparison.shift_right_logical_p, "shift_right_logical",
+                              "``x >> y``, filling with zeros.")
+shift_right_arithmetic = _binary(comparison.shift_right_arithmetic_p, "shift_right_arithmetic",
+                                 "``x >> y``, filling with the sign.")
+mulhi = _binary(comparison.mulhi_p, "mulhi", "The upper half of the bits of ``x * y``.")
+polygamma = _binary(special.polygamma_p, "polygamma",
+                    "The derivative of order ``m`` (first argument) of ``digamma``.")
+zeta = _binary(special.zeta_p, "zeta", "The Hurwitz zeta function of ``x`` and ``q``.")
+
+
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
+    """``x * y``; wraps around for integers.
+
+    Args:
+      x, y: arrays of one dtype, shapes ``(...)`` equal, or scalars.
+      out_dtype: of the product, in which it is computed.
+    """
+    if out_dtype is None:
+        return _mul(x, y)
+    return _mul(convert_element_type(x, out_dtype), convert_element_type(y, out_dtype))
+
+
+def pow(x: Any, y: Any) -> Array:
+    """``x ** y`` for floats or complex numbers ``x``; ``y`` of the same dtype, or integers.
+
+    Raises:
+      TypeError: ``x`` is an integer, or the dtypes differ otherwise.
+    """
+    primitive = transcendental.pow_p
+    x, y = operand(x, "pow", 0), operand(y, "pow", 1)
+    first, second = x.aval, y.aval
+    check_ranks("pow", (first, second))
+    for position, (aval, kinds, accepts) in enumerate((
+            (first, primitive.accepts.kinds, primitive.accepts),
+            (second, arithmetic.NUMBERS.kinds, arithmetic.NUMBERS))):
+        if aval.dtype not in accepts:
+            where = f" at position {position}"
+            raise TypeError(f"pow does not accept dtype {aval.dtype}{where}. Accepted dtypes"
+                            f"{where} are subtypes of {', '.join(kinds)}.")
+    if first.dtype != second.dtype and dtypes.is_inexact(second.dtype):
+        raise TypeError(
+            "the first argument to pow must have an inexact dtype (float or complex), and the "
+            "second argument must have an inexact or integer dtype, and two inexact dtypes must "
+            f"match, but got {first.dtype} and {second.dtype} respectively.")
+    return primitive.bind(x, y)
+
+
+def integer_pow(x: Any, y: int) -> Array:
+    """``x ** y`` for a static integer ``y``.
+
+    Raises:
+      TypeError: ``x`` is an integer, and ``y`` negative.
+    """
+    x = operand(x, "integer_pow")
+    primitive = arithmetic.integer_pow_p
+    check_accepted(primitive, (x.aval,))
+    if y < 0 and dtypes.is_integer(x.aval.dtype):
+        raise TypeError("Integers cannot be raised to negative powers, got "
+                        f"integer_pow({x.aval.str_short()}, {y})")
+    return primitive.bind(x, y=int(y))
+
+
+def reciprocal(x: Any) -> Array:
+    """``1 / x``, for floats and complex numbers."""
+    return integer_pow(x, -1)
+
+
+def conj(x: Any) -> Array:
+    """The complex conjugate; floats become complex numbers."""
+    x = operand(x, "conj")
+    check_accepted(arithmetic.conj_p, (x.aval,))
+    return arithmetic.conj_p.bind(x, input_dtype=x.aval.dtype)
+
+
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+    """The nearest whole number.
+
+    Args:
+      x: floats.
+      rounding_method: what happens to halves.
+    """
+    method = RoundingMethod(rounding_method)
+    x = operand(x, "round")
+    check_accepted(arithmetic.round_p, (x.aval,))
+    return arithmetic.round_p.bind(x, rounding_method=int(method))
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Array:
+    """Rounds floats to those of a format with so many bits of exponent and mantissa.
+
+    Raises:
+      ValueError: ``exponent_bits`` is not positive, or ``mantissa_bits`` negative.
+    """
+    exponent_bits = operator.index(exponent_bits)
+    mantissa_bits = operator.index(mantissa_bits)
+    if exponent_bits < 1:
+        raise ValueError(f"reduce_precision: exponent_bits must be positive; got {exponent_bits}")
+    if mantissa_bits < 0:
+        raise ValueError(
+            f"reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}")
+    x = _operand(operand, "reduce_precision")
+    check_accepted(convert.reduce_precision_p, (x.aval,))
+    return convert.reduce_precision_p.bind(
+        x, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+
+
+_operand = operand
+
+# --- selection ------------------------------------------------------------------------------------
+
+
+def clamp(min: Any, x: Any, max: Any) -> Array:
+    """``x`` within ``min`` and ``max``, which are scalars or of its shape; NaN stays NaN.
+
+    Raises:
+      TypeError: dtypes or shapes differ.
+    """
+    primitive = comparison.clamp_p
+    low, x, high = operand(min, "clamp", 0), operand(x, "clamp", 1), operand(max, "clamp", 2)
+    avals = (low.aval, x.aval, high.aval)
+    check_accepted(primitive, avals)
+    if not avals[0].dtype == avals[1].dtype == avals[2].dtype:
+        raise same_dtypes_error("clamp", avals)
+    shape = x.aval.shape
+    for name, edge in (("min", low), ("max", high)):
+        if edge.shape and edge.shape != shape:
+            raise TypeError(
+                f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got "
+                f"{name}.shape={edge.shape}, operand.shape={shape}.")
+    return primitive.bind(low, x, high)
+
+
+def select_n(which: Any, *cases: Any) -> Array:
+    """Of each element the case that ``which`` names.
+
+    Args:
+      which: booleans (two cases) or integers; a scalar, or of the cases' shape.
+      cases: arrays of one shape and dtype.
+
+    Raises:
+      TypeError: shapes or dtypes differ, or ``which`` is neither boolean nor integer.
+      ValueError: there are no cases.
+    """
+    if not cases:
+        raise ValueError("select_n() must have at least one case")
+    which = operand(which, "select_n", 0)
+    values = [operand(case, "select_n", position) for position, case in enumerate(cases, 1)]
+    _check_select(which.aval, [value.aval for value in values])
+    return comparison.select_n_p.bind(which, *values)
+
+
+def _check_select(which: ShapedArray, cases: list[ShapedArray]) -> None:
+    first = cases[0]
+    if any(case.shape != first.shape for case in cases):
+        raise TypeError("select cases must have the same shapes, got "
+                        f"[{', '.join(str(case.shape) for case in cases)}].")
+    if any(case.dtype != first.dtype for case in cases):
+        raise same_dtypes_error("select", cases)
+    if which.dtype != dtypes.bool_ and not dtypes.is_integer(which.dtype):
+        raise TypeError(
+            f"select `which` must be boolean or integer type, got {which.dtype}.")
+    if which.dtype == dtypes.bool_ and len(cases) > 2:
+        raise TypeError("select with boolean `which` cannot have > 2 cases.")
+    if which.shape and which.shape != first.shape:
+        raise TypeError(
+            "select `which` must be scalar or have the same shape as cases, got `which` shape "
+            f"{which.shape} but case shape {first.shape}.")
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Array:
+    """``on_true`` where ``pred``, else ``on_false``; all of one shape, or ``pred`` a scalar."""
+    return select_n(pred, on_false, on_true)
+
+
+# --- conversion -----------------------------------------------------------------------------------
+
+def dtype(x: Any) -> Any:
+    """The dtype of an array or scalar.
+
+    Raises:
+      TypeError: ``x`` has none.
+    """
+    if isinstance(x, Array):
+        return x.aval.dtype
+    aval = None if isinstance(x, (list, tuple, str)) or x is None else leaf_aval(x)
+    if aval is None:
+        raise TypeError(f"Cannot determine dtype of {x}")
+    return aval.dtype
+
+
+def _dtype_argument(new_dtype: Any, name: str) -> Any:
+    """A dtype argument in its canonical form; 64 bits that are off become 32, with a warning."""
+    wanted = dtypes.as_dtype(new_dtype)
+    if dtypes.is_key(wanted):
+        return wanted
+    if not (dtypes.is_numeric(wanted) or wanted in (dtypes.bool_, dtypes.float0)):
+        raise TypeError(
+            f"JAX only supports number, bool, and string dtypes, got dtype {new_dtype} in {name}")
+    result = dtypes.canonical(wanted)
+    if result != wanted and new_dtype not in _PYTHON_TYPES:
+        warnings.warn(
+            f"Explicitly requested dtype {wanted.name} requested in {name} is not available, and "
+            f"will be truncated to dtype {result.name}. To enable more dtypes, set the "
+            "jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment "
+            "variable. See https://github.com/jax-ml/jax#current-gotchas for more.",
+            stacklevel=3)
+    return result
+
+
+_PYTHON_TYPES = tuple(dtypes.PYTHON_SCALARS)
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Array:
+    """``operand`` as ``new_dtype``: floats become integers towards zero, saturating, NaN 0;
+    integers wrap around; everything but zero is True.
+
+    Raises:
+      ValueError: ``new_dtype`` is None, or one of the dtypes is of random keys.
+      TypeError: the operand has no dtype, or ``new_dtype`` is no dtype of numbers.
+    """
+    if new_dtype is None:
+        raise ValueError("dtype must be specified.")
+    target = _dtype_argument(new_dtype, "convert_element_type")
+    if isinstance(operand, Array):
+        aval = operand.aval
+        if aval.dtype == target and not aval.weak_type:
+            return operand
+        if (dtypes.is_key(aval.dtype) or dtypes.is_key(target)) and aval.dtype != target:
+            raise ValueError(f"Cannot convert_element_type from {aval.dtype} to {target}")
+        return convert.convert_element_type(operand, target)
+    if operand.__class__ in dtypes.PYTHON_SCALARS and not dtypes.is_key(target):
+        own, _ = dtypes.python_scalar(operand.__class__)
+        value = np.asarray(convert.convert(python_value(operand, own), target))
+        return ArrayImpl(ShapedArray((), target), value)
+    if isinstance(operand, str):
+        raise TypeError(f"Value {operand!r} with dtype |S0 is not a valid JAX array type. Only "
+                        "arrays of numeric types are supported by JAX.")
+    if not hasattr(operand, "dtype") and not hasattr(operand, "__jax_array__") and not isinstance(
+            operand, (bool, int, float)):
+        raise TypeError(f"Cannot determine dtype of {operand}")
+    return convert_element_type(base_trace[0].operand(operand), target)
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
+    """The bits of ``operand`` as ``new_dtype``; a narrower one adds a last dimension, a wider one
+    takes the last dimension up.
+
+    Raises:
+      TypeError: booleans or complex numbers to or from another dtype.
+      ValueError: the last dimension does not fill the new elements.
+    """
+    x = _operand(operand, "bitcast_convert_type")
+    target = _dtype_argument(new_dtype, "bitcast_convert_type")
+    source = x.aval.dtype
+    for kind in (source, target):
+        if dtypes.is_key(kind):
+            raise ValueError(f"unexpected input: dtype={kind}")
+    if source == target:
+        return x
+    if any(kind == dtypes.bool_ or dtypes.is_complex(kind) for kind in (source, target)):
+        raise TypeError(
+            "lax.bitcast_convert_type does not support bool or complex values unless the operand "
+            f"and destination types match. Got operand dtype={source}, new_dtype={target!r}. "
+            "Consider using the arr.view() method instead.")
+    old, new = bit_width(source), bit_width(target)
+    shape = x.aval.shape
+    if new > old and (not shape or shape[-1] * old != new):
+        count = shape[-1] if shape else 1
+        raise ValueError(
+            f"Attempting to convert array of shape {shape} from {source} of size {old} bits to "
+            f"{target} of size {new}, bits but {count} * {old} != {new}")
+    return convert.bitcast_convert_type_p.bind(x, new_dtype=target)
+
+
+def stop_gradient(x: Any) -> Any:
+    """``x``, a pytree, as a constant for differentiation."""
+    def stop(leaf: Any) -> Any:
+        if leaf.__class__ in dtypes.PYTHON_SCALARS:
+            return leaf
+        if not isinstance(leaf, Array):
+            if not hasattr(leaf, "__jax_array__") and leaf_aval(leaf) is None:
+                raise TypeError(f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type")
+            leaf = base_trace[0].operand(leaf)
+        if not dtypes.is_inexact(leaf.aval.dtype):
+            return leaf
+        return convert.stop_gradient_p.bind(leaf)
+
+    return pytree.map(stop, x)
+
+
+# --- constants ------------------------------------------------------------------------------------
+
+def _shape_argument(shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, (int, np.integer)):
+        return (int(shape),)
+    entries = tuple(shape)
+    try:
+        sizes = tuple([operator.index(size) for size in entries])
+    except TypeError:
+        raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
+                        f"{entries!r}.") from None
+    for size in sizes:
+        if size < 0:
+            raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
+                            f"{sizes}.")
+    return sizes
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:
+    """An array of ``shape`` that holds ``fill_value`` throughout.
+
+    Args:
+      shape: a sequence of sizes.
+      fill_value: a scalar.
+      dtype: of the result; the scalar's if absent, weakly typed if it is a Python scalar.
+      sharding: where the result goes.
+
+    Raises:
+      TypeError: ``fill_value`` is no scalar, or the shape none of integers.
+    """
+    sizes = _shape_argument(shape)
+    if np.shape(fill_value) if not isinstance(fill_value, Array) else fill_value.shape:
+        raise TypeError("full must be called with scalar fill_value, got fill_value.shape "
+                        f"{np.shape(fill_value)}.")
+    if isinstance(fill_value, str):
+        raise TypeError(f"Value {fill_value!r} with dtype |S0 is not a valid JAX array type. Only "
+                        "arrays of numeric types are supported by JAX.")
+    if dtype is None:
+        value = base_trace[0].operand(fill_value)
+    else:
+        value = convert_element_type(fill_value, dtype)
+    return broadcast_in_dim(value, sizes, ()) if sizes else value
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
+              sharding: Any = None) -> Array:
+    """An array like ``x`` that holds ``fill_value`` throughout.
+
+    Args:
+      x: gives the shape, the dtype and the weakness that are not given.
+    """
+    aval = x.aval if isinstance(x, Array) else None
+    if aval is None:
+        if isinstance(x, (list, tuple)):
+            raise TypeError(f"Cannot determine dtype of {x}")
+        aval = leaf_aval(x)
+        if aval is None:        # anything with a shape and a dtype
+            aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), getattr(x, "weak_type", False))
+    sizes = aval.shape if shape is None else _shape_argument(shape)
+    if dtype is not None:
+        return full(sizes, fill_value, dtype)
+    filled = full(sizes, fill_value, aval.dtype)
+    return convert.convert_element_type(filled, aval.dtype, True) if aval.weak_type else filled
+
+
+def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
+    """An array of unspecified elements: zeros."""
+    return full(shape, 0, dtype)
+
+
+def shape_as_value(shape: Any) -> np.ndarray:
+    """A shape as an array of int32."""
+    return np.asarray(_shape_argument(shape), np.int32)
+
+
+# --- the primitives, by JAX's names ---------------------------------------------------------------
+
+_PRIMITIVES = {
+    f"{name}_p": getattr(module, f"{name}_p")
+    for module in (arithmetic, comparison, convert, special, transcendental)
+    for name in (
+        "abs acos acosh add and asin asinh atan atan2 atanh bessel_i0e bessel_i1e "
+        "bitcast_convert_type cbrt ceil clamp clz complex conj convert_element_type cos cosh "
+        "digamma div eq eq_to erf erf_inv erfc exp exp2 expm1 floor ge gt imag integer_pow "
+        "is_finite le le_to lgamma log log1p logistic lt lt_to max min mul mulhi ne neg nextafter "
+        "not or polygamma population_count pow real reduce_precision rem round rsqrt select_n "
+        "shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square "
+        "stop_gradient sub tan tanh xor zeta").split()
+    if hasattr(module, f"{name}_p")
+}
+globals().update(_PRIMITIVES)
+
+__all__ = [
+    "AccuracyMode", "RoundingMethod", "Tolerance",
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e",
+    "bessel_i1e", "bitcast_convert_type", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
+    "cbrt", "ceil", "clamp", "clz", "complex", "conj", "convert_element_type", "cos", "cosh",
+    "digamma", "div", "dtype", "empty", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1",
+    "floor", "full", "full_like", "ge", "gt", "imag", "integer_pow", "is_finite", "le", "lgamma",
+    "log", "log1p", "logistic", "lt", "max", "min", "mul", "mulhi", "ne", "neg", "nextafter",
+    "polygamma", "population_count", "pow", "real", "reciprocal", "reduce_precision", "rem",
+    "round", "rsqrt", "select", "select_n", "shape_as_value", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square",
+    "stop_gradient", "sub", "tan", "tanh", "zeta",
+    *_PRIMITIVES,
+]

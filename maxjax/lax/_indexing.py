@@ -1,3 +1,472 @@
-"""Operations of jax.lax."""
+"""Slices at computed places, gather and scatter."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array, Tracer, base_trace
+from maxjax._primitives.arithmetic import add
+from maxjax._primitives.comparison import gt_p, lt_p, select
+from maxjax._primitives.convert import convert, convert_element_type
+from maxjax._primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
+from maxjax._primitives.gather_plan import (
+    FillValue,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from maxjax._primitives.indexing import (
+    check_scatter,
+    gather_p,
+    scatter_add_p,
+    scatter_max_p,
+    scatter_min_p,
+    scatter_mul_p,
+    scatter_p,
+    scatter_sub_p,
+)
+from maxjax._primitives.rules import scalar_like
+from maxjax._primitives.shape import (
+    concatenate,
+    expand_axis,
+    full,
+    reshape,
+    slice_p,
+    squeeze_p,
+)
+
+__all__ = [
+    "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
+    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
+    "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
+    "dynamic_update_slice_p", "gather", "gather_p", "index_in_dim", "index_take", "scatter",
+    "scatter_add", "scatter_add_p", "scatter_apply", "scatter_max", "scatter_max_p",
+    "scatter_min", "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub",
+    "scatter_sub_p", "slice_in_dim",
+]
+
+
+def _operand(x: Any) -> Array:
+    return x if isinstance(x, Array) else base_trace[0].operand(x)
+
+
+def _canonical_axis(axis: Any, rank: int) -> int:
+    index = operator.index(axis)
+    if not -rank <= index < rank:
+        raise ValueError(f"axis {index} is out of bounds for array of dimension {rank}")
+    return index + rank if index < 0 else index
+
+
+# --- dynamic slices -------------------------------------------------------------------------------
+
+def _starts(name: str, shape: tuple[int, ...], starts: Any,
+            allow_negative: bool | Sequence[bool]) -> list[Any]:
+    """Start indices as scalar operands of one integer dtype; negative ones count from the end."""
+    if isinstance(starts, (Array, np.ndarray)):
+        if not starts.shape:
+            raise TypeError("len() of unsized object")
+        if len(starts.shape) > 1:
+            raise ValueError("start_indices must be a sequence or a one-dimensional array, got "
+                             f"shape {starts.shape}")
+        array = _operand(starts)
+        starts = starts.tolist() if isinstance(starts, np.ndarray) else [
+            reshape(slice_p.bind(array, start_indices=(i,), limit_indices=(i + 1,), strides=None),
+                    ()) for i in range(array.shape[0])]
+    starts = list(starts)
+    if len(starts) != len(shape):
+        raise ValueError("Length of slice indices must match number of operand dimensions "
+                         f"({len(starts)} vs {shape})")
+    allowed = [allow_negative] * len(shape) if isinstance(allow_negative, bool) else allow_negative
+    default = dtypes.python_scalar(int)[0]
+    result = []
+    for start, size, negative in zip(starts, shape, allowed, strict=True):
+        if start.__class__ is int:
+            if start < 0:
+                if not negative:
+                    raise ValueError(f"Index {start} is out of bounds for dimension {size} if "
+                                     "allow_negative_indices=False")
+                start += size
+            try:
+                result.append(scalar_like(start, default))
+            except OverflowError:
+                raise OverflowError(
+                    f"Python int {start} too large to convert to {default.name}") from None
+            continue
+        start = _operand(start)
+        if start.aval.weak_type:
+            start = convert_element_type(start, default if dtypes.is_integer(start.dtype)
+                                         else start.dtype)
+        result.append(from_end(start, size) if negative else start)
+    kinds = [start.dtype for start in result]
+    if len(set(kinds)) > 1 or (kinds and not dtypes.is_integer(kinds[0])):
+        raise TypeError(f"index arguments to {name} must be integers of the same type, got: "
+                        f"{', '.join(kind.name for kind in kinds)}")
+    if any(start.shape for start in result):
+        avals = tuple(_operand(start).aval for start in result)
+        raise TypeError(f"start_indices arguments to {name} must be scalars,  got indices {avals}")
+    return result
+
+
+def from_end(index: Any, size: int) -> Any:
+    """Negative indices count from the end."""
+    dtype = index.dtype
+    if not dtypes.is_signed(dtype):
+        return index
+    if size > int(dtypes.iinfo(dtype).max):       # the sum would not fit
+        dtype = dtypes.int32
+        index = convert_element_type(index, dtype)
+    return select(lt_p.bind(index, scalar_like(0, dtype)), index,
+                  add(index, scalar_like(size, dtype)))
+
+
+def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], *,
+                  allow_negative_indices: bool | Sequence[bool] = True) -> Array:
+    """A slice of static size at a place that may be computed; it is moved inside the operand.
+
+    Args:
+      operand: an array of shape ``(n, m, ...)``.
+      start_indices: a scalar integer for each dimension; negative ones count from the end.
+      slice_sizes: the shape of the result.
+
+    Raises:
+      TypeError: a size exceeds the operand's, or the indices are no integers of one dtype.
+      ValueError: there are not as many indices as dimensions.
+    """
+    operand = _operand(operand)
+    shape = operand.shape
+    starts = _starts("dynamic_slice", shape, start_indices, allow_negative_indices)
+    sizes = tuple([operator.index(size) for size in slice_sizes])
+    if len(sizes) != len(shape):
+        raise ValueError("slice_sizes must have one entry for each dimension of the operand, got "
+                         f"{sizes} for operand shape {shape}")
+    return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)
+
+
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
+                         allow_negative_indices: bool | Sequence[bool] = True) -> Array:
+    """``operand`` with ``update`` in place of the slice at ``start_indices``.
+
+    As for ``dynamic_slice``, the slice is moved inside.
+
+    Raises:
+      TypeError: dtypes or ranks differ, or the update is larger than the operand.
+    """
+    operand = _operand(operand)
+    update = _same_dtype("dynamic_update_slice", operand, update)
+    starts = _starts("dynamic_update_slice", operand.shape, start_indices, allow_negative_indices)
+    return dynamic_update_slice_p.bind(operand, update, *starts)
+
+
+def _same_dtype(name: str, operand: Array, update: Any) -> Array:
+    """``update`` as an operand; a Python scalar takes the operand's dtype."""
+    if update.__class__ in dtypes.PYTHON_SCALARS and dtypes.python_scalar(
+            update.__class__)[0] == operand.dtype:
+        return _operand(scalar_like(update, operand.dtype))
+    update = _operand(update)
+    if update.dtype != operand.dtype:
+        raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got "
+                        f"{operand.dtype}, {update.dtype}.")
+    return update
+
+
+def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0, *,
+                         allow_negative_indices: bool = True) -> Array:
+    """``dynamic_slice`` along one axis."""
+    operand = _operand(operand)
+    axis = _canonical_axis(axis, operand.ndim)
+    starts, sizes = _along(operand, axis, start_index, operator.index(slice_size))
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
+
+
+def _along(operand: Array, axis: int, start: Any, size: int) -> tuple[list[Any], list[int]]:
+    start = _scalar_index(start)
+    starts = [np.zeros((), start.dtype) if hasattr(start, "dtype") else 0] * operand.ndim
+    sizes = list(operand.shape)
+    starts[axis], sizes[axis] = start, size
+    return starts, sizes
+
+
+def _scalar_index(start: Any) -> Any:
+    """One index; an array of one element counts as a scalar, a weak one as the default integer."""
+    if start.__class__ is int:
+        return start
+    start = _operand(start)
+    if start.shape:
+        start = reshape(start, ())
+    if start.aval.weak_type and dtypes.is_integer(start.dtype):
+        start = convert_element_type(start, dtypes.python_scalar(int)[0])
+    return start
+
+
+def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
+                         allow_negative_indices: bool = True) -> Array:
+    """The element at ``index`` along one axis, whose dimension stays with ``keepdims``."""
+    result = dynamic_slice_in_dim(operand, index, 1, axis,
+                                  allow_negative_indices=allow_negative_indices)
+    if keepdims:
+        return result
+    return squeeze_p.bind(result, dimensions=(_canonical_axis(axis, result.ndim),))
+
+
+def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int, *,
+                                allow_negative_indices: bool = True) -> Array:
+    """``dynamic_update_slice`` along one axis."""
+    operand = _operand(operand)
+    axis = _canonical_axis(axis, operand.ndim)
+    starts, _ = _along(operand, axis, start_index, 0)
+    return dynamic_update_slice(operand, update, starts,
+                                allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int, *,
+                                allow_negative_indices: bool = True) -> Array:
+    """``operand`` with ``update`` (with or without the axis) at ``index`` along one axis."""
+    operand = _operand(operand)
+    update = _operand(update)
+    axis = _canonical_axis(axis, operand.ndim)
+    if update.ndim != operand.ndim:
+        if update.ndim + 1 != operand.ndim:
+            raise TypeError(
+                "dynamic_update_index_in_dim update must have the rank of the operand or one "
+                f"less, got update shape {update.shape} for operand shape {operand.shape}.")
+        update = expand_axis(update, axis)
+    return dynamic_update_slice_in_dim(operand, update, index, axis,
+                                       allow_negative_indices=allow_negative_indices)
+
+
+# --- static slices along one axis -----------------------------------------------------------------
+
+def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1,
+                 axis: int = 0) -> Array:
+    """``operand[start_index:limit_index:stride]`` along one axis; indices must be in bounds."""
+    operand = _operand(operand)
+    axis = _canonical_axis(axis, operand.ndim)
+    size = operand.shape[axis]
+    start = 0 if start_index is None else operator.index(start_index)
+    stop = size if limit_index is None else operator.index(limit_index)
+    start += size if start < 0 else 0
+    stop += size if stop < 0 else 0
+    stride = operator.index(stride)
+    shape = operand.shape
+    starts = tuple(start if dim == axis else 0 for dim in range(len(shape)))
+    limits = tuple(stop if dim == axis else shape[dim] for dim in range(len(shape)))
+    strides = tuple(stride if dim == axis else 1 for dim in range(len(shape)))
+    if stop > size:
+        raise TypeError("slice limit_indices must be less than or equal to operand shape, got "
+                        f"limit_indices {limits} for operand shape {shape}.")
+    if start < 0:
+        raise TypeError("slice start_indices must be greater than or equal to zero, got "
+                        f"start_indices of {starts}.")
+    if start > stop:
+        raise TypeError("slice limit_indices must be greater than or equal to start_indices, got "
+                        f"start_indices {starts} and limit_indices {limits}.")
+    if stride <= 0:
+        raise TypeError(f"slice strides must be positive, got {strides}")
+    return slice_p.bind(operand, start_indices=starts, limit_indices=limits,
+                        strides=None if stride == 1 else strides)
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
+    """``operand[index]`` along one axis, whose dimension stays with ``keepdims``.
+
+    Raises:
+      IndexError: the index is out of bounds.
+    """
+    operand = _operand(operand)
+    index, axis = operator.index(index), _canonical_axis(axis, operand.ndim)
+    size = operand.shape[axis]
+    wrapped = index + size if index < 0 else index
+    if not 0 <= wrapped < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    result = slice_in_dim(operand, wrapped, wrapped + 1, 1, axis)
+    return result if keepdims else squeeze_p.bind(result, dimensions=(axis,))
+
+
+def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
+    """The slices of ``src`` at vectors of indices along ``axes``: (n, *rest of the shape).
+
+    Args:
+      src: an array.
+      idxs: for each of ``axes`` an integer vector of length n; negative ones count from the end.
+    """
+    src = _operand(src)
+    axes = tuple(operator.index(axis) for axis in axes)
+    columns = [expand_axis(from_end(_operand(index), src.shape[axis]), 1)
+               for index, axis in zip(idxs, axes, strict=True)]
+    sizes = tuple(1 if dim in axes else size for dim, size in enumerate(src.shape))
+    numbers = GatherDimensionNumbers(
+        tuple(range(1, src.ndim - len(axes) + 1)), tuple(sorted(axes)), axes)
+    return gather(src, concatenate(columns, 1), numbers, sizes)
+
+
+# --- gather and scatter ---------------------------------------------------------------------------
+
+def _indices(indices: Any) -> Array:
+    indices = _operand(indices)
+    if not dtypes.is_integer(indices.dtype):
+        raise ValueError("indices must have an integer type")
+    return indices
+
+
+def fill_parameter(fill_value: Any, dtype: Any) -> FillValue | None:
+    """A fill value as the parameter of a gather from an array of ``dtype``.
+
+    Raises:
+      TypeError: it is no static scalar.
+    """
+    if fill_value is None:
+        return None
+    if isinstance(fill_value, Array):
+        raise TypeError(f"fill_value must be a static scalar; got {fill_value!r}, which is "
+                        f"unhashable: {type(fill_value).__name__}")
+    if dtypes.is_key(dtype):
+        return FillValue(np.asarray(fill_value, dtype.physical)[()])
+    return FillValue(np.asarray(convert(np.asarray(fill_value), dtype))[()])
+
+
+def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers,
+           slice_sizes: Sequence[int], *, unique_indices: bool = False,
+           indices_are_sorted: bool = False, mode: str | GatherScatterMode | None = None,
+           fill_value: Any = None) -> Array:
+    """Windows of ``operand`` at computed places; see XLA's Gather.
+
+    Args:
+      operand: the array that is read.
+      start_indices: integers; index vectors along the last dimension.
+      dimension_numbers: which dimensions correspond.
+      slice_sizes: the size of a window in each dimension of the operand.
+      unique_indices, indices_are_sorted: promises, which allow for faster code.
+      mode: what becomes of windows out of bounds; clipped by default.
+      fill_value: what they read in mode "fill": by default NaN, the least signed or the greatest
+        unsigned integer.
+
+    Raises:
+      TypeError: the shapes do not fit the dimension numbers.
+      ValueError: the indices are no integers, or the mode is not known.
+    """
+    operand = _operand(operand)
+    indices = _indices(start_indices)
+    if mode is None:
+        parsed = GatherScatterMode.CLIP if fill_value is None else GatherScatterMode.FILL_OR_DROP
+    else:
+        parsed = GatherScatterMode.from_any(mode)
+    fills = parsed in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT)
+    numbers = GatherDimensionNumbers(*[tuple(map(int, dims)) for dims in dimension_numbers])
+    return gather_p.bind(
+        operand, indices, dimension_numbers=numbers,
+        slice_sizes=tuple([operator.index(size) for size in slice_sizes]), mode=parsed,
+        fill_value=fill_parameter(fill_value, operand.dtype) if fills else None,
+        unique_indices=bool(unique_indices), indices_are_sorted=bool(indices_are_sorted))
+
+
+def _scatter(primitive: Primitive, name: str, operand: Any, indices: Any, updates: Any,
+             dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool,
+             unique_indices: bool, mode: Any) -> Array:
+    operand = _operand(operand)
+    indices = _indices(indices)
+    updates = _same_dtype(name, operand, updates)
+    numbers = ScatterDimensionNumbers(*[tuple(map(int, dims)) for dims in dimension_numbers])
+    return primitive.bind(
+        operand, indices, updates, dimension_numbers=numbers,
+        mode=GatherScatterMode.from_any(mode), unique_indices=bool(unique_indices),
+        indices_are_sorted=bool(indices_are_sorted))
+
+
+def scatter(operand: Any, scatter_indices: Any, updates: Any,
+            dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
+            unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
+    """``operand`` with windows replaced by ``updates``; see XLA's Scatter.
+
+    Of several updates of one element the last one counts. Windows out of bounds are dropped,
+    unless ``mode`` is "clip".
+
+    Raises:
+      TypeError: shapes or dtypes do not fit.
+      ValueError: the indices are no integers, or the mode is not known.
+    """
+    return _scatter(scatter_p, "scatter", operand, scatter_indices, updates, dimension_numbers,
+                    indices_are_sorted, unique_indices, mode)
+
+
+def scatter_add(operand: Any, scatter_indices: Any, updates: Any,
+                dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
+                unique_indices: bool = False,
+                mode: str | GatherScatterMode | None = None) -> Array:
+    """``operand`` with ``updates`` added to windows; arguments as for ``scatter``."""
+    return _scatter(scatter_add_p, "scatter_add", operand, scatter_indices, updates,
+                    dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_sub(operand: Any, scatter_indices: Any, updates: Any,
+                dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
+                unique_indices: bool = False,
+                mode: str | GatherScatterMode | None = None) -> Array:
+    """``operand`` with ``updates`` subtracted from windows; arguments as for ``scatter``."""
+    return _scatter(scatter_sub_p, "scatter_sub", operand, scatter_indices, updates,
+                    dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_mul(operand: Any, scatter_indices: Any, updates: Any,
+                dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
+                unique_indices: bool = False,
+                mode: str | GatherScatterMode | None = None) -> Array:
+    """``operand`` with windows multiplied by ``updates``; arguments as for ``scatter``.
+
+    Differentiable in the updates only where ``unique_indices`` is promised.
+    """
+    return _scatter(scatter_mul_p, "scatter_mul", operand, scatter_indices, updates,
+                    dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_min(operand: Any, scatter_indices: Any, updates: Any,
+                dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
+                unique_indices: bool = False,
+                mode: str | GatherScatterMode | None = None) -> Array:
+    """``operand`` with the lesser of windows and ``updates``; arguments as for ``scatter``."""
+    return _scatter(scatter_min_p, "scatter_min", operand, scatter_indices, updates,
+                    dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_max(operand: Any, scatter_indices: Any, updates: Any,
+                dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
+                unique_indices: bool = False,
+                mode: str | GatherScatterMode | None = None) -> Array:
+    """``operand`` with the greater of windows and ``updates``; arguments as for ``scatter``."""
+    return _scatter(scatter_max_p, "scatter_max", operand, scatter_indices, updates,
+                    dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Array], Array],
+                  dimension_numbers: ScatterDimensionNumbers, *, update_shape: Sequence[int] = (),
+                  indices_are_sorted: bool = False, unique_indices: bool = False,
+                  mode: str | GatherScatterMode | None = None) -> Array:
+    """``operand`` with ``func`` (elementwise) applied to windows of shape ``update_shape``.
+
+    An element that several windows hold goes through ``func`` as many times. Where the indices
+    are traced and not promised to be unique, that takes one selection for each window.
+    """
+    operand = _operand(operand)
+    indices = _indices(scatter_indices)
+    numbers = ScatterDimensionNumbers(*[tuple(map(int, dims)) for dims in dimension_numbers])
+    ones = full(tuple(update_shape), 1, dtypes.int32)
+    check_scatter(operand, indices, ones, numbers)
+    times = _scatter(scatter_add_p, "scatter_add", full(operand.shape, 0, dtypes.int32), indices,
+                     ones, numbers, indices_are_sorted, unique_indices, mode)
+    windows = int(np.prod(indices.shape[:-1]))
+    if unique_indices or windows <= 1:
+        most = min(windows, 1)
+    elif isinstance(times, Tracer):
+        most = windows
+    else:
+        most = int(np.max(np.asarray(times), initial=0))
+    result = operand
+    for done in range(most):
+        applied = convert_element_type(_operand(func(result)), operand.dtype)
+        result = select(gt_p.bind(times, np.int32(done)), result, applied)
+    return result

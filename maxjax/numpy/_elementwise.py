@@ -94,6 +94,10 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
                 known = scalars.get((x.aval, kind, y))
                 if known is not None:
                     return context.trace.apply(known[0], (x, known[1]), NO_PARAMS)
+        elif y.__class__ is ArrayImpl and (x.__class__ is float or x.__class__ is int):
+            known = scalars.get((x.__class__, x, y.aval))
+            if known is not None:
+                return context.trace.apply(known[0], (known[1], y), NO_PARAMS)
         return general(x, y)
 
     def general(x: Any, y: Any) -> Array:
@@ -148,6 +152,11 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
                 if len(scalars) > _CACHE_LIMIT:
                     scalars.clear()
                 scalars[x.aval, y.__class__, y] = (primitive, right)
+        elif y_is_array and right is y and not isinstance(left, Array):
+            if x and not isinstance(x, (np.generic, np.ndarray)):
+                if len(scalars) > _CACHE_LIMIT:
+                    scalars.clear()
+                scalars[x.__class__, x, y.aval] = (primitive, left)
         elif not y_is_array and not isinstance(left, Array) and not isinstance(right, Array):
             left = base_trace[0].operand(left)
         return context.trace.apply(primitive, (left, right), NO_PARAMS)

@@ -1,3 +1,549 @@
-"""Part of jax.numpy."""
+"""Reductions: sum, mean, extremes, truth, positions of extremes, cumulative functions."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array, context
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.cumulative import cumprod_p, cumsum_p
+from maxjax._primitives.reduction import (
+    argmax_p,
+    argmin_p,
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+)
+from maxjax._primitives.shape import broadcast_in_dim, pad, reduce_sum_p, reshape
+from maxjax._runtime.array import ArrayImpl
+from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._elementwise import binary
+from maxjax.numpy._promotion import (
+    as_array,
+    canonical_axes,
+    canonical_axis,
+    canonical_dtype,
+    cast,
+    check_out,
+    constant,
+    promote_inexact,
+    promote_shapes,
+)
+from maxjax.numpy._ufuncs import as_bool, where
+
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod",
+    "cumsum", "cumulative_prod", "cumulative_sum", "max", "mean", "min", "nanargmax", "nanargmin",
+    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar", "prod", "ptp", "std", "sum", "var",
+]
+
+_add, _multiply = binary("add", "add"), binary("multiply", "mul")
+_where = where      # the name is an argument of most functions here
+
+
+def keep_axes(result: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """Puts reduced axes back with size 1."""
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    sizes = tuple(1 if i in axes else size for i, size in enumerate(shape))
+    return broadcast_in_dim(result, sizes, kept)
+
+
+def _wide_integer(dtype: Any) -> Any:
+    """The dtype in which integers and booleans are summed: at least the default width."""
+    if dtype == dtypes.bool_:
+        return dtypes.canonical(dtypes.int64)
+    if dtypes.is_integer(dtype):
+        wide = dtypes.canonical(
+            dtypes.uint64 if dtypes.is_unsigned(dtype) else dtypes.int64)
+        return wide if dtype.itemsize < wide.itemsize else dtype
+    return dtype
+
+
+def _masked(x: Array, mask: Any, value: Any) -> Array:
+    mask = as_bool(mask)
+    filler = constant(value, x.dtype)
+    shape = np.broadcast_shapes(mask.shape, x.shape)
+    if shape != x.shape:
+        raise ValueError(f"where mask of shape {mask.shape} does not broadcast to {x.shape}")
+    mask, = promote_shapes("where", mask, x)[:1]
+    return _where(mask, x, filler)
+
+
+def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out: Any,
+            keepdims: bool, initial: Any, mask: Any, *, identity: Any,
+            combine: Any, widen: bool = False, narrow_floats: bool = False) -> Array:
+    """What sum, prod, max and min have in common.
+
+    Args:
+      identity: of the operation, as a function of the dtype; None where it has none.
+      combine: the elementwise function that joins ``initial`` to the result.
+      widen: integers are computed in at least the default width.
+      narrow_floats: float16 and bfloat16 are accumulated in float32.
+    """
+    check_out(name, out)
+    x = as_array(a, name)
+    if dtype is not None:
+        dtype = canonical_dtype(dtype, name)
+        result_dtype = dtype
+    else:
+        result_dtype = _wide_integer(x.dtype) if widen else x.dtype
+    axes = canonical_axes(axis, x.ndim)
+    if mask is not None and initial is None and identity(x.dtype) is None:
+        raise ValueError(f"reduction operation {name} does not have an identity, so to use a where "
+                         "mask one has to specify 'initial'")
+    if name in ("max", "min") and initial is None and not all_sizes(x.shape, axes):
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+    compute = result_dtype
+    if narrow_floats and compute in (dtypes.float16, dtypes.bfloat16):
+        compute = dtypes.float32
+    elif narrow_floats and compute == dtypes.bool_:
+        compute = dtypes.canonical(dtypes.int64)
+    x = cast(x, compute)
+    if mask is not None:
+        value = identity(compute)
+        if value is None:
+            low, high = dtypes.extremes(compute)
+            value = low if name == "max" else high
+        x = _masked(x, mask, value)
+    result = primitive.bind(x, axes=axes) if axes else x
+    if initial is not None:
+        if getattr(initial, "shape", ()):
+            raise ValueError(f"initial value must be a scalar. Got array of shape {initial.shape}")
+        result = combine(cast(initial, compute), result)
+    if keepdims:
+        result = keep_axes(result, x.shape, axes)
+    if result.dtype != result_dtype:
+        result = convert_element_type(result, result_dtype)
+    return _strong(result) if name in ("sum", "prod") else result
+
+
+def _strong(x: Array) -> Array:
+    return convert_element_type(x, x.dtype) if x.weak_type else x
+
+
+def all_sizes(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Whether none of the reduced axes is empty (or the result is empty anyway)."""
+    return 0 not in [shape[axis] for axis in axes] or 0 in [
+        size for i, size in enumerate(shape) if i not in axes]
+
+
+_ALL_AXES = tuple(tuple(range(rank)) for rank in range(8))
+_DIRECT = frozenset({dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64,
+                     dtypes.complex64, dtypes.complex128})
+
+
+def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+        initial: Any = None, where: Any = None, promote_integers: bool = True) -> Array:
+    """The sum over ``axis`` (all axes by default).
+
+    Small integers and booleans are summed in the default integer type, unless
+    ``promote_integers`` is false.
+    """
+    if a.__class__ is ArrayImpl and dtype is None and not keepdims and (
+            out is None and initial is None and where is None):
+        aval = a.aval
+        if aval.dtype in _DIRECT and not aval.weak_type:
+            rank = len(aval.shape)
+            if axis is None:
+                axes = _ALL_AXES[rank] if rank < 8 else tuple(range(rank))
+            else:
+                axes = canonical_axes(axis, rank)
+            if axes:
+                return context.trace.apply(reduce_sum_p, (a,), {"axes": axes})
+    return _reduce("sum", reduce_sum_p, a, axis, dtype, out, keepdims, initial, where,
+                   identity=lambda d: 0, combine=_add,
+                   widen=promote_integers, narrow_floats=True)
+
+
+def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+         initial: Any = None, where: Any = None, promote_integers: bool = True) -> Array:
+    """The product over ``axis`` (all axes by default)."""
+    return _reduce("prod", reduce_prod_p, a, axis, dtype, out, keepdims, initial, where,
+                   identity=lambda d: 1, combine=_multiply,
+                   widen=promote_integers, narrow_floats=True)
+
+
+def max(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+        where: Any = None) -> Array:
+    """The greatest element over ``axis``; NaN if there is one.
+
+    Raises:
+      ValueError: there are no elements, and no ``initial``.
+    """
+    return _reduce("max", reduce_max_p, a, axis, None, out, keepdims, initial, where,
+                   identity=lambda d: None, combine=ufuncs._maximum)
+
+
+def min(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+        where: Any = None) -> Array:
+    """The least element over ``axis``; NaN if there is one.
+
+    Raises:
+      ValueError: there are no elements, and no ``initial``.
+    """
+    return _reduce("min", reduce_min_p, a, axis, None, out, keepdims, initial, where,
+                   identity=lambda d: None, combine=ufuncs._minimum)
+
+
+amax, amin = max, min
+
+
+def _truth(name: str, primitive: Primitive, neutral: bool, a: Any, axis: Any, out: Any,
+           keepdims: bool, mask: Any) -> Array:
+    check_out(name, out)
+    x = as_bool(as_array(a, name))
+    axes = canonical_axes(axis, x.ndim)
+    if mask is not None:
+        x = _masked(x, mask, neutral)
+    result = primitive.bind(x, axes=axes) if axes else x
+    return keep_axes(result, x.shape, axes) if keepdims else result
+
+
+def all(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *,
+        where: Any = None) -> Array:
+    """Whether all elements over ``axis`` are true."""
+    return _truth("all", reduce_and_p, True, a, axis, out, keepdims, where)
+
+
+def any(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *,
+        where: Any = None) -> Array:
+    """Whether an element over ``axis`` is true."""
+    return _truth("any", reduce_or_p, False, a, axis, out, keepdims, where)
+
+
+# --- moments ----------------------------------------------------------------------------------------
+
+def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: Any) -> Any:
+    """How many elements are reduced: a number, or an array where a mask decides."""
+    if mask is None:
+        return constant(math.prod(x.shape[axis] for axis in axes), dtype)
+    mask = as_bool(mask)
+    mask = promote_shapes("where", mask, x)[0] if mask.shape else mask
+    ones = broadcast_in_dim(mask, x.shape, tuple(range(x.ndim)) if mask.shape else ())
+    return sum(convert_element_type(ones, dtype), axes, keepdims=keepdims)
+
+
+def _mean_types(x: Array, dtype: Any, name: str) -> tuple[Any, Any]:
+    """(dtype to compute in, dtype of the result)"""
+    if dtype is None:
+        result = x.dtype if dtypes.is_inexact(x.dtype) else dtypes.canonical(dtypes.float64)
+    else:
+        result = canonical_dtype(dtype, name)
+    compute = dtypes.float32 if result in (dtypes.float16, dtypes.bfloat16) else result
+    return compute, result
+
+
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *,
+         where: Any = None) -> Array:
+    """The arithmetic mean over ``axis``, in floats."""
+    check_out("mean", out)
+    x = as_array(a, "mean")
+    compute, result = _mean_types(x, dtype, "mean")
+    axes = canonical_axes(axis, x.ndim)
+    total = sum(x, axes, dtype=compute, keepdims=keepdims, where=where)
+    mean_ = ufuncs.divide(total, _count(x, axes, where, keepdims, compute))
+    return convert_element_type(mean_, result)
+
+
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False,
+            keepdims: bool = False) -> Any:
+    """The mean weighted by ``weights``; with ``returned`` also the sum of the weights."""
+    if weights is None:
+        x = as_array(promote_inexact("average", a)[0])
+        result = mean(x, axis, keepdims=keepdims)
+        axes = canonical_axes(axis, x.ndim)
+        total = as_array(constant(math.prod(x.shape[i] for i in axes), result.dtype))
+    else:
+        x, w = (as_array(v) for v in promote_inexact("average", a, weights))
+        axes = canonical_axes(axis, x.ndim)
+        if x.shape != w.shape:
+            if axis is None:
+                raise TypeError("Axis must be specified when shapes of a and weights differ.")
+            if len(axes) != w.ndim or w.shape != tuple(x.shape[i] for i in axes):
+                raise ValueError("Shape of weights must be consistent with shape of a along "
+                                 "specified axis.")
+            w = broadcast_in_dim(w, x.shape, axes)
+        total = sum(w, axes, keepdims=keepdims)
+        result = sum(x * w, axes, keepdims=keepdims) / total
+    if returned:
+        total = broadcast_in_dim(
+            total, result.shape, tuple(range(total.ndim))) if total.shape != result.shape else total
+        return result, total
+    return result
+
+
+def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+        keepdims: bool = False, *, where: Any = None, mean: Any = None,
+        correction: Any = None) -> Array:
+    """The variance over ``axis``: the mean of the squared distances from the mean.
+
+    ``ddof`` (or ``correction``) is taken off the number of elements in the divisor.
+    """
+    check_out("var", out)
+    return _var("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, mask: Any,
+         center: Any, correction: Any) -> Array:
+    x = as_array(a, name)
+    if correction is not None:
+        if ddof:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    compute, result = _mean_types(x, dtype, name)
+    if dtype is not None and dtypes.is_complex(x.dtype) and not dtypes.is_complex(result):
+        raise ValueError(
+            "jax.numpy.var does not yet support real dtype parameters when computing the variance "
+            "of an array of complex values. The semantics of numpy.var seem unclear in this case. "
+            "Please comment on https://github.com/jax-ml/jax/issues/2283 if this behavior is "
+            "important to you.")
+    axes = canonical_axes(axis, x.ndim)
+    x = cast(x, compute)
+    if center is None:
+        center = mean_of(x, axes, mask)
+    centered = x - center
+    if dtypes.is_complex(compute):
+        squared = ufuncs.real(centered * ufuncs.conj(centered))
+        compute, result = (dtypes.real_dtype(d) for d in (compute, result))
+    else:
+        squared = ufuncs.square(centered)
+    count = _count(x, axes, mask, keepdims, compute) - cast(ddof, compute)
+    total = sum(squared, axes, keepdims=keepdims, where=mask)
+    value = convert_element_type(ufuncs.divide(total, count), result)
+    if not isinstance(count, Array):
+        return value if count > 0 else _where(False, value, np.nan)
+    return _where(count > 0, value, np.nan)
+
+
+def mean_of(x: Array, axes: tuple[int, ...], mask: Any) -> Array:
+    return mean(x, axes, keepdims=True, where=mask)
+
+
+def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+        keepdims: bool = False, *, where: Any = None, mean: Any = None,
+        correction: Any = None) -> Array:
+    """The standard deviation over ``axis``: the square root of the variance."""
+    check_out("std", out)
+    return ufuncs.sqrt(_var("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
+
+
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Array:
+    """The distance between the greatest and the least element."""
+    check_out("ptp", out)
+    x = as_array(a, "ptp")
+    return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
+
+
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Array:
+    """How many elements over ``axis`` are not zero."""
+    x = as_bool(as_array(a, "count_nonzero"))
+    return sum(x, axis, dtype=dtypes.canonical(dtypes.int64), keepdims=keepdims)
+
+
+# --- positions --------------------------------------------------------------------------------------
+
+def _position(name: str, primitive: Primitive, a: Any, axis: Any, out: Any,
+              keepdims: Any) -> Array:
+    check_out(name, out)
+    x = as_array(a, name)
+    shape, rank = x.shape, x.ndim
+    if axis is None:
+        flat = reshape(x, (x.size,))
+        index = 0
+    else:
+        flat, index = x, canonical_axis(operator.index(axis), rank)
+    if flat.shape[index] == 0:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    if flat.dtype == dtypes.bool_:
+        flat = convert_element_type(flat, dtypes.uint8)
+    result = primitive.bind(flat, axes=(index,), index_dtype=dtypes.canonical(dtypes.int64))
+    if keepdims:
+        axes = tuple(range(rank)) if axis is None else (index,)
+        result = keep_axes(result, shape, axes)
+    return result
+
+
+def argmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
+    """The position of the first greatest element (of the first NaN, if there is one)."""
+    return _position("argmax", argmax_p, a, axis, out, keepdims)
+
+
+def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
+    """The position of the first least element (of the first NaN, if there is one)."""
+    return _position("argmin", argmin_p, a, axis, out, keepdims)
+
+
+# --- without NaN ------------------------------------------------------------------------------------
+
+def _nan_position(name: str, function: Any, filler: float, a: Any, axis: Any, out: Any,
+                  keepdims: Any) -> Array:
+    check_out(name, out)
+    x = as_array(a, name)
+    if not dtypes.is_inexact(x.dtype):
+        return function(x, axis, keepdims=keepdims)
+    missing = ufuncs.isnan(x)
+    result = function(_where(missing, filler, x), axis, keepdims=keepdims)
+    return _where(all(missing, axis, keepdims=bool(keepdims)), -1, result)
+
+
+def nanargmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
+    """As ``argmax``, without NaN; -1 where there is nothing else."""
+    return _nan_position("nanargmax", argmax, -np.inf, a, axis, out, keepdims)
+
+
+def nanargmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
+    """As ``argmin``, without NaN; -1 where there is nothing else."""
+    return _nan_position("nanargmin", argmin, np.inf, a, axis, out, keepdims)
+
+
+def _nan_extreme(name: str, function: Any, filler: float, a: Any, axis: Any, out: Any,
+                 keepdims: bool, initial: Any, mask: Any) -> Array:
+    check_out(name, out)
+    x = as_array(a, name)
+    if not dtypes.is_inexact(x.dtype):
+        return function(x, axis, keepdims=keepdims, initial=initial, where=mask)
+    missing = ufuncs.isnan(x)
+    result = function(_where(missing, filler, x), axis, keepdims=keepdims, initial=initial,
+                      where=mask)
+    if initial is not None:
+        return result
+    return _where(all(missing, axis, keepdims=keepdims), np.nan, result)
+
+
+def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+           where: Any = None) -> Array:
+    """As ``max``, without NaN."""
+    return _nan_extreme("nanmax", max, -np.inf, a, axis, out, keepdims, initial, where)
+
+
+def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+           where: Any = None) -> Array:
+    """As ``min``, without NaN."""
+    return _nan_extreme("nanmin", min, np.inf, a, axis, out, keepdims, initial, where)
+
+
+def _without_nan(name: str, a: Any, value: float) -> Array:
+    x = as_array(a, name)
+    return _where(ufuncs.isnan(x), value, x) if dtypes.is_inexact(x.dtype) else x
+
+
+def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+           initial: Any = None, where: Any = None) -> Array:
+    """As ``sum``, NaN counting as zero."""
+    return sum(_without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+            initial: Any = None, where: Any = None) -> Array:
+    """As ``prod``, NaN counting as one."""
+    return prod(_without_nan("nanprod", a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+def _present(x: Array, mask: Any) -> Any:
+    present = ufuncs.logical_not(ufuncs.isnan(x))
+    return present if mask is None else present & as_bool(mask)
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+            where: Any = None) -> Array:
+    """As ``mean``, without NaN."""
+    x = as_array(a, "nanmean")
+    return mean(x, axis, dtype, out, keepdims, where=_present(x, where))
+
+
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+           keepdims: bool = False, where: Any = None, mean: Any = None) -> Array:
+    """As ``var``, without NaN."""
+    x = as_array(a, "nanvar")
+    return var(x, axis, dtype, out, ddof, keepdims, where=_present(x, where), mean=mean)
+
+
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+           keepdims: bool = False, where: Any = None, mean: Any = None) -> Array:
+    """As ``std``, without NaN."""
+    x = as_array(a, "nanstd")
+    return std(x, axis, dtype, out, ddof, keepdims, where=_present(x, where), mean=mean)
+
+
+# --- cumulative -------------------------------------------------------------------------------------
+
+def _cumulate(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out: Any) -> Array:
+    check_out(name, out)
+    x = as_array(a, name)
+    if axis is None:
+        x = reshape(x, (x.size,))
+        axis = 0
+    index = canonical_axis(axis, x.ndim)
+    if dtype is None:
+        dtype = dtypes.canonical(dtypes.int64) if x.dtype == dtypes.bool_ else x.dtype
+    else:
+        dtype = canonical_dtype(dtype, name)
+    if dtype == dtypes.bool_:
+        result = primitive.bind(
+            convert_element_type(cast(x, dtype), dtypes.int32), axis=index, reverse=False)
+        return convert_element_type(result, dtype)
+    return primitive.bind(cast(x, dtype), axis=index, reverse=False)
+
+
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    """Running sums along ``axis`` (of the flattened array by default)."""
+    return _cumulate("cumsum", cumsum_p, a, axis, dtype, out)
+
+
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    """Running products along ``axis`` (of the flattened array by default)."""
+    return _cumulate("cumprod", cumprod_p, a, axis, dtype, out)
+
+
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    """As ``cumsum``, NaN counting as zero."""
+    return _cumulate("nancumsum", cumsum_p, _without_nan("nancumsum", a, 0), axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    """As ``cumprod``, NaN counting as one."""
+    return _cumulate("nancumprod", cumprod_p, _without_nan("nancumprod", a, 1), axis, dtype, out)
+
+
+def _cumulative(name: str, primitive: Primitive, start: int, x: Any, axis: Any, dtype: Any,
+                include_initial: bool) -> Array:
+    x = as_array(x, name)
+    if x.ndim == 0:
+        raise ValueError(f"The input must be non-scalar to take a {name.replace('_', ' ')}, "
+                         "however a scalar value or scalar array was given.")
+    if axis is None:
+        if x.ndim > 1:
+            raise ValueError("The input array has rank "
+                             f"{x.ndim}, however axis was not set to an explicit value. The axis "
+                             "argument is only optional for one-dimensional arrays.")
+        axis = 0
+    index = canonical_axis(axis, x.ndim)
+    if dtype is None:
+        dtype = _wide_integer(x.dtype)
+    result = _cumulate(name, primitive, x, index, dtype, None)
+    if not include_initial:
+        return result
+    padding = [(0, 0, 0)] * x.ndim
+    padding[index] = (1, 0, 0)
+    return pad(result, start, padding)
+
+
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None,
+                   include_initial: bool = False) -> Array:
+    """Running sums along ``axis``, from 0 with ``include_initial``."""
+    return _cumulative("cumulative_sum", cumsum_p, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None,
+                    include_initial: bool = False) -> Array:
+    """Running products along ``axis``, from 1 with ``include_initial``."""
+    return _cumulative("cumulative_prod", cumprod_p, 1, x, axis, dtype, include_initial)

@@ -1,3 +1,750 @@
-"""Part of jax.numpy."""
+"""Elementwise functions: arithmetic, exponentials, trigonometry, comparison, logic, bits."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import registry
+from maxjax._ir.trace import Array
+from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
+from maxjax._primitives.shape import broadcast_in_dim, full
+from maxjax.numpy._elementwise import binary, unary
+from maxjax.numpy._promotion import (
+    as_array,
+    bind,
+    broadcast_to,
+    cast,
+    check_out,
+    constant,
+    inexact_type,
+    promote_args,
+    promote_args_inexact,
+    promote_dtypes,
+    promote_inexact,
+    promote_shapes,
+    resolve,
+    type_of,
+)
+
+__all__ = [
+    "abs", "absolute", "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh",
+    "arctan", "arctan2", "arctanh", "around", "asin", "asinh", "atan", "atan2", "atanh",
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_right_shift",
+    "cbrt", "ceil", "clip", "conj", "conjugate", "copysign", "cos", "cosh", "deg2rad", "degrees",
+    "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "float_power", "floor",
+    "floor_divide", "fmax", "fmin", "fmod", "frexp", "greater", "greater_equal", "heaviside",
+    "hypot", "i0", "imag", "invert", "iscomplex", "iscomplexobj", "isfinite", "isinf", "isnan",
+    "isneginf", "isposinf", "isreal", "isrealobj", "ldexp", "left_shift", "less", "less_equal",
+    "log", "log10", "log1p", "log2", "logical_not", "mod", "modf", "nan_to_num", "nextafter",
+    "not_equal", "positive", "pow", "power", "rad2deg", "radians", "real", "reciprocal",
+    "remainder", "right_shift", "rint", "round", "sign", "signbit", "sin", "sinc", "sinh",
+    "spacing", "sqrt", "square", "tan", "tanh", "true_divide", "trunc", "where",
+]
+
+# --- one primitive each -----------------------------------------------------------------------------
+
+
+def _unchanged(x: Any) -> Array:
+    return as_array(x)
+
+
+sin = unary("sin", "sin", inexact=True, doc="Sine, elementwise; radians.")
+cos = unary("cos", "cos", inexact=True, doc="Cosine, elementwise; radians.")
+tan = unary("tan", "tan", inexact=True, doc="Tangent, elementwise; radians.")
+arcsin = unary("arcsin", "asin", inexact=True, doc="Inverse sine, in radians.")
+arccos = unary("arccos", "acos", inexact=True, doc="Inverse cosine, in radians.")
+arctan = unary("arctan", "atan", inexact=True, doc="Inverse tangent, in radians.")
+sinh = unary("sinh", "sinh", inexact=True, doc="Hyperbolic sine.")
+cosh = unary("cosh", "cosh", inexact=True, doc="Hyperbolic cosine.")
+tanh = unary("tanh", "tanh", inexact=True, doc="Hyperbolic tangent.")
+arcsinh = unary("arcsinh", "asinh", inexact=True, doc="Inverse hyperbolic sine.")
+arccosh = unary("arccosh", "acosh", inexact=True, doc="Inverse hyperbolic cosine.")
+arctanh = unary("arctanh", "atanh", inexact=True, doc="Inverse hyperbolic tangent.")
+exp = unary("exp", "exp", inexact=True, doc="e to the power of each element.")
+exp2 = unary("exp2", "exp2", inexact=True, doc="2 to the power of each element.")
+expm1 = unary("expm1", "expm1", inexact=True, doc="exp(x) - 1, exact for small x.")
+log = unary("log", "log", inexact=True, doc="The natural logarithm.")
+log1p = unary("log1p", "log1p", inexact=True, doc="log(1 + x), exact for small x.")
+sqrt = unary("sqrt", "sqrt", inexact=True, doc="The non-negative square root.")
+cbrt = unary("cbrt", "cbrt", inexact=True, doc="The cube root.")
+sign = unary("sign", "sign", doc="-1, 0 or 1; x / |x| for complex numbers.")
+floor = unary("floor", "floor", integers=_unchanged, doc="The greatest integer not above.")
+ceil = unary("ceil", "ceil", integers=_unchanged, doc="The least integer not below.")
+acos, acosh, asin, asinh, atan, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctanh
+
+bitwise_not = unary("bitwise_not", "not", doc="Inverts every bit.")
+invert = unary("invert", "not", doc="Inverts every bit.")
+bitwise_invert = unary("bitwise_invert", "not", doc="Inverts every bit.")
+
+divide = binary("divide", "div", inexact=True, doc="x / y, in floats.")
+true_divide = divide
+arctan2 = binary("arctan2", "atan2", inexact=True, doc="The angle of the point (y, x).")
+atan2 = arctan2
+nextafter = binary("nextafter", "nextafter", inexact=True,
+                   doc="The next float after x towards y.")
+equal = binary("equal", "eq", doc="x == y")
+not_equal = binary("not_equal", "ne", doc="x != y")
+left_shift = binary("left_shift", "shift_left", bool_as_int=True, doc="x << y")
+bitwise_left_shift = left_shift
+fmod = binary("fmod", "rem", bool_as_int=True, doc="The remainder, with the sign of x.")
+
+
+def _ordered(name: str, primitive_name: str) -> Any:
+    """Complex numbers are compared by real part, then by imaginary part."""
+    strict = {"lt": "lt", "le": "lt", "gt": "gt", "ge": "gt"}[primitive_name]
+
+    def composed(x: Any, y: Any) -> Array:
+        if not dtypes.is_complex(x.dtype):
+            return bind(registry[primitive_name], x, y)
+        x_real, y_real = real(x), real(y)
+        return where(bind(registry["eq"], x_real, y_real),
+                     bind(registry[primitive_name], imag(x), imag(y)),
+                     bind(registry[strict], x_real, y_real))
+
+    of_reals = binary(name, primitive_name, doc=f"x {_SYMBOLS[primitive_name]} y")
+    of_complex = binary(name, primitive_name, composed=composed)
+
+    def function(x: Any, y: Any, /) -> Array:
+        try:
+            return of_reals(x, y)
+        except TypeError:
+            if iscomplexobj(x) or iscomplexobj(y):
+                return of_complex(x, y)
+            raise
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = of_reals.__doc__
+    return function
+
+
+_SYMBOLS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+less, less_equal = _ordered("less", "lt"), _ordered("less_equal", "le")
+greater, greater_equal = _ordered("greater", "gt"), _ordered("greater_equal", "ge")
+
+
+def right_shift(x1: Any, x2: Any, /) -> Array:
+    """x1 >> x2; the sign is kept."""
+    x1, x2 = promote_args("right_shift", x1, x2)
+    unsigned = dtypes.is_unsigned(x1.dtype)
+    return bind(registry["shift_right_logical" if unsigned else "shift_right_arithmetic"], x1, x2)
+
+
+def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
+    """x1 >> x2; the sign is kept."""
+    return right_shift(x1, x2)
+
+
+def bitwise_count(x: Any, /) -> Array:
+    """The number of ones in the binary form of |x|, as uint8."""
+    (x,) = promote_dtypes("bitwise_count", x)
+    count = bind(registry["population_count"], abs(x))
+    return convert_element_type(count, dtypes.uint8)
+
+
+# --- conversions of a kind ---------------------------------------------------------------------------
+
+def _one(name: str, x: Any) -> Array:
+    return as_array(resolve(name, (x,))[0])
+
+
+def _one_inexact(name: str, x: Any) -> Array:
+    return as_array(promote_inexact(name, x)[0])
+
+
+def _is_exact(x: Array) -> bool:
+    return not dtypes.is_inexact(x.dtype)
+
+
+_abs = unary("abs", "abs")
+
+
+def absolute(x: Any, /) -> Array:
+    """The absolute value; of complex numbers, real."""
+    dtype = type_of(resolve("absolute", (x,))[0])[0]
+    if dtypes.is_unsigned(dtype) or dtype == dtypes.bool_:
+        return as_array(x)
+    return _abs(x)
+
+
+def abs(x: Any, /) -> Array:
+    """The absolute value; of complex numbers, real."""
+    return absolute(x)
+
+
+def fabs(x: Any, /) -> Array:
+    """The absolute value, in floats."""
+    return _abs(_one_inexact("fabs", x))
+
+
+def positive(x: Any, /) -> Array:
+    """x itself."""
+    return _one("positive", x)
+
+
+_square = unary("square", "square")
+
+
+def square(x: Any, /) -> Array:
+    """x * x"""
+    if type_of(resolve("square", (x,))[0])[0] == dtypes.bool_:
+        x = convert_element_type(as_array(x), dtypes.canonical(dtypes.int64))
+    return _square(x)
+
+
+def reciprocal(x: Any, /) -> Array:
+    """1 / x, in floats."""
+    return 1 / _one_inexact("reciprocal", x)
+
+
+def conjugate(x: Any, /) -> Array:
+    """The complex conjugate; real arrays are returned as they are."""
+    x = _one("conjugate", x)
+    if not dtypes.is_complex(x.dtype):
+        return x
+    return registry["conj"].bind(x, input_dtype=x.dtype)
+
+
+conj = conjugate
+
+
+def real(val: Any, /) -> Array:
+    """The real part."""
+    x = _one("real", val)
+    return registry["real"].bind(x) if dtypes.is_complex(x.dtype) else x
+
+
+def imag(val: Any, /) -> Array:
+    """The imaginary part; zeros for real arrays."""
+    x = _one("imag", val)
+    if dtypes.is_complex(x.dtype):
+        return registry["imag"].bind(x)
+    return broadcast_to(constant(0, x.dtype, x.weak_type), x.shape) if x.weak_type else _zeros(x)
+
+
+def _zeros(x: Array) -> Array:
+    return as_array(full(x.shape, 0, x.dtype)) if x.shape else as_array(constant(0, x.dtype))
+
+
+def angle(z: Any, deg: bool = False) -> Array:
+    """The argument of complex numbers, in radians (degrees with ``deg``)."""
+    z = _one_inexact("angle", z)
+    result = arctan2(imag(z), real(z))
+    return degrees(result) if deg else result
+
+
+def _scaled(name: str, factor: float) -> Any:
+    def function(x: Any, /) -> Array:
+        return _one_inexact(name, x) * factor
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+degrees = _scaled("degrees", 180 / np.pi)
+rad2deg = _scaled("rad2deg", 180 / np.pi)
+radians = _scaled("radians", np.pi / 180)
+deg2rad = _scaled("deg2rad", np.pi / 180)
+degrees.__doc__ = rad2deg.__doc__ = "Radians to degrees."
+radians.__doc__ = deg2rad.__doc__ = "Degrees to radians."
+
+
+def log2(x: Any, /) -> Array:
+    """The logarithm to base 2."""
+    x = _one_inexact("log2", x)
+    return log(x) / log(2.0)
+
+
+def log10(x: Any, /) -> Array:
+    """The logarithm to base 10."""
+    return log(x) * (1 / np.log(10))
+
+
+def sinc(x: Any, /) -> Array:
+    """sin(pi x) / (pi x), 1 at 0."""
+    x = _one_inexact("sinc", x)
+    zero = x == 0
+    scaled = np.pi * x
+    safe = where(zero, 1.0, scaled)
+    # Around 0: 1 - y^2/6; its derivatives at 0 are the right ones, the quotient's are not.
+    return where(zero, 1 - scaled * scaled / 6, sin(safe) / safe)
+
+
+def i0(x: Any) -> Array:
+    """The modified Bessel function of the first kind, of order 0."""
+    x = _one_inexact("i0", x)
+    x = abs(x)
+    return exp(x) * registry["bessel_i0e"].bind(x)
+
+
+# --- rounding ---------------------------------------------------------------------------------------
+
+def trunc(x: Any) -> Array:
+    """The nearest integer towards zero."""
+    x = _one("trunc", x)
+    if dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_:
+        return x
+    return where(x < 0, ceil(x), floor(x))
+
+
+def rint(x: Any, /) -> Array:
+    """The nearest integer, halves to even."""
+    return _round_even(_one_inexact("rint", x))
+
+
+def _round_even(x: Array) -> Array:
+    if dtypes.is_complex(x.dtype):
+        return _complex(_round_even(real(x)), _round_even(imag(x)))
+    method = _rounding_method()
+    return registry["round"].bind(x, rounding_method=method)
+
+
+def _rounding_method() -> Any:
+    return _ROUNDING[0]
+
+
+# lax.RoundingMethod.TO_NEAREST_EVEN; equal to the enumeration's member.
+_ROUNDING: list[Any] = [1]
+
+
+def _complex(x: Any, y: Any) -> Array:
+    return registry["complex"].bind(x, y)
+
+
+def round(a: Any, decimals: int = 0, out: Any = None) -> Array:
+    """Rounds to ``decimals`` places, halves to even."""
+    check_out("round", out)
+    x = _one("round", a)
+    if not isinstance(decimals, (int, np.integer)):
+        raise TypeError(f"decimals must be an integer, got {decimals!r}")
+    if dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_:
+        if decimals < 0:
+            raise NotImplementedError("integer np.round not implemented for decimals < 0")
+        return x
+    if decimals == 0:
+        return _round_even(x)
+    wide = convert_element_type(x, dtypes.float32) if x.dtype in (
+        dtypes.float16, dtypes.bfloat16) else x
+    factor = 10.0 ** builtins.abs(decimals)
+    if decimals > 0:
+        result = _round_even(wide * factor) / factor
+    else:
+        result = _round_even(wide / factor) * factor
+    return convert_element_type(result, x.dtype, x.weak_type)
+
+
+around = round
+
+
+def clip(arr: Any = None, /, min: Any = None, max: Any = None, **renamed: Any) -> Array:
+    """Limits the elements to ``[min, max]``."""
+    arr = renamed.pop("a", arr) if arr is None else arr
+    if "a_min" in renamed or "a_max" in renamed or renamed:
+        raise TypeError(f"clip() got unexpected keyword arguments {sorted(renamed)}")
+    if arr is None:
+        raise ValueError("At most one of x and arr may be given, and at least one is required")
+    for bound in (arr, min, max):
+        if iscomplexobj(bound):
+            raise ValueError("Clip received a complex value either through the input or the "
+                             "min/max keywords. Complex values have no ordering and cannot be "
+                             "clipped.")
+    resolve("clip", [value for value in (arr, min, max) if value is not None])
+    result = arr
+    if min is not None:
+        result = _maximum(min, result)
+    if max is not None:
+        result = _minimum(max, result)
+    return as_array(result)
+
+
+_maximum, _minimum = binary("maximum", "max"), binary("minimum", "min")
+
+
+# --- division ---------------------------------------------------------------------------------------
+
+def _pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Promoted operands of a division; booleans become integers."""
+    x, y = resolve(name, (x, y))
+    dtype, weak = dtypes.promote((type_of(x), type_of(y)))
+    if dtype == dtypes.bool_:
+        dtype = dtypes.canonical(dtypes.int64)
+    left, right = promote_shapes(name, cast(x, dtype, weak), cast(y, dtype, weak))
+    if not isinstance(left, Array) and not isinstance(right, Array):
+        left = as_array(left)
+    return left, right
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Array:
+    """The greatest integer not above x1 / x2."""
+    x1, x2 = _pair("floor_divide", x1, x2)
+    dtype = x1.dtype
+    if dtypes.is_unsigned(dtype):
+        return bind(registry["div"], x1, x2)
+    if dtypes.is_integer(dtype):
+        quotient = bind(registry["div"], x1, x2)
+        inexact = bind(registry["rem"], x1, x2) != 0
+        return where((sign(x1) != sign(x2)) & inexact, quotient - 1, quotient)
+    if dtypes.is_complex(dtype):
+        raise TypeError("floor_divide does not support complex-valued inputs")
+    return _float_divmod(x1, x2)[0]
+
+
+def _float_divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
+    remainder = bind(registry["rem"], x1, x2)
+    quotient = where(x2 == 0, x1, x1 - remainder) / x2
+    lower = (remainder != 0) & (sign(x2) != sign(remainder))
+    remainder = where(lower, remainder + x2, remainder)
+    quotient = where(lower, quotient - 1, quotient)
+    return registry["round"].bind(as_array(quotient), rounding_method=0), remainder
+
+
+def remainder(x1: Any, x2: Any, /) -> Array:
+    """The remainder of floor division, with the sign of x2."""
+    x1, x2 = _pair("remainder", x1, x2)
+    if dtypes.is_complex(x1.dtype):
+        raise TypeError("remainder does not support complex-valued inputs")
+    left = bind(registry["rem"], x1, x2)
+    if dtypes.is_unsigned(left.dtype):
+        return left
+    lower = ((left < 0) != (x2 < 0)) & (left != 0)
+    return where(lower, left + x2, left)
+
+
+mod = remainder
+
+
+def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
+    """(x1 // x2, x1 % x2)"""
+    x1, x2 = _pair("divmod", x1, x2)
+    if dtypes.is_integer(x1.dtype):
+        return floor_divide(x1, x2), remainder(x1, x2)
+    return _float_divmod(x1, x2)
+
+
+_pow = binary("power", "pow", inexact=True)
+
+
+def power(x1: Any, x2: Any, /) -> Array:
+    """x1 to the power x2; integers to a Python integer by multiplication."""
+    x1, x2 = resolve("power", (x1, x2))
+    if x2.__class__ is int:
+        return _integer_power(x1, x2)
+    if not isinstance(x2, Array) and np.shape(x2) == () and isinstance(
+            x2, (np.integer,)) and not isinstance(x2, np.bool_):
+        return _integer_power(x1, int(x2), type_of(x2))
+    left, right = type_of(x1), type_of(x2)
+    dtype, weak = dtypes.promote((left, right))
+    if dtype == dtypes.bool_:
+        dtype = dtypes.canonical(dtypes.int64)
+    if dtypes.is_integer(dtype):
+        x1, x2 = promote_shapes("power", cast(x1, dtype, weak), cast(x2, dtype, weak))
+        return _power_by_squaring(as_array(x1), as_array(x2))
+    if dtypes.is_integer(right[0]) and not right[1] and isinstance(x2, Array):
+        # pow takes integer exponents as they are.
+        x1 = as_array(cast(x1, dtype, weak)) if not isinstance(x1, Array) else cast(x1, dtype, weak)
+        return bind(registry["pow"], *promote_shapes("power", x1, cast(x2, dtype)))
+    return _pow(x1, x2)
+
+
+pow = power
+
+
+def _integer_power(x: Any, exponent: int, exponent_type: tuple[Any, bool] | None = None) -> Array:
+    own = type_of(x)
+    dtype, weak = dtypes.promote((own, exponent_type or dtypes.python_scalar(int)))
+    x = as_array(cast(x, dtype, weak))
+    if exponent < 0 and dtypes.is_integer(dtype):
+        mark = "~" if x.weak_type else ""
+        raise TypeError("Integers cannot be raised to negative powers, got "
+                        f"integer_pow({mark}{x.aval.str_short()}, {exponent})")
+    if exponent == 0:
+        return as_array(broadcast_to(constant(1, dtype, weak), x.shape))
+    if exponent == 1:
+        return x
+    if exponent == 2:
+        return registry["square"].bind(x)
+    return registry["integer_pow"].bind(x, y=exponent)
+
+
+def _power_by_squaring(x: Array, exponent: Array) -> Array:
+    """Integer powers by the low six bits of the exponent, as JAX computes them."""
+    one = constant(1, x.dtype)
+    result = where((x == 0) & (exponent != 0), constant(0, x.dtype), one)
+    for step in range(6):
+        if step:
+            x = x * x
+            exponent = bind(registry["shift_right_logical"], exponent, one)
+        result = where(exponent & one, result * x, result)
+    return result
+
+
+def float_power(x: Any, y: Any, /) -> Array:
+    """x to the power y, in floats."""
+    return _pow(*promote_args_inexact("float_power", x, y))
+
+
+def hypot(x1: Any, x2: Any, /) -> Array:
+    """sqrt(x1**2 + x2**2) without overflow."""
+    x1, x2 = promote_args_inexact("hypot", x1, x2)
+    if dtypes.is_complex(x1.dtype):
+        raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert "
+                         "to real values first, such as by using abs(x)")
+    x1, x2 = abs(x1), abs(x2)
+    infinite = (x1 == np.inf) | (x2 == np.inf)
+    large, small = _maximum(x1, x2), _minimum(x1, x2)
+    ratio = small / where(large == 0, 1.0, large)
+    return where(infinite, np.inf,
+                 where(large == 0, large, large * sqrt(1 + square(ratio))))
+
+
+def copysign(x1: Any, x2: Any, /) -> Array:
+    """|x1| with the sign of x2."""
+    x1, x2 = promote_args_inexact("copysign", x1, x2)
+    if dtypes.is_complex(x1.dtype):
+        raise TypeError("copysign does not support complex-valued inputs")
+    return where(signbit(x2), -abs(x1), abs(x1))
+
+
+def signbit(x: Any, /) -> Array:
+    """Whether the sign bit is set: true for -0.0."""
+    x = _one("signbit", x)
+    dtype = x.dtype
+    if dtypes.is_unsigned(dtype) or dtype == dtypes.bool_:
+        return as_array(full(x.shape, False, dtypes.bool_)) if x.shape else as_array(np.False_)
+    if dtypes.is_integer(dtype):
+        return x < 0
+    if not dtypes.is_floating(dtype):
+        raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
+    integer = np.dtype(f"int{8 * dtype.itemsize}")
+    return bitcast_convert_type_p.bind(x, new_dtype=integer) < 0
+
+
+def heaviside(x1: Any, x2: Any, /) -> Array:
+    """0 for negative x1, x2 at 0, 1 above."""
+    x1, x2 = (as_array(x) for x in promote_args_inexact("heaviside", x1, x2))
+    zero, one = constant(0, x1.dtype), constant(1, x1.dtype)
+    return where(x1 < 0, zero, where(x1 > 0, one, where(x1 != x1, x1, x2)))
+
+
+def fmax(x1: Any, x2: Any) -> Array:
+    """The greater element; a number rather than NaN."""
+    x1, x2 = (as_array(x) for x in promote_args("fmax", x1, x2))
+    return where((x1 > x2) | isnan(x2), x1, x2)
+
+
+def fmin(x1: Any, x2: Any) -> Array:
+    """The lesser element; a number rather than NaN."""
+    x1, x2 = (as_array(x) for x in promote_args("fmin", x1, x2))
+    return where((x1 < x2) | isnan(x2), x1, x2)
+
+
+def modf(x: Any, /, out: Any = None) -> tuple[Array, Array]:
+    """The fractional and the integral part, both with the sign of x."""
+    check_out("modf", out)
+    x = _one_inexact("modf", x)
+    whole = where(x >= 0, floor(x), ceil(x))
+    fraction = where(isinf(x), copysign(0.0, x).astype(x.dtype), x - whole)
+    return fraction, whole
+
+
+_FORMATS = {     # bits of the exponent, of the mantissa
+    dtypes.float16: (5, 10), dtypes.bfloat16: (8, 7), dtypes.float32: (8, 23),
+    dtypes.float64: (11, 52)}
+
+
+def frexp(x: Any, /) -> tuple[Array, Array]:
+    """Mantissa in [0.5, 1) and exponent of 2."""
+    x = _one_inexact("frexp", x)
+    if dtypes.is_complex(x.dtype):
+        raise TypeError("frexp does not support complex-valued inputs")
+    exponent_bits, mantissa_bits = _FORMATS[x.dtype]
+    integer = np.dtype(f"int{8 * x.dtype.itemsize}")
+    bias = (1 << (exponent_bits - 1)) - 1
+    tiny = abs(x) < dtypes.finfo(x.dtype).tiny
+    scaled = where(tiny, x * 2.0 ** mantissa_bits, x)
+    bits = bitcast_convert_type_p.bind(scaled, new_dtype=integer)
+    field = (1 << exponent_bits) - 1
+    exponent = (bits >> mantissa_bits) & field
+    exponent = convert_element_type(exponent, dtypes.int32) - bias + 1
+    exponent = exponent + where(tiny, -mantissa_bits, 0)
+    bits = (bits & constant(~(field << mantissa_bits), integer)) | constant(
+        (bias - 1) << mantissa_bits, integer)
+    mantissa = bitcast_convert_type_p.bind(bits, new_dtype=x.dtype)
+    special = isinf(x) | isnan(x) | (x == 0)
+    return where(special, x, mantissa), where(special, 0, exponent).astype(dtypes.int32)
+
+
+def ldexp(x1: Any, x2: Any, /) -> Array:
+    """x1 * 2**x2"""
+    x1, x2 = resolve("ldexp", (x1, x2))
+    dtype, weak = inexact_type(*type_of(x1))
+    if not dtypes.is_integer(type_of(x2)[0]):
+        raise ValueError(f"ldexp not supported for input types {(dtype, type_of(x2)[0])}")
+    x1 = as_array(cast(x1, dtype, weak))
+    exponent = as_array(x2)
+    half = exponent // 2
+    # In two steps: 2**x2 alone may overflow where the product does not.
+    def scale(e: Array) -> Array:
+        return exp2(convert_element_type(e, dtype))
+    return x1 * scale(half) * scale(exponent - half)
+
+
+def spacing(x: Any, /) -> Array:
+    """The distance to the next float away from zero."""
+    x = _one_inexact("spacing", x)
+    away = nextafter(x, copysign(np.inf, x).astype(x.dtype))
+    gap = away - x
+    least = dtypes.finfo(x.dtype).smallest_subnormal
+    return where(gap == 0, copysign(least, x).astype(x.dtype), gap)
+
+
+# --- predicates -------------------------------------------------------------------------------------
+
+def _everywhere(value: bool, x: Array) -> Array:
+    return as_array(full(x.shape, value, dtypes.bool_)) if x.shape else as_array(np.bool_(value))
+
+
+def isfinite(x: Any, /) -> Array:
+    """Whether each element is neither infinite nor NaN."""
+    x = _one("isfinite", x)
+    if dtypes.is_complex(x.dtype):
+        return isfinite(real(x)) & isfinite(imag(x))
+    if _is_exact(x):
+        return _everywhere(True, x)
+    return registry["is_finite"].bind(x)
+
+
+def isinf(x: Any, /) -> Array:
+    """Whether each element is infinite."""
+    x = _one("isinf", x)
+    if dtypes.is_complex(x.dtype):
+        return isinf(real(x)) | isinf(imag(x))
+    if _is_exact(x):
+        return _everywhere(False, x)
+    return abs(x) == np.inf
+
+
+def isnan(x: Any, /) -> Array:
+    """Whether each element is NaN."""
+    x = _one("isnan", x)
+    return x != x
+
+
+def _is_infinity(name: str, x: Any, infinity: float) -> Array:
+    x = _one(name, x)
+    if dtypes.is_floating(x.dtype):
+        return x == infinity
+    if _is_exact(x):
+        return _everywhere(False, x)
+    raise ValueError(f"{name} is not well defined for complex types")
+
+
+def isposinf(x: Any, /, out: Any = None) -> Array:
+    """Whether each element is positive infinity."""
+    check_out("isposinf", out)
+    return _is_infinity("isposinf", x, np.inf)
+
+
+def isneginf(x: Any, /, out: Any = None) -> Array:
+    """Whether each element is negative infinity."""
+    check_out("isneginf", out)
+    return _is_infinity("isneginf", x, -np.inf)
+
+
+def iscomplex(x: Any) -> Array:
+    """Whether each element has an imaginary part."""
+    return imag(x) != 0
+
+
+def isreal(x: Any) -> Array:
+    """Whether each element has no imaginary part."""
+    return imag(x) == 0
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype is complex."""
+    if x is None:
+        return False
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:
+        return isinstance(x, complex) or (
+            isinstance(x, (list, tuple)) and np.iscomplexobj(x))
+    return dtypes.is_complex(dtype)
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype is not complex."""
+    return not iscomplexobj(x)
+
+
+def as_bool(x: Any) -> Any:
+    """Whether each element is not zero."""
+    if isinstance(x, Array):
+        return x if x.dtype == dtypes.bool_ else not_equal(x, constant(0, x.dtype))
+    return as_bool(as_array(x))
+
+
+def logical_not(x: Any, /) -> Array:
+    """Whether each element is zero."""
+    return bitwise_not(as_bool(_one("logical_not", x)))
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
+               neginf: Any = None) -> Array:
+    """Replaces NaN and infinities, by default with zero and the extreme finite numbers."""
+    x = _one("nan_to_num", x)
+    if _is_exact(x):
+        return x
+    if dtypes.is_complex(x.dtype):
+        return _complex(nan_to_num(real(x), copy, nan, posinf, neginf),
+                        nan_to_num(imag(x), copy, nan, posinf, neginf))
+    info = dtypes.finfo(x.dtype)
+    x = where(isnan(x), cast(nan, x.dtype), x)
+    x = where(x == np.inf, info.max if posinf is None else cast(posinf, x.dtype), x)
+    return where(x == -np.inf, info.min if neginf is None else cast(neginf, x.dtype), x)
+
+
+# --- selection --------------------------------------------------------------------------------------
+
+_select_n = registry["select_n"]
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
+          fill_value: Any = None) -> Any:
+    """Elements of ``x`` where ``condition`` holds, of ``y`` elsewhere.
+
+    With ``condition`` alone: the indices where it holds, as ``nonzero`` gives them.
+    """
+    if x is None and y is None:
+        return _NONZERO[0](condition, size=size, fill_value=fill_value)
+    if size is not None or fill_value is not None:
+        raise ValueError("size and fill_value arguments cannot be used in three-term where "
+                         "function.")
+    condition, x, y = resolve("where", (condition, x, y))
+    condition = as_bool(condition)
+    if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval and (
+            condition.aval.shape == x.aval.shape):
+        return _select_n.bind(condition, y, x)
+    dtype, weak = dtypes.promote((type_of(x), type_of(y)))
+    x, y = cast(x, dtype, weak), cast(y, dtype, weak)
+    condition, x, y = promote_shapes("where", condition, x, y)
+    try:
+        shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+    except ValueError:
+        raise ValueError("Incompatible shapes for broadcasting: shapes="
+                         f"{[condition.shape, x.shape, y.shape]}") from None
+    if condition.shape:
+        condition = broadcast_to(condition, shape)
+    return _select_n.bind(condition, _spread(y, shape), _spread(x, shape))
+
+
+def _spread(x: Any, shape: tuple[int, ...]) -> Any:
+    if x.shape == shape:
+        return x
+    return broadcast_in_dim(x, shape, tuple(range(len(shape))) if x.shape else ())
+
+
+# numpy.nonzero, of the file on indexing, which stands on this one.
+_NONZERO: list[Any] = []

@@ -31,7 +31,8 @@ _NATIVE: dict[str, Callable[..., Any]] = {
     "div": ops.div,
     "neg": ops.negate,
     "eq": ops.equal,
-    "ne": ops.not_equal,
+    # MAX takes a NaN to be equal to all.
+    "ne": lambda x, y: ops.logical_not(ops.equal(x, y)),
     "lt": lambda x, y: ops.greater(y, x),
     "le": lambda x, y: ops.greater_equal(y, x),
     "gt": ops.greater,
@@ -96,8 +97,9 @@ class GraphContext:
             return ops.reshape(ops.cast(flat, DType.bool), value.shape)
         if value.dtype.kind == "V" or value.dtype.name.startswith(("bfloat", "float8")):
             # float32 holds each of them exactly.
-            wide = ops.constant(value.astype(np.float32), DType.float32, CPU)
-            return ops.cast(wide, kind)
+            return ops.cast(self.constant(value.astype(np.float32)), kind)
+        if not value.ndim:      # ops.constant makes a vector of it
+            return ops.reshape(ops.constant(value.reshape(1), kind, CPU), ())
         return ops.constant(value, kind, CPU)
 
     def scalar(self, value: Any, like: TensorValue) -> TensorValue:
@@ -172,7 +174,7 @@ class GraphContext:
         if source == kind:
             return x
         if kind == DType.bool:
-            return ops.not_equal(x, self.scalar(0, x))
+            return self.native("ne", x, self.scalar(0, x))
         if source == DType.bool:
             return ops.cast(x, kind)
         if source.is_float() and kind.is_integral():
@@ -296,6 +298,8 @@ class GraphContext:
         outer, _, inner = self.shape(x)
         if kind in ("and", "or") and x.dtype == DType.bool:
             kind = {"and": "min", "or": "max"}[kind]
+        if kind == "sum":
+            return ops.squeeze(ops.sum(x, axis=1), 1)
         return ops.custom(f"maxjax_reduce_{kind}", CPU, [x],
                           [TensorType(x.dtype, (outer, inner), CPU)])[0].tensor
 

@@ -86,7 +86,7 @@ struct Min(ElementwiseBinaryOp):
 def integer_quotient[
     dtype: DType, width: SIMDLength, //
 ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
-    """x / y truncated. x / 0 is all ones; the smallest number over -1 is itself."""
+    """The quotient, truncated. x / 0 is all ones; the smallest number over -1 is itself."""
     comptime V = SIMD[dtype, width]
     var by_zero = y.eq(0)
     var quotient: V
@@ -170,7 +170,7 @@ struct Nextafter(ElementwiseBinaryOp):
         # Floats of one sign are ordered as their bits are.
         comptime bits = unsigned_of[dtype]()
         comptime U = SIMD[bits, width]
-        comptime sign = Scalar[bits](1) << (bit_width_of[dtype]() - 1)
+        comptime sign = Scalar[bits](1) << Scalar[bits](bit_width_of[dtype]() - 1)
         var from_bits = x.to_bits[bits]()
         var outward = x.lt(y).eq((from_bits & sign).eq(0))
         var stepped = outward.select(from_bits + 1, from_bits - 1)
@@ -204,7 +204,7 @@ struct Abs(ElementwiseUnaryOp):
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_floating_point():
             comptime bits = unsigned_of[dtype]()
-            comptime mask = ~(Scalar[bits](1) << (bit_width_of[dtype]() - 1))
+            comptime mask = ~(Scalar[bits](1) << Scalar[bits](bit_width_of[dtype]() - 1))
             return SIMD[dtype, width](from_bits=x.to_bits[bits]() & mask)
         else:
             return x.lt(0).select(0 - x, x)
@@ -219,7 +219,7 @@ struct Neg(ElementwiseUnaryOp):
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
         comptime if dtype.is_floating_point():
             comptime bits = unsigned_of[dtype]()
-            comptime sign = Scalar[bits](1) << (bit_width_of[dtype]() - 1)
+            comptime sign = Scalar[bits](1) << Scalar[bits](bit_width_of[dtype]() - 1)
             return SIMD[dtype, width](from_bits=x.to_bits[bits]() ^ sign)
         else:
             return 0 - x

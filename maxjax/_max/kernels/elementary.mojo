@@ -120,7 +120,7 @@ def square_root[
 def power_of_two[
     dtype: DType, width: SIMDLength, //
 ](k: SIMD[dtype, width]) -> SIMD[dtype, width]:
-    """2^k for an integral float `k` within the exponent range of normal numbers."""
+    """Gives 2^k for an integral float `k` within the exponent range of normal numbers."""
     # Adding 1.5 * 2^(mantissa bits) leaves the integer in the low bits.
     comptime if dtype == DType.float32:
         var bits = (k + 12582912.0).to_bits[DType.uint32]()
@@ -134,7 +134,7 @@ def power_of_two[
 def scale[
     dtype: DType, width: SIMDLength, //
 ](x: SIMD[dtype, width], k: SIMD[dtype, width]) -> SIMD[dtype, width]:
-    """x * 2^k in two steps, so that neither factor leaves the normal range early."""
+    """Gives x * 2^k in two steps, so that neither factor leaves the normal range early."""
     var half = round_even(k * 0.5)
     return x * power_of_two(half) * power_of_two(k - half)
 
@@ -178,7 +178,7 @@ def exp_scaled[
 ](
     x: SIMD[dtype, width], shift: SIMD[dtype, width], tail: SIMD[dtype, width]
 ) -> SIMD[dtype, width]:
-    """e^(x + tail) * 2^shift, for a tail much smaller than x."""
+    """Gives e^(x + tail) * 2^shift, for a tail much smaller than x."""
     var clamped = clamp_exponent(x)
     var k = SIMD[dtype, width]()
     var r = reduce_exponent(clamped, k) + tail
@@ -224,7 +224,7 @@ def expm1[
     var result = fma(half_power, p, half_power - 0.5) * 2
     # exp itself overflows gradually where 2^(k-1) does not.
     result = k.ge(most).select(exp(x), result)
-    return (k.eq(0)).select(p, x.eq(0).select(x, result))
+    return x.eq(0).select(x, k.eq(0).select(p, result))
 
 
 @always_inline
@@ -254,7 +254,7 @@ def log_of_parts[
 ](
     f: SIMD[dtype, width], exponent: SIMD[dtype, width], tail: SIMD[dtype, width]
 ) -> SIMD[dtype, width]:
-    """exponent * ln(2) + log(1 + f) + tail.
+    """Gives exponent * ln(2) + log(1 + f) + tail.
 
     With s = f / (2 + f): log(1 + f) = 2 atanh(s) = f - s (f - R) = f - (f^2/2 - s (f^2/2 + R)),
     the last form having the least rounding error.

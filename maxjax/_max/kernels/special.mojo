@@ -88,7 +88,7 @@ def erf_near_zero[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width
 
 @always_inline
 def erfc_of_large[width: SIMDLength, //](a: SIMD[F64, width]) -> SIMD[F64, width]:
-    """erfc(a) for a >= 0.45."""
+    """Gives erfc(a) for a >= 0.45."""
     comptime V = SIMD[F64, width]
     var bounded = a.gt(28).select(V(28), a)
     var t = (bounded - 4) / (bounded + 4)
@@ -140,7 +140,7 @@ def erf_inv[
 def sin_cos_pi[
     width: SIMDLength, //
 ](x: SIMD[F64, width], mut cosine: SIMD[F64, width]) -> SIMD[F64, width]:
-    """sin(pi x), up to sign, and cos(pi x) with the same sign taken, for any x."""
+    """Gives sin(pi x), up to sign, and cos(pi x) with the same sign taken, for any x."""
     var fraction = x - round_even(x)
     # |fraction| <= 1/2; both are computed within pi/4 and exchanged beyond.
     var a = abs(fraction)
@@ -189,7 +189,8 @@ def lgamma[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
     var sine = abs(sin_cos_pi(a, cosine))
     var reflected = LOG_PI - log(a * sine) - positive
     var pole = x.le(0) & x.eq(floor(x))
-    var result = x.lt(0).select(reflected, positive)
+    # Near 0 that is -log(a), without the product that underflows.
+    var result = (x.lt(0) & a.gt(1e-100)).select(reflected, positive)
     result = (pole | a.eq(INFINITY)).select(V(INFINITY), result)
     return isnan(x).select(x, result)
 
@@ -221,7 +222,7 @@ def digamma[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
 def log_in_two_parts[
     width: SIMDLength, //
 ](x: SIMD[F64, width], mut low: SIMD[F64, width]) -> SIMD[F64, width]:
-    """log(x) = result + low to about 66 bits, for positive finite x."""
+    """Gives log(x) = result + low to about 66 bits, for positive finite x."""
     comptime V = SIMD[F64, width]
     var subnormal = x.lt(2.2250738585072014e-308)
     var scaled = subnormal.select(x * 18014398509481984.0, x)
@@ -270,7 +271,7 @@ def log_in_two_parts[
 def power_magnitude[
     width: SIMDLength, //, *, exact: Bool
 ](a: SIMD[F64, width], y: SIMD[F64, width]) -> SIMD[F64, width]:
-    """a^y for a > 0, NaN and special values left to the caller."""
+    """Gives a^y for a > 0, NaN and special values left to the caller."""
     comptime V = SIMD[F64, width]
     comptime if exact:
         var low = V()
@@ -288,7 +289,7 @@ def power_magnitude[
 def power[
     width: SIMDLength, //, *, exact: Bool
 ](x: SIMD[F64, width], y: SIMD[F64, width]) -> SIMD[F64, width]:
-    """x^y as C's pow has it; `exact` keeps full precision in float64 where y log(x) is large."""
+    """Gives x^y as C's pow has it; `exact` keeps full precision in float64 where y log(x) is large."""
     comptime V = SIMD[F64, width]
     var a = abs(x)
     var integral = y.eq(truncate(y))
@@ -346,7 +347,7 @@ def exponent_of[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
 def scale_up[
     width: SIMDLength, //
 ](x: SIMD[F64, width], k: SIMD[F64, width]) -> SIMD[F64, width]:
-    """x * 2^k for 0 <= k < 2047, in three steps so that no factor overflows."""
+    """Gives x * 2^k for 0 <= k < 2047, in three steps so that no factor overflows."""
     var third = truncate(k / 3)
     var rest = k - third - third
     return x * power_of_two(third) * power_of_two(third) * power_of_two(rest)

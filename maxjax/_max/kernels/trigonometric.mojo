@@ -176,7 +176,7 @@ def tan[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
 def atan_of_ratio[
     width: SIMDLength, //
 ](y: SIMD[F64, width], x: SIMD[F64, width]) -> SIMD[F64, width]:
-    """atan(y / x) for 0 <= y <= x."""
+    """Gives atan(y / x) for 0 <= y <= x."""
     # Beyond tan(pi/8): atan(t) = pi/4 + atan((t - 1) / (t + 1)).
     var t = y / x
     var upper = t.gt(0.41421356237309503)

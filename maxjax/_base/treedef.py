@@ -1,0 +1,131 @@
+"""``PyTreeDef``: the structure of a pytree, with JAX's face."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import optree
+
+from maxjax._base import pytree
+from maxjax._base.pytree import NAMESPACE, PyTreeSpec
+
+
+class PyTreeDef:
+    """The structure of a pytree: its nodes, and ``*`` where it has leaves.
+
+    >>> PyTreeDef(pytree.structure({'b': 1, 'a': (2, None)}))
+    PyTreeDef({'a': (*, None), 'b': *})
+    """
+
+    __slots__ = ("spec",)
+
+    def __init__(self, spec: PyTreeSpec):
+        self.spec = spec
+
+    @property
+    def num_leaves(self) -> int:
+        return self.spec.num_leaves
+
+    @property
+    def num_nodes(self) -> int:
+        return self.spec.num_nodes
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The pytree of this structure with the given leaves.
+
+        Raises:
+          ValueError: there are too few leaves or too many.
+        """
+        values = list(leaves)
+        if len(values) < self.num_leaves:
+            raise ValueError(f"Too few leaves for PyTreeDef; expected {self.num_leaves}, got "
+                             f"{len(values)}")
+        if len(values) > self.num_leaves:
+            raise ValueError(f"Too many leaves for PyTreeDef; expected {self.num_leaves}.")
+        return pytree.unflatten(self.spec, values)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """The subtrees of ``tree`` that stand where this structure has leaves."""
+        return self.spec.flatten_up_to(tree)
+
+    def children(self) -> list[PyTreeDef]:
+        return [PyTreeDef(child) for child in self.spec.children()]
+
+    def compose(self, inner: PyTreeDef) -> PyTreeDef:
+        """This structure with ``inner`` in the place of each leaf."""
+        return PyTreeDef(self.spec.compose(inner.spec))
+
+    def node_data(self) -> tuple[type, Any] | None:
+        """The type and metadata of the root; None for a leaf."""
+        if self.spec.is_leaf():
+            return None
+        found: list[Any] = []
+        one = self.spec.one_level()
+        one.walk(range(one.num_leaves), lambda kind, data, children: found.append((kind, data)))
+        kind, data = found[0]
+        if kind is OrderedDict:
+            data = tuple(data)
+        elif kind is defaultdict:
+            data = (data[0], tuple(data[1]))
+        elif data is kind:
+            data = None
+        return kind, data
+
+    def walk(self, f_node: Callable[[Any, Any], Any], f_leaf: Callable[[Any], Any] | None,
+             leaves: Iterable[Any]) -> Any:
+        """Rebuilds bottom up: ``f_node(children, node_data)`` and ``f_leaf(leaf)``."""
+        return self.spec.walk(
+            list(leaves), lambda kind, data, children: f_node(tuple(children), data), f_leaf)
+
+    def from_iterable_tree(self, tree: Any) -> Any:
+        """The pytree of this structure from nested iterables of its children."""
+        def build(definition: PyTreeDef, node: Any) -> Any:
+            if definition.spec.is_leaf():
+                return node
+            parts = [build(child, part)
+                     for child, part in zip(definition.children(), node, strict=True)]
+            return definition.spec.one_level().unflatten(parts)
+
+        return build(self, tree)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PyTreeDef) and self.spec == other.spec
+
+    def __hash__(self) -> int:
+        return hash(self.spec)
+
+    def __reduce__(self):
+        return (PyTreeDef, (self.spec,))
+
+    def __repr__(self) -> str:
+        return f"PyTreeDef({self.spec.walk(['*'] * self.num_leaves, _node_text, None)})"
+
+
+def _node_text(kind: type, data: Any, children: tuple[str, ...]) -> str:
+    inside = ", ".join(children)
+    if kind is tuple:
+        return f"({inside},)" if len(children) == 1 else f"({inside})"
+    if kind is list:
+        return f"[{inside}]"
+    if kind is type(None):
+        return "None"
+    if kind is dict:
+        pairs = (f"{key!r}: {child}" for key, child in zip(data, children, strict=True))
+        return "{" + ", ".join(pairs) + "}"
+    if kind is OrderedDict:
+        label = f"OrderedDict[{tuple(data)}]"
+    elif kind is defaultdict:
+        label = f"defaultdict[{(data[0], tuple(data[1]))}]"
+    elif data is kind and pytree.is_namedtuple(kind):
+        label = f"namedtuple[{kind.__name__}]"
+    else:
+        label = f"{kind.__name__}[{data}]"
+    return f"CustomNode({label}, [{inside}])"
+
+
+def tuple_of(definitions: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple of trees of the given structures."""
+    return PyTreeDef(optree.treespec_tuple(
+        [definition.spec for definition in definitions], namespace=NAMESPACE))

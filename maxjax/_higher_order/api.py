@@ -1,0 +1,179 @@
+"""make_jaxpr, eval_shape, typeof and ShapeDtypeStruct: looking at a function without running it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._higher_order.jit import PjitFunction, make_jit
+from maxjax._ir import printing as _printing  # gives jaxprs their text
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.staging import eval_jaxpr
+from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.types import ShapedArray
+
+
+class ShapeDtypeStruct:
+    """A shape and a dtype in the place of an array.
+
+    >>> ShapeDtypeStruct((2,), np.float32)
+    ShapeDtypeStruct(shape=(2,), dtype=float32)
+    """
+
+    __slots__ = ("aval", "sharding")
+
+    def __init__(self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False,
+                 vma: Any = None, is_ref: bool = False, manual_axis_type: Any = None):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.aval = ShapedArray(tuple(shape), dtypes.as_dtype(dtype), weak_type)
+        self.sharding = sharding
+
+    shape = property(lambda self: self.aval.shape, doc="The sizes of the dimensions.")
+    dtype = property(lambda self: self.aval.dtype, doc="The type of the elements.")
+    weak_type = property(lambda self: self.aval.weak_type)
+    ndim = property(lambda self: self.aval.ndim, doc="The number of dimensions.")
+    size = property(lambda self: self.aval.size, doc="The number of elements.")
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """The same but for what is given."""
+        fields = {"shape": self.shape, "dtype": self.dtype, "sharding": self.sharding,
+                  "weak_type": self.weak_type, **changes}
+        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
+                and self.sharding == other.sharding)
+
+    def __hash__(self) -> int:
+        return hash((self.aval, self.sharding))
+
+    def __repr__(self) -> str:
+        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        weak = ", weak_type=True" if self.weak_type else ""
+        name = self.dtype.name
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak})"
+
+
+def typeof(x: Any) -> ShapedArray:
+    """The type of an array or scalar.
+
+    Raises:
+      TypeError: ``x`` is neither.
+    """
+    if isinstance(x, Array):
+        return x.aval
+    if isinstance(x, ShapeDtypeStruct):
+        return ShapedArray(x.shape, dtypes.canonical(x.dtype), x.weak_type)
+    try:
+        return base_trace[0].operand(x).aval
+    except TypeError:
+        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
+
+
+def abstract_leaf(leaf: Any) -> ShapedArray:
+    """The type of an argument: an array, a scalar, or anything with a shape and a dtype.
+
+    Raises:
+      TypeError: it has none.
+    """
+    if isinstance(leaf, (Array, ShapeDtypeStruct, np.ndarray, np.generic)):
+        return typeof(leaf)
+    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+    if shape is not None and dtype is not None:
+        return ShapedArray(shape, dtypes.canonical(dtype), bool(getattr(leaf, "weak_type", False)))
+    return typeof(leaf)
+
+
+def trace_abstract(jitted: PjitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
+        Any, Any, Any]:
+    """The entry of a jitted function for arguments of which only the types count.
+
+    Returns:
+      The entry, the tree of the dynamic arguments and the static ones.
+    """
+    leaves, tree, static = jitted._flatten(args, kwargs)
+    avals = []
+    for position, leaf in enumerate(leaves):
+        try:
+            avals.append(abstract_leaf(leaf))
+        except TypeError:
+            raise jitted._argument_error(leaf, position, tree, static) from None
+    return jitted._entry(tuple(avals), tree, static), tree, static
+
+
+def shape_structs(avals: Iterable[ShapedArray]) -> list[ShapeDtypeStruct]:
+    return [ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type) for aval in avals]
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of the results of ``fun``, without computing them.
+
+    Args:
+      args, kwargs: pytrees of arrays, scalars, ``ShapeDtypeStruct`` or anything with a shape and
+        a dtype.
+
+    Returns:
+      The pytree of the results, with a ``ShapeDtypeStruct`` for each array.
+    """
+    jitted = fun if isinstance(fun, PjitFunction) else make_jit(fun)
+    entry, _, _ = trace_abstract(jitted, args, kwargs)
+    return pytree.unflatten(entry.out_tree, shape_structs(entry.closed.out_avals))
+
+
+def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = (),
+               axis_env: Any = None, return_shape: bool = False) -> Callable[..., Any]:
+    """A function that gives the jaxpr of ``fun`` for its arguments.
+
+    Args:
+      static_argnums: the positional arguments that are Python values.
+      return_shape: give the pair of the jaxpr and the pytree of the results' shapes.
+
+    >>> make_jaxpr(lambda x: x)(1.0)
+    { lambda ; a:f32[]. let  in (a,) }
+    """
+    if not callable(fun):
+        raise TypeError("the first argument must be callable")
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
+    @functools.wraps(fun, assigned=[name for name in ("__module__", "__doc__")
+                                    if hasattr(fun, name)])
+    def make_jaxpr_f(*args: Any, **kwargs: Any) -> Any:
+        # A fresh function each time: what it closes over may have changed.
+        jitted = make_jit(_callable(fun), static_argnums=numbers or None)
+        entry, _, _ = trace_abstract(jitted, args, kwargs)
+        if not return_shape:
+            return entry.closed
+        return entry.closed, pytree.unflatten(
+            entry.out_tree, shape_structs(entry.closed.out_avals))
+
+    make_jaxpr_f.__name__ = f"make_jaxpr({getattr(fun, '__name__', fun)})"
+    make_jaxpr_f.__qualname__ = make_jaxpr_f.__name__
+    return make_jaxpr_f
+
+
+def _callable(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A jitted function is called inside: its jaxpr has an equation for the call."""
+    if not isinstance(fun, PjitFunction):
+        return fun
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return fun(*args, **kwargs)
+
+    return call
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """A function of flat arguments that runs a jaxpr."""
+    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+

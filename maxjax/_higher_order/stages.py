@@ -1,0 +1,305 @@
+"""Ahead of time: ``jit(f).trace(...)``, ``.lower()``, ``.compile()``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from maxjax._base import pytree
+from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.api import eval_shape, shape_structs, trace_abstract
+from maxjax._higher_order.jit import Entry, PjitFunction, argument_names
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
+from maxjax._ir.trace import Tracer, base_trace
+from maxjax._ir.types import ShapedArray
+from maxjax._transforms.simplify import simplify
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgInfo:
+    """What is known of one leaf of the arguments."""
+
+    _aval: ShapedArray
+    donated: bool
+
+    shape = property(lambda self: self._aval.shape)
+    dtype = property(lambda self: self._aval.dtype)
+
+
+class Stage:
+    """What all stages tell of the function and its signature."""
+
+    def __init__(self, jitted: PjitFunction, entry: Entry, tree: Any, static: Any):
+        self._jitted = jitted
+        self._entry = entry
+        self._tree = tree
+        self._static = static
+
+    @property
+    def in_tree(self) -> PyTreeDef:
+        """The structure of ``(args, kwargs)``, without the static arguments."""
+        return PyTreeDef(self._tree)
+
+    @property
+    def out_tree(self) -> PyTreeDef:
+        """The structure of the result."""
+        return PyTreeDef(self._entry.out_tree)
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, as a pytree ``(args, kwargs)``."""
+        return pytree.unflatten(self._tree, self._argument_avals())
+
+    @property
+    def args_info(self) -> Any:
+        """Type and donation of each argument, as a pytree ``(args, kwargs)``."""
+        return pytree.unflatten(self._tree, [
+            ArgInfo(aval, position in self._entry.donated)
+            for position, aval in enumerate(self._argument_avals())])
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the results, as a pytree."""
+        return pytree.unflatten(self._entry.out_tree, shape_structs(
+            aval.strip_weak_type() for aval in self._entry.closed.out_avals))
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        return self._entry.donated
+
+    def _argument_avals(self) -> list[ShapedArray]:
+        return self._entry.closed.in_avals[len(self._entry.captured):]
+
+
+class Traced(Stage):
+    """A function traced for one signature."""
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        return self._entry.closed
+
+    @property
+    def fun_name(self) -> str:
+        return self._jitted._name
+
+    def lower(self, *, lowering_platforms: Any = None, _private_parameters: Any = None) -> Lowered:
+        """The program that would be compiled."""
+        return Lowered(self._jitted, self._entry, self._tree, self._static)
+
+
+class Lowered(Stage):
+    """A simplified program, ready to be compiled."""
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The program in readable form."""
+        return module_text(self._jitted._name, simplify(self._entry.closed))
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The simplified jaxpr."""
+        return simplify(self._entry.closed)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Floating-point operations and bytes of arguments and results."""
+        return cost_of(self._entry.closed)
+
+    def compile(self, compiler_options: Any = None) -> Compiled:
+        """Compiles the program and waits for it."""
+        # MAX stands above this layer: the runtime puts the hook into the trace at the bottom.
+        compile_program: Callable[[ClosedJaxpr], Any] | None = getattr(
+            base_trace[0], "compile", None)
+        if compile_program is not None:
+            compile_program(self._entry.closed)
+        return Compiled(self._jitted, self._entry, self._tree, self._static)
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledMemoryStats:
+    """Bytes that a compiled program works with."""
+
+    generated_code_size_in_bytes: int = 0
+    argument_size_in_bytes: int = 0
+    output_size_in_bytes: int = 0
+    alias_size_in_bytes: int = 0
+    temp_size_in_bytes: int = 0
+    host_generated_code_size_in_bytes: int = 0
+    host_argument_size_in_bytes: int = 0
+    host_output_size_in_bytes: int = 0
+    host_alias_size_in_bytes: int = 0
+    host_temp_size_in_bytes: int = 0
+
+
+class Compiled(Stage):
+    """A compiled function; takes arguments of just the types that it was compiled for."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program.
+
+        Raises:
+          TypeError: the arguments' structure or types are others, or they are tracers.
+        """
+        leaves, tree = pytree.flatten((args, kwargs))
+        if tree != self._tree:
+            raise TypeError(tree_message(self._tree, tree))
+        base = base_trace[0]
+        avals = base.signature(leaves)
+        if avals is None:
+            for leaf in leaves:
+                if isinstance(leaf, Tracer):
+                    raise TypeError(
+                        "Cannot apply JAX transformations to a function lowered and compiled for "
+                        "a particular signature. Detected argument of Tracer type "
+                        f"{type(leaf)}.")
+            avals = tuple(base.operand(leaf).aval for leaf in leaves)
+        expected = self._argument_avals()
+        if any(a.shape != b.shape or a.dtype != b.dtype
+               for a, b in zip(avals, expected, strict=True)):
+            raise TypeError(self._type_message(avals, expected))
+        results = base.call(self._entry.closed, leaves, self._entry.donated)
+        return pytree.unflatten(self._entry.out_tree, results)
+
+    call = __call__
+
+    def _type_message(self, avals: Any, expected: list[ShapedArray]) -> str:
+        names = argument_names(self._jitted._function, self._tree, self._static)
+        lines = [
+            f"Argument '{name}' compiled with {want.str_short()} and called with {got.str_short()}"
+            for name, want, got in zip(names, expected, avals, strict=True)
+            if want.shape != got.shape or want.dtype != got.dtype]
+        return ("Argument types differ from the types for which this computation was compiled. "
+                "Perhaps you are calling the compiled executable with a different enable_x64 mode "
+                "than when it was AOT compiled? The mismatches are:\n" + "\n".join(lines))
+
+    def as_text(self) -> str:
+        """The program in readable form."""
+        return module_text(self._jitted._name, simplify(self._entry.closed))
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Floating-point operations and bytes of arguments and results."""
+        return cost_of(self._entry.closed)
+
+    def memory_analysis(self) -> CompiledMemoryStats:
+        """Bytes of arguments and results."""
+        return CompiledMemoryStats(
+            argument_size_in_bytes=sum(aval.nbytes for aval in self._argument_avals()),
+            output_size_in_bytes=sum(aval.nbytes for aval in self._entry.closed.out_avals))
+
+    def runtime_executable(self) -> Any:
+        return None
+
+
+# --- text and cost --------------------------------------------------------------------------------
+
+def module_text(name: str, closed: ClosedJaxpr) -> str:
+    symbol = re.sub(r"[^\w.-]", "_", name).rstrip("_")
+    return f"module @jit_{symbol} {{\n{textwrap.indent(str(closed), '  ')}\n}}\n"
+
+
+# Primitives that move or make elements and compute none.
+_MOVEMENT = frozenset((
+    "broadcast_in_dim", "reshape", "squeeze", "transpose", "concatenate", "pad", "slice", "rev",
+    "iota", "copy", "gather", "dynamic_slice", "dynamic_update_slice", "stop_gradient",
+    "convert_element_type", "bitcast_convert_type", "split", "stack", "tile", "scatter",
+    "select_n"))
+
+
+def cost_of(closed: ClosedJaxpr) -> dict[str, float]:
+    simplified = simplify(closed)
+    moved = sum(aval.nbytes for aval in (*closed.in_avals, *closed.out_avals))
+    return {"flops": float(sum(map(_flops, simplified.jaxpr.eqns))),
+            "bytes accessed": float(moved)}
+
+
+def _flops(eqn: JaxprEqn) -> float:
+    in_avals = [atom.aval for atom in eqn.invars]
+    out_avals = [var.aval for var in eqn.outvars]
+    primitive = eqn.primitive
+    if primitive.flops is not None:
+        return primitive.flops(in_avals, out_avals, **eqn.params)
+    inner = [_flops(inner_eqn) for sub in subjaxprs(eqn.params)
+             for inner_eqn in sub.eqns]
+    if inner:
+        return sum(inner) * float(eqn.params.get("length", 1))
+    if primitive.name in _MOVEMENT:
+        return 0.0
+    if primitive.name == "dot_general":
+        (contracted, _), _ = eqn.params["dimension_numbers"]
+        depth = 1
+        for dim in contracted:
+            depth *= in_avals[0].shape[dim]
+        return 2.0 * depth * out_avals[0].size
+    if primitive.name.startswith("reduce_"):
+        return float(max(in_avals[0].size - out_avals[0].size, 0))
+    return float(max((aval.size for aval in out_avals), default=0))
+
+
+# --- structures that differ -----------------------------------------------------------------------
+
+def tree_message(expected: Any, found: Any) -> str:
+    """The message for arguments whose structure is not the one that was compiled for."""
+    lines: list[str] = []
+    trees = [pytree.unflatten(spec, [0] * spec.num_leaves) for spec in (expected, found)]
+    for name, one, two in zip(("args", "kwargs"), *trees, strict=True):
+        _differences(one, two, name, lines)
+    shown = "\n".join(f"    * at {line}" for line in lines[:5])
+    return ("Function compiled with input pytree does not match the input pytree it was called "
+            f"with. There are {len(lines)} mismatches, including:\n{shown}")
+
+
+def _differences(one: Any, two: Any, place: str, lines: list[str]) -> None:
+    first, second = pytree.one_level(one), pytree.one_level(two)
+    if first is None and second is None:
+        return
+
+    def say(seen: str, given: str, why: str) -> None:
+        lines.append(f"{place}, seen {seen} but now given {given}, so {why}")
+
+    if first is None or second is None or type(one) is not type(two):
+        texts = ["pytree leaf" if node is None else f"{type(tree)}"
+                 for node, tree in ((first, one), (second, two))]
+        say(texts[0], texts[1], "their Python types differ")
+        return
+    count, other_count = len(first.children), len(second.children)
+    kind = type(one)
+    if count != other_count:
+        if kind in (tuple, list):
+            say(f"{kind.__name__} of length {count}", f"{kind.__name__} of length {other_count}",
+                "the lengths do not match")
+            return
+        why = "the numbers of children do not match"
+        if kind is dict:
+            why += f", with the symmetric difference of key sets: {set(one) ^ set(two)}"
+        say(f"{kind} with {count} child", f"{kind} with {other_count} child", why)
+        return
+    if first.metadata != second.metadata:
+        say(f"{kind} with pytree metadata {first.metadata}",
+            f"{kind} with pytree metadata {second.metadata}",
+            "the pytree node metadata does not match")
+        return
+    for key, child, other in zip(first.keys, first.children, second.children, strict=True):
+        _differences(child, other, f"{place}{key}", lines)
+
+
+# --- attached to jitted functions -----------------------------------------------------------------
+
+def _trace(self: PjitFunction, *args: Any, **kwargs: Any) -> Traced:
+    """Traces the function for arguments of which only the types count."""
+    entry, tree, static = trace_abstract(self, args, kwargs)
+    return Traced(self, entry, tree, static)
+
+
+def _lower(self: PjitFunction, *args: Any, **kwargs: Any) -> Lowered:
+    """Traces and lowers the function."""
+    return _trace(self, *args, **kwargs).lower()
+
+
+def _eval_shape(self: PjitFunction, *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of the results."""
+    return eval_shape(self, *args, **kwargs)
+
+
+PjitFunction.trace = _trace                # type: ignore[attr-defined]
+PjitFunction.lower = _lower                # type: ignore[attr-defined]
+PjitFunction.eval_shape = _eval_shape      # type: ignore[attr-defined]

@@ -1,0 +1,344 @@
+"""conv_general_dilated: convolution of any rank, with strides, dilations and groups.
+
+In the rules below dimensions are named N (batch), C (features of lhs in a group), O (features of
+the result in a group), G (groups), S (spatial sizes of lhs), K (of the window) and P (of the
+result).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.contraction import compute_dtype, result_type
+from maxjax._primitives.convolution_numpy import convolution
+from maxjax._primitives.rules import aval_of, factor_rule, is_linear
+from maxjax._primitives.shape import move_axis, reshape, rev_p, transpose
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """Which dimensions of lhs, rhs and result play which part.
+
+    ``lhs_spec`` and ``out_spec`` give (batch, feature, spatial...), ``rhs_spec`` gives (output
+    feature, input feature, spatial...).
+    """
+
+    lhs_spec: tuple[int, ...]
+    rhs_spec: tuple[int, ...]
+    out_spec: tuple[int, ...]
+
+
+def dilated(size: int, dilation: int) -> int:
+    """The size with ``dilation - 1`` holes between elements."""
+    return 0 if size == 0 else (size - 1) * dilation + 1
+
+
+def _sizes(shape, spec):
+    return tuple(shape[dim] for dim in spec)
+
+
+def output_spatial(spatial, window, strides, padding, lhs_dilation, rhs_dilation):
+    """The spatial sizes of a convolution's result."""
+    return tuple(
+        max(0, (dilated(size, ld) + low + high - dilated(width, rd)) // stride + 1)
+        for size, width, stride, (low, high), ld, rd in zip(
+            spatial, window, strides, padding, lhs_dilation, rhs_dilation, strict=True))
+
+
+def _abstract(lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation,
+              dimension_numbers, feature_group_count, batch_group_count, precision,
+              preferred_element_type):
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    batch, _, *spatial = _sizes(lhs.shape, lhs_spec)
+    features, _, *window = _sizes(rhs.shape, rhs_spec)
+    sizes = (batch // batch_group_count, features, *output_spatial(
+        spatial, window, window_strides, padding, lhs_dilation, rhs_dilation))
+    shape = [0] * lhs.ndim
+    for dim, size in zip(out_spec, sizes, strict=True):
+        shape[dim] = size
+    dtype, weak = result_type(lhs, rhs, preferred_element_type)
+    return ShapedArray(shape, dtype, weak)
+
+
+def _specialize(in_avals, params, out_avals):
+    lhs, rhs = in_avals
+    out = out_avals[0]
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    return convolution(
+        _sizes(lhs.shape, lhs_spec), _sizes(rhs.shape, rhs_spec), _sizes(out.shape, out_spec),
+        lhs_spec, rhs_spec, tuple(np.argsort(out_spec).tolist()),
+        compute_dtype(lhs.dtype, rhs.dtype, out.dtype), out.dtype,
+        params["window_strides"], params["padding"], params["lhs_dilation"],
+        params["rhs_dilation"], params["feature_group_count"], params["batch_group_count"])
+
+
+def _evaluate(lhs, rhs, **params):
+    avals = tuple(ShapedArray(v.shape, v.dtype) for v in (lhs, rhs))
+    return _specialize(avals, params, (_abstract(*avals, **params),))(lhs, rhs)
+
+
+# --- derivatives ----------------------------------------------------------------------------------
+
+def _jvp(primals, tangents, **params):
+    lhs, rhs = primals
+    out = conv_general_dilated_p.bind(lhs, rhs, **params)
+    total = None
+    if tangents[0] is not None:
+        total = conv_general_dilated_p.bind(tangents[0], rhs, **params)
+    if tangents[1] is not None:
+        total = add_tangents(total, conv_general_dilated_p.bind(lhs, tangents[1], **params))
+    return out, total
+
+
+def merge_axis(x, source: int, target: int):
+    """Moves axis ``source`` before ``target`` (counted without it) and merges the two."""
+    x = move_axis(x, source, target)
+    shape = x.shape
+    return reshape(x, (*shape[:target], shape[target] * shape[target + 1], *shape[target + 2:]))
+
+
+def split_axis(x, axis: int, major: int):
+    """Splits an axis into ``major`` and the rest."""
+    shape = x.shape
+    return reshape(x, (*shape[:axis], major, shape[axis] // major, *shape[axis + 1:]))
+
+
+def _swapped(spec):
+    return (spec[1], spec[0], *spec[2:])
+
+
+def _transpose_lhs(cotangent, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation,
+                   dimension_numbers, feature_group_count, batch_group_count, precision,
+                   preferred_element_type):
+    """A convolution of the cotangent with the flipped window, its features exchanged."""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    spatial = _sizes(lhs.shape, lhs_spec[2:])
+    window = _sizes(rhs.shape, rhs_spec[2:])
+    result = _sizes(cotangent.shape, out_spec[2:])
+    pads = []
+    for size, width, out, stride, (low, _), ld, rd in zip(
+            spatial, window, result, window_strides, padding, lhs_dilation, rhs_dilation,
+            strict=True):
+        before = dilated(width, rd) - 1 - low
+        after = dilated(size, ld) + dilated(width, rd) - 1 - dilated(out, stride) - before
+        pads.append((before, after))
+    groups = feature_group_count if feature_group_count > 1 else batch_group_count
+    if groups > 1:      # (G O, C) -> (O, G C)
+        rhs = split_axis(rhs, rhs_spec[0], groups)
+        feature = rhs_spec[1]
+        rhs = merge_axis(rhs, rhs_spec[0], feature)
+    window_dims = tuple(rhs_spec[2:])
+    flipped = rev_p.bind(rhs, dimensions=window_dims) if window_dims else rhs
+    out = conv_general_dilated_p.bind(
+        cotangent, flipped, window_strides=lhs_dilation, padding=tuple(pads),
+        lhs_dilation=window_strides, rhs_dilation=rhs_dilation,
+        dimension_numbers=ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec),
+        feature_group_count=groups, batch_group_count=1, precision=precision,
+        preferred_element_type=aval_of(lhs).dtype if preferred_element_type is not None else None)
+    if batch_group_count > 1:      # features (G C) give their groups back to the batch
+        out = split_axis(out, lhs_spec[1], batch_group_count)
+        out = merge_axis(out, lhs_spec[1], lhs_spec[0])
+    return out
+
+
+def _transpose_rhs(cotangent, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation,
+                   dimension_numbers, feature_group_count, batch_group_count, precision,
+                   preferred_element_type):
+    """A convolution of lhs with the cotangent as its window, batch and features exchanged."""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    spatial = _sizes(lhs.shape, lhs_spec[2:])
+    window = _sizes(rhs.shape, rhs_spec[2:])
+    result = _sizes(cotangent.shape, out_spec[2:])
+    pads = []
+    for size, width, out, stride, (low, _), ld, rd in zip(
+            spatial, window, result, window_strides, padding, lhs_dilation, rhs_dilation,
+            strict=True):
+        after = dilated(width, rd) - 1 + dilated(out, stride) - dilated(size, ld) - low
+        pads.append((low, after))
+    return conv_general_dilated_p.bind(
+        lhs, cotangent, window_strides=rhs_dilation, padding=tuple(pads),
+        lhs_dilation=lhs_dilation, rhs_dilation=window_strides,
+        dimension_numbers=ConvDimensionNumbers(*map(_swapped, (lhs_spec, out_spec, rhs_spec))),
+        feature_group_count=batch_group_count, batch_group_count=feature_group_count,
+        precision=precision,
+        preferred_element_type=aval_of(rhs).dtype if preferred_element_type is not None else None)
+
+
+def _transpose(cotangent, lhs, rhs, **params):
+    if is_linear(lhs):
+        return [_transpose_lhs(cotangent, lhs, rhs, **params), None]
+    return [None, _transpose_rhs(cotangent, lhs, rhs, **params)]
+
+
+# --- batching -------------------------------------------------------------------------------------
+
+def _batch(size, operands, axes, *, dimension_numbers, feature_group_count, batch_group_count,
+           **params):
+    """The batch joins the batch dimension, or the features as further groups."""
+    (lhs, rhs), (lhs_axis, rhs_axis) = operands, axes
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+
+    def bind(lhs, rhs, features, batches):
+        return conv_general_dilated_p.bind(
+            lhs, rhs, dimension_numbers=dimension_numbers, feature_group_count=features,
+            batch_group_count=batches, **params)
+
+    if lhs_axis is not None and rhs_axis is not None:
+        rhs = merge_axis(rhs, rhs_axis, rhs_spec[0])
+        if batch_group_count > 1:
+            lhs = merge_axis(lhs, lhs_axis, lhs_spec[0])
+            batch_group_count *= size
+        else:
+            lhs = merge_axis(lhs, lhs_axis, lhs_spec[1])
+            feature_group_count *= size
+        out = bind(lhs, rhs, feature_group_count, batch_group_count)
+        return split_axis(out, out_spec[1], size), out_spec[1]
+    if lhs_axis is not None:
+        if batch_group_count > 1:       # (groups, batch) becomes (groups, size, batch)
+            lhs = move_axis(lhs, lhs_axis, 0)
+            lhs = split_axis(lhs, lhs_spec[0] + 1, batch_group_count)
+            lhs = merge_axis(lhs, 0, lhs_spec[0] + 1)
+            lhs = merge_axis(lhs, lhs_spec[0], lhs_spec[0])
+        else:
+            lhs = merge_axis(lhs, lhs_axis, lhs_spec[0])
+        out = bind(lhs, rhs, feature_group_count, batch_group_count)
+        return split_axis(out, out_spec[0], size), out_spec[0]
+    groups = max(feature_group_count, batch_group_count)
+    feature = out_spec[1]
+    if groups == 1:
+        out = bind(lhs, merge_axis(rhs, rhs_axis, rhs_spec[0]), 1, 1)
+        return split_axis(out, feature, size), feature
+    # (groups, features) becomes (groups, size, features), and the same way back.
+    rhs = move_axis(rhs, rhs_axis, 0)
+    rhs = split_axis(rhs, rhs_spec[0] + 1, groups)
+    rhs = merge_axis(rhs, 0, rhs_spec[0] + 1)
+    rhs = merge_axis(rhs, rhs_spec[0], rhs_spec[0])
+    out = bind(lhs, rhs, feature_group_count, batch_group_count)
+    out = split_axis(split_axis(out, feature, groups), feature + 1, size)
+    out = move_axis(out, feature + 1, 0)
+    return merge_axis(out, feature + 1, feature + 1), 0
+
+
+# --- lowering -------------------------------------------------------------------------------------
+
+def window_positions(spatial, window, result, strides, dilations):
+    """For each position of the result and of the window, the flat index in ``spatial``: the
+    array (prod P, prod K)."""
+    total = np.zeros((*(1 for _ in result), *(1 for _ in window)), np.int64)
+    rank = len(spatial)
+    for dim, (size, width, out, stride, dilation) in enumerate(zip(
+            spatial, window, result, strides, dilations, strict=True)):
+        shape = [1] * (2 * rank)
+        shape[dim], shape[rank + dim] = out, width
+        index = np.add.outer(np.arange(out) * stride, np.arange(width) * dilation)
+        total = total * size + index.reshape(shape)
+    return total.reshape(math.prod(result), math.prod(window))
+
+
+def _lower(ctx, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation,
+           dimension_numbers, feature_group_count, batch_group_count, **params):
+    """One gather makes a row of each window, one product multiplies the rows by the window."""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    left, right = ctx.in_avals
+    out = ctx.out_avals[0]
+    compute = compute_dtype(left.dtype, right.dtype, out.dtype)
+    if compute == dtypes.bool_:
+        compute = dtypes.int32
+    lhs, rhs = ctx.convert(lhs, compute), ctx.convert(rhs, compute)
+    config = [(0, 0, 0)] * left.ndim
+    for dim, (low, high), dilation in zip(lhs_spec[2:], padding, lhs_dilation, strict=True):
+        config[dim] = (low, high, dilation - 1)
+    spatial = tuple(dilated(left.shape[dim], ld) + low + high for dim, (low, high), ld in zip(
+        lhs_spec[2:], padding, lhs_dilation, strict=True))
+    if any(entry != (0, 0, 0) for entry in config):
+        lhs = ctx.pad(lhs, ctx.scalar(0, lhs), tuple(config))
+    batch, features = _sizes(left.shape, lhs_spec[:2])
+    window = _sizes(right.shape, rhs_spec[2:])
+    result = _sizes(out.shape, out_spec[2:])
+    groups = max(feature_group_count, batch_group_count)
+    if feature_group_count > 1:
+        features //= groups
+    else:
+        batch //= groups
+    outputs = out.shape[out_spec[1]] // groups
+    places, positions = math.prod(window), math.prod(result)
+    # rows: (groups, batch, spatial, features)
+    rows = ctx.transpose(lhs, (lhs_spec[0], *lhs_spec[2:], lhs_spec[1]))
+    area = math.prod(spatial)
+    if feature_group_count > 1:
+        rows = ctx.reshape(rows, (batch, area, groups, features))
+        rows = ctx.transpose(rows, (2, 0, 1, 3))
+    rows = ctx.reshape(rows, (groups * batch, area, features))
+    indices = window_positions(spatial, window, result, window_strides, rhs_dilation)
+    if not np.array_equal(indices.reshape(-1), np.arange(area)):
+        rows = ctx.gather_rows(rows, indices.reshape(-1).astype(np.int32), 1)
+    weights = ctx.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
+    depth = places * features
+    if groups == 1:
+        rows = ctx.reshape(rows, (batch * positions, depth))
+        weights = ctx.reshape(weights, (depth, outputs))
+    else:
+        rows = ctx.reshape(rows, (groups, batch * positions, depth))
+        weights = ctx.reshape(weights, (depth, groups, outputs))
+        weights = ctx.transpose(weights, (1, 0, 2))
+    product = ctx.matmul(rows, weights, transpose_a=False, transpose_b=False)
+    if groups > 1:
+        product = ctx.reshape(product, (groups, batch * positions, outputs))
+        product = ctx.transpose(product, (1, 0, 2))
+    product = ctx.reshape(product, (batch, *result, groups * outputs))
+    order = [0] * out.ndim
+    order[out_spec[0]], order[out_spec[1]] = 0, out.ndim - 1
+    for number, dim in enumerate(out_spec[2:]):
+        order[dim] = number + 1
+    return ctx.convert(ctx.transpose(product, tuple(order)), out.dtype)
+
+
+def _factors(in_avals, out_avals, *, dimension_numbers, feature_group_count, batch_group_count,
+             **params):
+    """Batch and features are factors, the features of lhs summed over; windows stay whole."""
+    lhs, rhs = in_avals
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    left: list = [f"s{dim}" for dim in range(lhs.ndim)]
+    right: list = [f"k{dim}" for dim in range(rhs.ndim)]
+    result: list = [f"p{dim}" for dim in range(out_avals[0].ndim)]
+    whole = {*(left[d] for d in lhs_spec[2:]), *(right[d] for d in rhs_spec[2:]),
+             *(result[d] for d in out_spec[2:])}
+    left[lhs_spec[0]], left[lhs_spec[1]] = "n", "c"
+    right[rhs_spec[0]], right[rhs_spec[1]] = "o", "c"
+    result[out_spec[0]], result[out_spec[1]] = "n", "o"
+    reduction = {"c": "add"}
+    if feature_group_count > 1:
+        right[rhs_spec[1]] = "i"
+        whole |= {"c", "i", "o"}
+        reduction = {}
+    if batch_group_count > 1:
+        result[out_spec[0]] = "m"
+        whole |= {"n", "m", "o"}
+    return factor_rule([left, right], [result], in_avals, out_avals, reduction=reduction,
+                       replicated=frozenset(whole))
+
+
+def _flops(in_avals, out_avals, *, dimension_numbers, **params):
+    rhs = in_avals[1]
+    features = rhs.shape[dimension_numbers.rhs_spec[0]]
+    return 2.0 * out_avals[0].size * rhs.size / max(features, 1)
+
+
+conv_general_dilated_p = Primitive(
+    "conv_general_dilated",
+    abstract=_abstract,
+    evaluate=_evaluate,
+    specialize=_specialize,
+    lower=_lower,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    factors=_factors,
+    flops=_flops,
+)

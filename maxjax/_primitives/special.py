@@ -1,0 +1,102 @@
+"""Special functions, computed by SciPy on the host."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from maxjax._base.lazy import scipy_special
+from maxjax._primitives.arithmetic import add, constant, div, mul, neg, sign, square, sub
+from maxjax._primitives.builders import elementwise
+from maxjax._primitives.comparison import eq, select, where_zero
+from maxjax._primitives.rules import kernel, native
+from maxjax._primitives.shape import full
+from maxjax._primitives.transcendental import exp
+from maxjax._primitives.widths import FLOATING, widened
+
+
+def _special(name, function, jvp, lower=None, host_reason=None):
+    return elementwise(
+        name, accepts=FLOATING, evaluate=widened(function), jvp=jvp,
+        lower=None if host_reason else lower or kernel(name), host_reason=host_reason)
+
+
+def _gaussian(scale):
+    """The derivative ``scale * exp(-x**2)``."""
+    return lambda t, x, out: mul(t, mul(constant(scale, x), exp(neg(square(x)))))
+
+
+TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+
+erf_p = _special("erf", lambda x: scipy_special.erf(x), _gaussian(TWO_OVER_ROOT_PI), native("erf"))
+erfc_p = _special("erfc", lambda x: scipy_special.erfc(x), _gaussian(-TWO_OVER_ROOT_PI))
+
+
+def _erf_inv(x):
+    # SciPy's loses the sign of a zero.
+    return np.where(x == 0, x, scipy_special.erfinv(x))
+
+
+erf_inv_p = _special(
+    "erf_inv", _erf_inv,
+    lambda t, x, out: mul(t, mul(constant(math.sqrt(math.pi) / 2, x), exp(square(out)))))
+
+
+def _lgamma(x):
+    # XLA's limit at -inf is inf.
+    return np.where(np.isinf(x), np.array(np.inf, x.dtype), scipy_special.gammaln(x))
+
+
+def _digamma(x):
+    # XLA's value at the pole 0 is NaN, as at the other poles.
+    return np.where(x == 0, np.array(np.nan, x.dtype), scipy_special.psi(x))
+
+
+def _polygamma(order, x):
+    """(-1)**(m+1) m! zeta(m+1, x); digamma for m = 0, NaN for an m that is no count."""
+    order, x = np.broadcast_arrays(order, x)
+    factor = np.where(order % 2 == 1, 1.0, -1.0) * scipy_special.gamma(order + 1.0)
+    value = factor * _zeta(order + 1.0, x)
+    value = np.where(order == 0, _digamma(x), value)
+    return np.where((order < 0) | (order != np.floor(order)), np.nan, value).astype(x.dtype)
+
+
+def _zeta(x, q):
+    """The sum of (q + k)**-x over k >= 0."""
+    value = scipy_special.zeta(x, q)
+    poles = (q <= 0) & (q == np.floor(q))
+    # At a pole all terms of an odd power disagree in sign.
+    return np.where(poles & (x % 2 != 0), np.nan, value).astype(x.dtype)
+
+
+HOST = "a special function that MAX does not have"
+
+polygamma_p = _special(
+    "polygamma", _polygamma,
+    (None, lambda t, m, x, out: mul(t, polygamma_p.bind(add(m, constant(1, m)), x))),
+    host_reason=HOST)
+zeta_p = _special(
+    "zeta", _zeta,
+    (None, lambda t, x, q, out: mul(t, mul(neg(x), zeta_p.bind(add(x, constant(1, x)), q)))),
+    host_reason=HOST)
+digamma_p = _special(
+    "digamma", _digamma,
+    lambda t, x, out: mul(t, polygamma_p.bind(constant(1, x), x)))
+lgamma_p = _special("lgamma", _lgamma, lambda t, x, out: mul(t, digamma_p.bind(x)))
+
+bessel_i1e_p = _special(
+    "bessel_i1e", lambda x: scipy_special.i1e(x),
+    lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)),
+    host_reason=HOST)
+bessel_i0e_p = _special(
+    "bessel_i0e", lambda x: scipy_special.i0e(x),
+    lambda t, x, out: mul(t, sub(bessel_i1e_p.bind(x), mul(sign(x), out))),
+    host_reason=HOST)
+
+
+def _bessel_i1e_slope(x, out):
+    """I0e(x) - I1e(x) (sign(x) + 1/x), and its limit 1/2 at 0."""
+    safe = where_zero(x, 1)
+    slope = sub(bessel_i0e_p.bind(safe), mul(out, add(sign(safe), div(constant(1, x), safe))))
+    return select(eq(x, constant(0, x)), slope, full(x.shape, 0.5, x.dtype))

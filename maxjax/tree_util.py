@@ -1,0 +1,413 @@
+"""jax.tree_util: pytrees and the classes that make them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+from maxjax._base import pytree
+from maxjax._base.pytree import DictKey as DictKey
+from maxjax._base.pytree import FlattenedIndexKey as FlattenedIndexKey
+from maxjax._base.pytree import GetAttrKey as GetAttrKey
+from maxjax._base.pytree import SequenceKey as SequenceKey
+from maxjax._base.treedef import PyTreeDef as PyTreeDef
+from maxjax._base.treedef import tuple_of as treedef_tuple
+
+KeyEntry = Any
+KeyPath = tuple[Any, ...]
+_MISSING: Any = object()
+
+__all__ = [
+    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef",
+    "SequenceKey", "all_leaves", "default_registry", "flatten_one_level",
+    "flatten_one_level_with_keys", "is_tree_node", "keystr", "register_dataclass",
+    "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
+    "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast",
+    "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
+    "tree_map_with_path", "tree_reduce", "tree_reduce_associative", "tree_structure",
+    "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
+]
+
+
+# --- flattening -----------------------------------------------------------------------------------
+
+def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[
+        list[Any], PyTreeDef]:
+    """The leaves of a pytree, and its structure.
+
+    >>> tree_flatten({'b': 1, 'a': (2, None)})
+    ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
+    """
+    leaves, spec = pytree.flatten(tree, is_leaf)
+    return leaves, PyTreeDef(spec)
+
+
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The pytree of a structure and leaves; inverse of ``tree_flatten``.
+
+    Raises:
+      ValueError: the number of leaves is not that of the structure.
+    """
+    return treedef.unflatten(leaves)
+
+
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """The leaves of a pytree."""
+    return pytree.leaves(tree, is_leaf)
+
+
+def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
+    """The structure of a pytree."""
+    return PyTreeDef(pytree.structure(tree, is_leaf))
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Whether each item is a leaf."""
+    return all(pytree.structure(item, is_leaf).is_leaf() for item in iterable)
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether instances of a class are nodes of pytrees."""
+    return (typ in (list, tuple, dict, type(None)) or typ in pytree.registered
+            or typ.__name__ in ("OrderedDict", "defaultdict") or pytree.is_namedtuple(typ))
+
+
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
+    """The children of a node and its metadata.
+
+    Raises:
+      ValueError: ``tree`` is a leaf.
+    """
+    node = _node(tree)
+    return list(node.children), node.metadata
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
+    """The children of a node with their keys, and its metadata."""
+    node = _node(tree)
+    return list(zip(node.keys, node.children, strict=True)), node.metadata
+
+
+def _node(tree: Any) -> pytree.Node:
+    node = pytree.one_level(tree)
+    if node is None:
+        raise ValueError(f"can't tree-flatten type: {type(tree)}")
+    return node
+
+
+# --- map and reduce -------------------------------------------------------------------------------
+
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any,
+             is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """A pytree like ``tree`` of ``f(leaf, *subtrees)``.
+
+    Args:
+      f: takes a leaf of ``tree`` and what stands in its place in each of ``rest``.
+      rest: pytrees of which ``tree`` is a prefix.
+      is_leaf: tells of a node whether it counts as a leaf.
+
+    Raises:
+      ValueError: ``tree`` is no prefix of one of ``rest``; names the place.
+    """
+    return pytree.map(f, tree, *rest, is_leaf=is_leaf)
+
+
+def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING,
+                is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """``functools.reduce`` of the leaves.
+
+    Raises:
+      TypeError: there are no leaves and no ``initializer``.
+    """
+    leaves = pytree.leaves(tree, is_leaf)
+    if initializer is _MISSING:
+        return functools.reduce(function, leaves)
+    return functools.reduce(function, leaves, initializer)
+
+
+def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *,
+                            identity: Any = _MISSING,
+                            is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """The leaves combined by an associative operation, in a tree of least depth.
+
+    Raises:
+      TypeError: there are no leaves and no ``identity``.
+    """
+    values = pytree.leaves(tree, is_leaf)
+    if not values:
+        if identity is _MISSING:
+            raise TypeError("Must specify identity for parallel reduction of empty sequence.")
+        return identity
+
+    def combine(items: list[Any]) -> Any:
+        if len(items) == 1:
+            return items[0]
+        half = len(items) // 2
+        return operation(combine(items[:half]), combine(items[half:]))
+
+    return combine(values)
+
+
+def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Whether all leaves are true."""
+    return all(pytree.leaves(tree, is_leaf))
+
+
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
+                   pytree_to_transpose: Any) -> Any:
+    """From a tree of trees, outer structure without, to one with the inner structure without.
+
+    Raises:
+      TypeError: the tree is not ``outer_treedef`` with ``inner_treedef`` at each leaf.
+    """
+    leaves, treedef = tree_flatten(pytree_to_transpose)
+    if inner_treedef is None:
+        subtrees = outer_treedef.flatten_up_to(pytree_to_transpose)
+        inner_treedef = tree_structure(subtrees[0])
+    if not outer_treedef.num_leaves or not inner_treedef.num_leaves:
+        raise ValueError("a tree without leaves has no transpose")
+    expected = outer_treedef.compose(inner_treedef)
+    if treedef != expected:
+        raise TypeError(f"Mismatch\n{treedef}\n != \n{expected}")
+    width = inner_treedef.num_leaves
+    return inner_treedef.unflatten(
+        [outer_treedef.unflatten(leaves[column::width]) for column in range(width)])
+
+
+def tree_broadcast(prefix_tree: Any, full_tree: Any,
+                   is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """The leaves of ``prefix_tree`` repeated to the structure of ``full_tree``.
+
+    Raises:
+      ValueError: the one is no prefix of the other.
+    """
+    leaves, spec = pytree.flatten(prefix_tree, is_leaf)
+    try:
+        subtrees = spec.flatten_up_to(full_tree)
+    except (ValueError, TypeError):
+        raise pytree.structure_error(
+            prefix_tree, full_tree, "broadcast_prefix prefix_tree", is_leaf) from None
+    values = [leaf for leaf, subtree in zip(leaves, subtrees, strict=True)
+              for _ in range(pytree.structure(subtree, is_leaf).num_leaves)]
+    return pytree.unflatten(pytree.structure(full_tree, is_leaf), values)
+
+
+# --- paths ----------------------------------------------------------------------------------------
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """A path as text.
+
+    >>> keystr((DictKey('a'), SequenceKey(0)))
+    "['a'][0]"
+    >>> keystr((DictKey('a'), SequenceKey(0)), simple=True, separator='/')
+    'a/0'
+    """
+    if not simple:
+        return separator.join(str(key) for key in keys)
+    return separator.join(
+        str(getattr(key, _FIELDS[type(key)])) if type(key) in _FIELDS else str(key)
+        for key in keys)
+
+
+_FIELDS = {SequenceKey: "idx", DictKey: "key", GetAttrKey: "name", FlattenedIndexKey: "key"}
+
+
+def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
+                           is_leaf_takes_path: bool = False) -> tuple[
+                               list[tuple[KeyPath, Any]], PyTreeDef]:
+    """Pairs (path, leaf), and the structure."""
+    paths, leaves, spec = pytree.flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    return list(zip(paths, leaves, strict=True)), PyTreeDef(spec)
+
+
+def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
+                          is_leaf_takes_path: bool = False) -> list[tuple[KeyPath, Any]]:
+    """Pairs (path, leaf)."""
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
+                       is_leaf: Callable[..., bool] | None = None,
+                       is_leaf_takes_path: bool = False) -> Any:
+    """``tree_map`` with the path of each leaf as the first argument of ``f``."""
+    paths, leaves, spec = pytree.flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    columns = [leaves]
+    for other in rest:
+        try:
+            columns.append(spec.flatten_up_to(other))
+        except (ValueError, TypeError):
+            raise pytree.structure_error(tree, other, "tree_map tree", None) from None
+    return pytree.unflatten(spec, [f(*row) for row in zip(paths, *columns, strict=True)])
+
+
+# --- structures -----------------------------------------------------------------------------------
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """The structures of the children of the root."""
+    return treedef.children()
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether a structure is that of a single leaf."""
+    return treedef.num_nodes == 1
+
+
+# --- classes --------------------------------------------------------------------------------------
+
+def register_pytree_node(nodetype: type, flatten_func: Callable[[Any], tuple[Any, Any]],
+                         unflatten_func: Callable[[Any, Any], Any],
+                         flatten_with_keys_func: Callable[[Any], tuple[Any, Any]] | None = None
+                         ) -> None:
+    """Makes instances of a class nodes of pytrees.
+
+    Args:
+      flatten_func: gives (children, metadata) of an instance; metadata is hashable.
+      unflatten_func: gives an instance from (metadata, children).
+      flatten_with_keys_func: gives (pairs (key, child), metadata).
+
+    Raises:
+      ValueError: the class is registered already.
+    """
+    pytree.register(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+
+
+def register_pytree_node_class(cls: Any) -> Any:
+    """Decorates a class with methods ``tree_flatten`` and (class) ``tree_unflatten``."""
+    register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)
+    return cls
+
+
+def register_pytree_with_keys(nodetype: type,
+                              flatten_with_keys: Callable[[Any], tuple[Any, Any]],
+                              unflatten_func: Callable[[Any, Any], Any],
+                              flatten_func: Callable[[Any], tuple[Any, Any]] | None = None
+                              ) -> None:
+    """Makes instances of a class nodes of pytrees whose children have keys."""
+    if flatten_func is None:
+        def flatten_func(tree: Any) -> tuple[Any, Any]:
+            pairs, metadata = flatten_with_keys(tree)
+            return [child for _, child in pairs], metadata
+    pytree.register(nodetype, flatten_func, unflatten_func, flatten_with_keys)
+
+
+def register_pytree_with_keys_class(cls: Any) -> Any:
+    """Decorates a class with methods ``tree_flatten_with_keys`` and (class) ``tree_unflatten``."""
+    flatten = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
+    register_pytree_with_keys(
+        cls, operator.methodcaller("tree_flatten_with_keys"), cls.tree_unflatten, flatten)
+    return cls
+
+
+def register_dataclass(nodetype: Any, data_fields: Sequence[str] | None = None,
+                       meta_fields: Sequence[str] | None = None,
+                       drop_fields: Sequence[str] = ()) -> Any:
+    """Makes a dataclass a node of pytrees; as a decorator too.
+
+    Args:
+      data_fields: the fields that are children. Default: all those without the metadata
+        ``static=True``.
+      meta_fields: the fields that are part of the structure.
+      drop_fields: fields with defaults, which are lost.
+
+    Raises:
+      TypeError: only one of ``data_fields`` and ``meta_fields`` is given.
+      ValueError: the fields are not those of the class.
+    """
+    if data_fields is None or meta_fields is None:
+        if (data_fields is None) != (meta_fields is None):
+            raise TypeError("register_dataclass: data_fields and meta_fields must both be specified"
+                            f" when either is specified. Got {data_fields=} {meta_fields=}.")
+        if not dataclasses.is_dataclass(nodetype):
+            raise TypeError(
+                "register_dataclass: data_fields and meta_fields are required when nodetype is not "
+                f"a dataclass. Got {nodetype=}.")
+        fields = [field for field in dataclasses.fields(nodetype) if field.init]
+        data_fields = [field.name for field in fields if not field.metadata.get("static", False)]
+        meta_fields = [field.name for field in fields if field.metadata.get("static", False)]
+    data, meta = tuple(data_fields), tuple(meta_fields)
+    if dataclasses.is_dataclass(nodetype):
+        expected = {field.name for field in dataclasses.fields(nodetype) if field.init}
+        if expected != {*data, *meta, *drop_fields} & expected or not {*data, *meta} <= expected:
+            missing = expected - {*data, *meta, *drop_fields}
+            extra = {*data, *meta} - expected
+            raise ValueError(
+                "data_fields and meta_fields must include all dataclass fields with ``init=True`` "
+                "and only them."
+                + (f" Missing fields: {missing}. Add them to drop_fields to suppress this error."
+                   if missing else "")
+                + (f" Unexpected fields: {extra}." if extra else ""))
+
+    def flatten(tree: Any) -> tuple[Any, Any]:
+        return (tuple(getattr(tree, name) for name in data),
+                tuple(getattr(tree, name) for name in meta))
+
+    def flatten_with_keys(tree: Any) -> tuple[Any, Any]:
+        return ([(GetAttrKey(name), getattr(tree, name)) for name in data],
+                tuple(getattr(tree, name) for name in meta))
+
+    def unflatten(metadata: Any, children: Any) -> Any:
+        return nodetype(**dict(zip(meta, metadata, strict=True)),
+                        **dict(zip(data, children, strict=True)))
+
+    pytree.register(nodetype, flatten, unflatten, flatten_with_keys)
+    return nodetype
+
+
+def register_static(cls: Any) -> Any:
+    """Decorates a hashable class: its instances are structure, without leaves."""
+    pytree.register(cls, lambda value: ((), value), lambda value, children: value,
+                    lambda value: ((), value))
+    return cls
+
+
+class Partial(functools.partial):
+    """``functools.partial`` whose arguments are leaves; the function is structure.
+
+    >>> tree_leaves(Partial(max, 1, key=2))
+    [1, 2]
+    """
+
+    def __new__(cls, func: Callable[..., Any], *args: Any, **kw: Any) -> Partial:
+        # functools would take the arguments of a partial apart, and make leaves of them.
+        if isinstance(func, functools.partial):
+            func = _Opaque(func)
+        return super().__new__(cls, func, *args, **kw)
+
+
+class _Opaque:
+    """A partial function that is compared by what it holds."""
+
+    def __init__(self, function: functools.partial):
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Opaque) and self.function == other.function
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+    def __repr__(self) -> str:
+        return repr(self.function)
+
+
+register_pytree_node(
+    Partial, lambda partial: ((partial.args, partial.keywords), partial.func),
+    lambda func, children: Partial(func, *children[0], **children[1]))
+
+
+class _Registry:
+    """The registry of node classes, with the methods of JAX's that libraries call."""
+
+    flatten_one_level = staticmethod(lambda tree: (
+        None if pytree.one_level(tree) is None else flatten_one_level(tree)))
+    flatten = staticmethod(tree_flatten)
+    register_node = staticmethod(register_pytree_node)
+
+
+default_registry = _Registry()

@@ -165,7 +165,11 @@ class PjitFunction:
                 operands.append(base.operand(leaf))
             except (TypeError, OverflowError) as error:
                 if isinstance(error, OverflowError):
-                    raise
+                    path = argument_names(self._function, tree, static)[position]
+                    raise OverflowError(
+                        "An overflow was encountered while parsing an argument to a jitted "
+                        f"computation, whose argument path is {path}. Got {type(leaf)} with value "
+                        f"{leaf}") from None
                 raise self._argument_error(leaf, position, tree, static) from None
         entry = self._entry(tuple([x.aval for x in operands]), tree, static)
         if self._inline and context.trace is not base:

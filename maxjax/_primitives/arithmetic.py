@@ -159,7 +159,10 @@ is_finite_p = elementwise(
     lower=lambda ctx, x: ctx.kernel("is_finite", x, out_dtype=dtypes.bool_))
 
 nextafter_p = elementwise(
-    "nextafter", accepts=FLOATING, evaluate=np.nextafter, lower=kernel("nextafter"),
+    "nextafter", accepts=FLOATING,
+    # Of equal zeros the second, also for float16, where NumPy gives the first.
+    evaluate=lambda x, y: np.where(x == y, y, np.nextafter(x, y)),
+    lower=kernel("nextafter"),
     no_derivative="the next number is no smooth function")
 
 # --- extrema, absolute value, sign ----------------------------------------------------------------

@@ -100,7 +100,7 @@ def elementwise(name: str, *,
         batch=batch or default_batch,
         factors=elementwise_factors,
         no_derivative=no_derivative,
-        accepts=tuple(accepts) if accepts is not None else None,
+        accepts=accepts,
     )
     return primitive
 

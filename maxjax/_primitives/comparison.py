@@ -233,19 +233,26 @@ def unsigned_view(x):
     return x.view(np.dtype(f"u{x.dtype.itemsize}"))
 
 
+def signed_view(x):
+    """The bits of integers as numbers in a signed dtype; those of narrow ones in 8 bits."""
+    bits = bit_width(x.dtype)
+    if bits >= 8:
+        return x.view(np.dtype(f"i{x.dtype.itemsize}"))
+    unused = np.int8(8 - bits)
+    return np.right_shift(np.left_shift(x.astype(np.int8), unused), unused)
+
+
 def _shift(function, signed, fill):
-    """``function`` of operands as (un)signed numbers; ``fill`` where the shift is the width or
-    more, a negative one included."""
+    """``function`` of operands as signed or unsigned numbers, whatever their dtype; ``fill`` where
+    the shift is the width or more, a negative one included."""
     def evaluate(x, shift):
         x = np.asarray(x)
         dtype, bits = x.dtype, bit_width(x.dtype)
         amount = unsigned_view(shift)
         inside = amount < bits
-        operand = unsigned_view(x)
-        if signed and dtypes.is_signed(dtype):
-            operand = x.astype(np.int8) if bits < 8 else x
+        operand = signed_view(x) if signed else unsigned_view(x)
         safe = np.where(inside, amount, 0).astype(operand.dtype)
-        result = np.where(inside, function(operand, safe), fill(x).astype(operand.dtype))
+        result = np.where(inside, function(operand, safe), fill(operand).astype(operand.dtype))
         return result.view(dtype) if bits >= 8 else result.astype(np.int8).astype(dtype)
 
     return evaluate

@@ -30,11 +30,11 @@ def convert(x, dtype):
     source = x.dtype
     if source == dtype:
         return np.asarray(x)
+    if dtypes.is_complex(source) and not dtypes.is_complex(dtype):
+        x = x.real      # to bool too, as XLA does it
+        source = x.dtype
     if dtype == dtypes.bool_:
         return np.asarray(x != 0)
-    if dtypes.is_complex(source) and not dtypes.is_complex(dtype):
-        x = x.real
-        source = x.dtype
     if dtypes.is_integer(dtype) and dtypes.is_floating(source):
         return to_integer(x, dtype)
     return np.asarray(x).astype(dtype)

@@ -148,11 +148,9 @@ class _Plan:
 
         if pieces <= 1:
             return part(windows)
-        order = "C" if rows_inner else "F"
         shape = (groups, self.outputs, rows)
         out = np.empty(shape, windows.dtype) if rows_inner else np.empty(
-            (groups, rows, self.outputs), windows.dtype, order="C").swapaxes(1, 2)
-        del order
+            (groups, rows, self.outputs), windows.dtype).swapaxes(1, 2)
         per = rows // leading
         bounds = np.linspace(0, leading, pieces + 1).astype(int).tolist()
         for start, stop in zip(bounds, bounds[1:], strict=False):
@@ -179,7 +177,7 @@ class _Plan:
         source, target = [slice(None)] * 3, [slice(None)] * 3
         for size, total, (low, _), dilation in zip(
                 self.spatial, self.padded, self.padding, self.lhs_dilation, strict=True):
-            held, place = _overlap(size, total, low, dilation)
+            held, place = overlap(size, total, low, dilation)
             source.append(held)
             target.append(place)
         out[tuple(target)] = x[tuple(source)]
@@ -214,7 +212,7 @@ class _Plan:
                     self.spatial, self.result, self.padding, self.lhs_dilation,
                     self.rhs_dilation, offset, strict=True):
                 # Element i of lhs meets element k of the window at i * ld + low - k * rd.
-                held, position = _overlap(size, total, low - k * rd, ld)
+                held, position = overlap(size, total, low - k * rd, ld)
                 source.append(held)
                 target.append(position)
             view = out[(*before, *target)]
@@ -224,7 +222,7 @@ class _Plan:
         return out.swapaxes(1, 2)
 
 
-def _overlap(size: int, total: int, low: int, dilation: int):
+def overlap(size: int, total: int, low: int, dilation: int):
     """The slices of elements 0..size that land in 0..total at ``low + i * dilation``, and where."""
     first = max(0, -(low // dilation)) if low < 0 else 0
     last = min(size, -(-(total - low) // dilation))

@@ -218,3 +218,125 @@ def clipped(start: np.ndarray, limit: int) -> np.ndarray:
     if start.dtype == np.uint64:
         start = np.minimum(start, np.uint64(limit))
     return np.minimum(np.maximum(np.asarray(start, np.int64), 0), limit)
+
+
+def window_sizes(shape, updates_shape, dimension_numbers) -> tuple[int, ...]:
+    """The sizes of a scatter's windows in the operand."""
+    dropped = {*dimension_numbers.inserted_window_dims, *dimension_numbers.operand_batching_dims}
+    given = iter(dimension_numbers.update_window_dims)
+    return tuple(1 if dim in dropped else updates_shape[next(given)] for dim in range(len(shape)))
+
+
+def check_gather(x, indices, numbers, slice_sizes) -> None:
+    """Raises TypeError where shapes and dimension numbers do not fit, in JAX's words."""
+    if not indices.shape:
+        raise TypeError(
+            "Gather index leaf dimension must be within [0, rank(indices) + 1). rank(indices) is "
+            "0 and gather index leaf dimension is -1.")
+    if len(slice_sizes) != x.ndim:
+        raise TypeError(
+            "Gather op must have one slice size for every input dimension; got: "
+            f"len(slice_sizes)={len(slice_sizes)}, input_shape.rank={x.ndim}")
+    if len(numbers.start_index_map) != indices.shape[-1]:
+        raise TypeError(
+            f"Gather op has {len(numbers.start_index_map)} elements in start_index_map and the "
+            f"bound of dimension index_vector_dim={len(indices.shape) - 1} of indices is "
+            f"{indices.shape[-1]}. These two numbers must be equal.")
+    collapsed = numbers.collapsed_slice_dims
+    batching = numbers.operand_batching_dims
+    if len(slice_sizes) != len(numbers.offset_dims) + len(collapsed) + len(batching):
+        output_sizes = tuple(size for dim, size in enumerate(slice_sizes)
+                             if dim in numbers.offset_dims)
+        raise TypeError(
+            "All components of the offset index in a gather op must either be a offset dimension "
+            f"or explicitly collapsed/batching; got len(slice_sizes)={len(slice_sizes)}, "
+            f"output_slice_sizes={output_sizes}, collapsed_slice_dims={tuple(collapsed)}, "
+            f"operand_batching_dims={tuple(batching)}.")
+    for dim, size in enumerate(slice_sizes):
+        if not 0 <= size <= x.shape[dim]:
+            raise TypeError(
+                f"Slice size at index {dim} in gather op is out of range, must be within "
+                f"[0, {x.shape[dim]} + 1), got {size}.")
+    for position, dim in enumerate(collapsed):
+        if slice_sizes[dim] > 1:
+            raise TypeError(
+                "Gather op can only collapse slice dims with bound 1, but bound is "
+                f"{slice_sizes[dim]} for index {dim} at position {position}.")
+
+
+def check_scatter(x, indices, updates, numbers) -> None:
+    """Raises TypeError where shapes and dimension numbers do not fit, in JAX's words."""
+    if not indices.shape:
+        raise TypeError(
+            "Scatter index leaf dimension must be within [0, rank(indices) + 1). rank(indices) is "
+            "0 and scatter index leaf dimension is -1.")
+    rank = len(indices.shape) - 1 + len(numbers.update_window_dims)
+    if updates.ndim != rank:
+        raise TypeError(f"Updates tensor must be of rank {rank}; got {updates.ndim}.")
+    window = (len(numbers.update_window_dims) + len(numbers.inserted_window_dims)
+              + len(numbers.operand_batching_dims))
+    if window != x.ndim:
+        raise TypeError(
+            f"Scatter op has window of size {window}; doesn't match operand of rank {x.ndim}.")
+    if len(numbers.scatter_dims_to_operand_dims) != indices.shape[-1]:
+        raise TypeError(
+            f"Scatter op has {len(numbers.scatter_dims_to_operand_dims)} elements in "
+            "scatter_dims_to_operand_dims and the bound of dimension "
+            f"index_vector_dim={len(indices.shape) - 1} of indices is {indices.shape[-1]}. These "
+            "two numbers must be equal.")
+    sizes = window_sizes(x.shape, updates.shape, numbers)
+    for dim, (size, bound) in enumerate(zip(sizes, x.shape, strict=True)):
+        if size > bound and dim not in numbers.inserted_window_dims:
+            position = [d for d in range(x.ndim) if d not in numbers.inserted_window_dims
+                        and d not in numbers.operand_batching_dims].index(dim)
+            raise TypeError(
+                "Bounds of the window dimensions of updates must not exceed the bounds of the "
+                f"corresponding dimensions of operand. For dimension {position}, updates bound is "
+                f"{size}, operand bound is {bound}.")
+    batch = iter(enumerate(indices.shape[:-1]))
+    for dim, size in enumerate(updates.shape):
+        if dim in numbers.update_window_dims:
+            continue
+        position, bound = next(batch)
+        if size != bound:
+            raise TypeError(
+                "Bounds of the scatter dimensions of updates must be the same as the bounds of "
+                "the corresponding dimensions of scatter indices. For scatter dimension "
+                f"{position}, updates bound is {size}, indices bound is {bound}.")
+
+
+def window_factors(operand, indices, windows, window_dims, collapsed, operand_batching,
+                    indices_batching, sizes, extra=()):
+    """Factors of operand, indices and windows (a gather's result or a scatter's updates).
+
+    Dimensions that windows take whole correspond, as do the batching dimensions; the operand's
+    others need replication.
+    """
+    names: dict[str, int] = {}
+    replicated = set()
+
+    def factor(name, size, whole=False):
+        names[name] = size
+        if whole:
+            replicated.add(name)
+        return (name,)
+
+    batching = dict(zip(operand_batching, indices_batching, strict=True))
+    operand_dims, window_names = [], []
+    for dim, size in enumerate(operand.shape):
+        if dim in batching:
+            operand_dims.append(factor(f"b{batching[dim]}", size))
+            continue
+        same = sizes[dim] == size
+        name = factor(f"o{dim}", size, whole=not same)
+        operand_dims.append(name)
+        if dim not in collapsed:
+            window_names.append(name if same else factor(f"w{dim}", sizes[dim], whole=True))
+    indices_dims = [factor(f"b{dim}", size, whole=bool(extra) and f"b{dim}" not in names)
+                    for dim, size in enumerate(indices.shape[:-1])]
+    of_windows = iter(window_names)
+    of_batch = iter(indices_dims)
+    windows_dims = tuple(next(of_windows) if dim in window_dims else next(of_batch)
+                         for dim in range(windows.ndim))
+    indices_dims.append(factor("index", indices.shape[-1], whole=True))
+    return tuple(operand_dims), tuple(indices_dims), windows_dims, names, frozenset(replicated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -372,6 +373,60 @@ slice_p = linear_primitive(
     transpose=_slice_transpose,
     batch=_slice_batch,
     factors=_slice_factors,
+)
+
+# --- split ----------------------------------------------------------------------------------------
+
+
+def _split_bounds(sizes):
+    """(start, stop) of each part."""
+    stops = list(itertools.accumulate(sizes))
+    return list(zip([0, *stops[:-1]], stops, strict=True)) if sizes else []
+
+
+def _split_evaluate(x, *, sizes, axis):
+    before = (slice(None),) * axis
+    return [x[(*before, slice(start, stop))] for start, stop in _split_bounds(sizes)]
+
+
+def _split_shapes(shape, sizes, axis):
+    return [(*shape[:axis], size, *shape[axis + 1:]) for size in sizes]
+
+
+def _split_jvp(primals, tangents, **params):
+    outs = split_p.bind(*primals, **params)
+    return outs, split_p.bind(*tangents, **params)
+
+
+def _split_transpose(cotangents, operand, *, sizes, axis):
+    filled = [full(shape, 0, operand.dtype) if cotangent is None else cotangent
+              for cotangent, shape in zip(
+                  cotangents, _split_shapes(operand.shape, sizes, axis), strict=True)]
+    return [concatenate(filled, axis)]
+
+
+def _split_batch(size, operands, axes, *, sizes, axis):
+    outs = split_p.bind(operands[0], sizes=sizes, axis=axis + (axis >= axes[0]))
+    return outs, [axes[0]] * len(outs)
+
+
+split_p = Primitive(
+    "split",
+    abstract=lambda x, *, sizes, axis: [
+        ShapedArray(shape, x.dtype, x.weak_type)
+        for shape in _split_shapes(x.shape, sizes, axis)],
+    evaluate=_split_evaluate,
+    lower=lambda ctx, x, *, sizes, axis: [
+        ctx.slice(x, tuple(start if dim == axis else 0 for dim in range(len(aval.shape))),
+                  tuple(start + size if dim == axis else size
+                        for dim, size in enumerate(aval.shape)), None)
+        for (start, _), aval in zip(_split_bounds(sizes), ctx.out_avals, strict=True)],
+    jvp=_split_jvp,
+    transpose=_split_transpose,
+    batch=_split_batch,
+    factors=lambda in_avals, out_avals, *, sizes, axis: axis_factors(
+        in_avals, out_avals, whole=(axis,)),
+    multiple_results=True,
 )
 
 # --- rev ------------------------------------------------------------------------------------------

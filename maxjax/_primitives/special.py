@@ -10,6 +10,7 @@ from maxjax._base.lazy import scipy_special
 from maxjax._primitives.arithmetic import add, constant, div, mul, neg, sign, square, sub
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, select, where_zero
+from maxjax._primitives.random_bits import erf_inv_float32
 from maxjax._primitives.rules import kernel, native
 from maxjax._primitives.shape import full
 from maxjax._primitives.transcendental import exp
@@ -34,6 +35,8 @@ erfc_p = _special("erfc", lambda x: scipy_special.erfc(x), _gaussian(-TWO_OVER_R
 
 
 def _erf_inv(x):
+    if x.dtype == np.float32:      # XLA's polynomial: normal variates are made with it
+        return erf_inv_float32(x)
     # SciPy's loses the sign of a zero.
     return np.where(x == 0, x, scipy_special.erfinv(x))
 
@@ -86,7 +89,8 @@ digamma_p = _special(
 lgamma_p = _special("lgamma", _lgamma, lambda t, x, out: mul(t, digamma_p.bind(x)))
 
 bessel_i1e_p = _special(
-    "bessel_i1e", lambda x: scipy_special.i1e(x),
+    # SciPy's loses the sign of a zero.
+    "bessel_i1e", lambda x: np.where(x == 0, x, scipy_special.i1e(x)),
     lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)),
     host_reason=HOST)
 bessel_i0e_p = _special(

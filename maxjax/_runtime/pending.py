@@ -269,7 +269,7 @@ class LazyTrace(Trace):
                 values.append(self.operand(leaf).host())
         program: Program = closed.cache.get("program") or program_of(closed)
         outputs = program.run(values)
-        results = [ArrayImpl(aval, value)
+        results = [ArrayImpl(aval, value if value.__class__ is np.ndarray else np.asarray(value))
                    for aval, value in zip(program.out_avals, outputs, strict=True)]
         if device is not None:
             for result in results:

@@ -12,7 +12,7 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.source import function_location
 from maxjax._ir.trace import Array, aval_of, base_trace
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.shape import full
+from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.jvp import instantiate, jvp_flat
 from maxjax._transforms.linearize import LinearMap, linearize_flat
 from maxjax._transforms.transpose import transpose_map
@@ -311,13 +311,24 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
         check_output("grad", holomorphic, out)
         function = VJPFunction(linear, flat.in_tree, [value.aval for value in values],
                                flat.out_tree, [aval_of(out)])
-        cotangent = full((), 1, aval_of(out).dtype)
-        gradients = pytree.unflatten(flat.in_tree, function.transpose([cotangent]))
+        # As weakly typed as the result, and then the gradient is as its argument.
+        aval = aval_of(out)
+        cotangent = base_trace[0].constant(np.ones((), aval.dtype), aval)
+        gradients = pytree.unflatten(flat.in_tree, [
+            like_argument(gradient, value.aval) for gradient, value in zip(
+                function.transpose([cotangent]), values, strict=True)])
         gradient = gradients[0] if isinstance(argnums, (int, np.integer)) else gradients
         value = pytree.unflatten(flat.out_tree, outs)
         return ((value, aux), gradient) if has_aux else (value, gradient)
 
     return value_and_grad_f
+
+
+def like_argument(gradient: Any, aval: ShapedArray) -> Any:
+    """A gradient is as weakly typed as its argument, whatever it was multiplied by."""
+    if not isinstance(gradient, Array) or gradient.aval.weak_type == aval.weak_type:
+        return gradient
+    return convert_element_type(gradient, gradient.aval.dtype, aval.weak_type)
 
 
 def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,

@@ -65,11 +65,12 @@ class BatchTrace(Trace):
             return self.parent.apply(primitive, tuple(operands), params)
         if primitive.batch is None:
             raise NotImplementedError(f"Batching rule for '{primitive.name}' not implemented")
+        previous = context.trace     # not always self: a trace above may have passed this on
         context.trace = self.parent
         try:
             out, out_axis = primitive.batch(self.size, operands, axes, **params)
         finally:
-            context.trace = self
+            context.trace = previous
         if primitive.multiple_results:
             return [self.box(o, a) for o, a in zip(out, out_axis, strict=True)]
         return self.box(out, out_axis)

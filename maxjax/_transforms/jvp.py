@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Trace, Tracer, context, current_trace, leaked_tracer_error
+from maxjax._ir.trace import (
+    Array,
+    Trace,
+    Tracer,
+    base_trace,
+    context,
+    current_trace,
+    leaked_tracer_error,
+)
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import full
 
 
@@ -63,6 +75,7 @@ class JVPTrace(Trace):
             return self.parent.apply(primitive, tuple(primals), params)
         if primitive.jvp is None:
             raise missing_derivative(primitive)
+        previous = context.trace     # not always self: a trace above may have passed this on
         context.trace = self.parent
         try:
             if self.linearizing and primitive.linearize is not None:
@@ -70,7 +83,7 @@ class JVPTrace(Trace):
             else:
                 out, tangent = primitive.jvp(primals, tangents, **params)
         finally:
-            context.trace = self
+            context.trace = previous
         if primitive.multiple_results:
             if tangent is None:
                 return out
@@ -125,11 +138,18 @@ def jvp_flat(function: Any, primals: Sequence[Any],
 
 
 def instantiate(tangent: Any, aval: ShapedArray) -> Any:
-    """A tangent as an array: None becomes zeros."""
-    if tangent is not None:
+    """A tangent as an array: None becomes zeros, as weakly typed as the value."""
+    if tangent is None:
+        aval = aval.tangent()
+        if aval.dtype == dtypes.float0:
+            return np.zeros(aval.shape, dtypes.float0)
+        if aval.shape:
+            return convert_element_type(
+                full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type)
+        tangent = np.zeros((), aval.dtype)
+    elif isinstance(tangent, Array):
         return tangent
-    aval = aval.tangent()
-    return full(aval.shape, 0, aval.dtype)
+    return base_trace[0].constant(tangent, aval.tangent())
 
 
 @derived

@@ -74,11 +74,12 @@ class LinearTrace(Trace):
             else:
                 operands.append(arg)
         if not linear:
+            previous = context.trace     # not always self: a trace above may have passed this on
             context.trace = self.parent
             try:
                 return self.parent.apply(primitive, args, params)
             finally:
-                context.trace = self
+                context.trace = previous
         spec = op_spec(primitive, tuple([aval_of(arg) for arg in args]), params)
         outvars = [LinearVar(aval) for aval in spec.out_avals]
         self.equations.append(LinearEquation(primitive, operands, params, outvars))

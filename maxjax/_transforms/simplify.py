@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from maxjax._base import dtypes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.primitive import op_spec, registry
 
 # The primitives that only call a jaxpr: its name among their parameters.
 CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
@@ -112,6 +116,122 @@ def _atom_key(atom: Atom) -> Any:
     return atom
 
 
+def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Exact local rewrites: each gives the same values, bit for bit.
+
+    - an operation on literals alone is computed now;
+    - a reshape of a reshape is one; one to the same shape is none;
+    - a sum over dimensions of size 1 is a reshape;
+    - the transpose of a product of matrices is the product the other way round;
+    - a scalar that was broadcast for an elementwise operation joins it as a scalar.
+    """
+    jaxpr = closed.jaxpr
+    env: dict[Var, Atom] = {}
+    made: dict[Var, JaxprEqn] = {}
+    uses: dict[Var, int] = {}
+    for eqn in jaxpr.eqns:
+        for atom in eqn.invars:
+            if isinstance(atom, Var):
+                uses[atom] = uses.get(atom, 0) + 1
+    eqns = []
+    for eqn in jaxpr.eqns:
+        eqn = eqn.replace(invars=[
+            env.get(atom, atom) if isinstance(atom, Var) else atom for atom in eqn.invars])
+        result = _rewritten(eqn, made, uses)
+        if isinstance(result, (Var, Literal)):
+            env[eqn.outvars[0]] = result
+            continue
+        for var in result.outvars:
+            made[var] = result
+        eqns.append(result)
+    outvars = [env.get(atom, atom) if isinstance(atom, Var) else atom for atom in jaxpr.outvars]
+    return ClosedJaxpr(jaxpr.replace(eqns=eqns, outvars=outvars), closed.consts)
+
+
+def _rewritten(eqn: JaxprEqn, made: dict[Var, JaxprEqn], uses: dict[Var, int]) -> Any:
+    """The equation in a better form, or the atom that it comes to."""
+    name, out = eqn.primitive.name, eqn.outvars[0] if eqn.outvars else None
+    if out is None or eqn.primitive.multiple_results or has_effects(eqn):
+        return eqn
+    aval = out.aval
+    if eqn.invars and all(isinstance(atom, Literal) for atom in eqn.invars) and not aval.shape:
+        folded = _folded(eqn)
+        if folded is not None:
+            return folded
+    if name == "stop_gradient" and eqn.invars[0].aval is aval:
+        return eqn.invars[0]
+    if name == "reduce_sum" and isinstance(eqn.invars[0], Var):
+        shape = eqn.invars[0].aval.shape
+        if all(shape[axis] == 1 for axis in eqn.params["axes"]):
+            eqn, name = _reshape(eqn, eqn.invars[0]), "reshape"
+    if name in ("reshape", "squeeze") and isinstance(eqn.invars[0], Var):
+        source = eqn.invars[0]
+        producer = made.get(source)
+        if producer is not None and producer.primitive.name in ("reshape", "squeeze"):
+            source = producer.invars[0]
+        if source.aval.shape == aval.shape and source.aval is aval:
+            return source
+        return _reshape(eqn, source)
+    if name == "transpose" and isinstance(eqn.invars[0], Var):
+        producer = made.get(eqn.invars[0])
+        if (producer is not None and producer.primitive.name == "dot_general"
+                and uses.get(eqn.invars[0]) == 1 and eqn.params["permutation"] == (1, 0)
+                and not producer.params["dimension_numbers"][1][0]):
+            (left, right), batch = producer.params["dimension_numbers"]
+            return JaxprEqn(producer.primitive, [producer.invars[1], producer.invars[0]],
+                            {**producer.params, "dimension_numbers": ((right, left), batch)},
+                            [out], eqn.source)
+    if name in _ELEMENTWISE and len(eqn.invars) > 1:
+        return _with_scalars(eqn, made)
+    return eqn
+
+
+_ELEMENTWISE = frozenset((
+    "add", "sub", "mul", "div", "max", "min", "rem", "pow", "eq", "ne", "lt", "le", "gt", "ge",
+    "and", "or", "xor", "add_any"))
+
+
+def _with_scalars(eqn: JaxprEqn, made: dict[Var, JaxprEqn]) -> JaxprEqn:
+    shape = eqn.outvars[0].aval.shape
+    scalars: list[Atom] = []
+    for atom in eqn.invars:
+        current = atom
+        while isinstance(current, Var) and current in made:
+            producer = made[current]
+            if producer.primitive.name not in ("broadcast_in_dim", "reshape"):
+                break
+            if producer.primitive.name == "reshape" and producer.invars[0].aval.size != 1:
+                break
+            current = producer.invars[0]
+        scalars.append(current if not current.aval.shape else atom)
+    # Somebody must still bring the shape.
+    if all(atom.aval.shape != shape for atom in scalars):
+        return eqn
+    avals = [atom.aval for atom in scalars]
+    if eqn.primitive.abstract(*avals, **eqn.params) is not eqn.outvars[0].aval:
+        return eqn
+    return eqn.replace(invars=scalars)
+
+
+def _reshape(eqn: JaxprEqn, source: Atom) -> JaxprEqn:
+    params = {"new_sizes": eqn.outvars[0].aval.shape, "dimensions": None}
+    if "sharding" in eqn.params:
+        params["sharding"] = eqn.params["sharding"]
+    return JaxprEqn(registry["reshape"], [source], params, eqn.outvars, eqn.source)
+
+
+def _folded(eqn: JaxprEqn) -> Literal | None:
+    aval = eqn.outvars[0].aval
+    if dtypes.is_key(aval.dtype) or any(dtypes.is_key(a.aval.dtype) for a in eqn.invars):
+        return None
+    run = op_spec(eqn.primitive, tuple(atom.aval for atom in eqn.invars), eqn.params).run
+    if run is None:
+        return None
+    with np.errstate(all="ignore"):
+        value = run(*[atom.val for atom in eqn.invars])
+    return Literal(np.asarray(value, aval.dtype)[()], aval)
+
+
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
     """All passes."""
-    return eliminate_dead_code(eliminate_common_subexpressions(inline_calls(closed)))
+    return eliminate_dead_code(rewrite(eliminate_common_subexpressions(inline_calls(closed))))

@@ -104,12 +104,6 @@ def same_dtypes_error(name: str, avals: Sequence[ShapedArray]) -> TypeError:
             "inputs)." if tip else ""))
 
 
-def check_ranks(name: str, avals: Sequence[ShapedArray]) -> None:
-    ranks = {aval.ndim for aval in avals if aval.shape}
-    if len(ranks) > 1:
-        broadcast_shape(name, [aval.shape for aval in avals])      # raises
-
-
 # --- builders -------------------------------------------------------------------------------------
 
 def _unary(primitive: Primitive, name: str, doc: str, accuracy: bool = False) -> Callable[..., Any]:
@@ -153,11 +147,10 @@ def _binary(primitive: Primitive, name: str, doc: str) -> Callable[..., Any]:
 
 
 def check_binary(primitive: Primitive, avals: tuple[ShapedArray, ShapedArray]) -> None:
+    broadcast_shape(primitive.name, [aval.shape for aval in avals])
     check_accepted(primitive, avals)
-    check_ranks(primitive.name, avals)
     if avals[0].dtype != avals[1].dtype:
         raise same_dtypes_error(primitive.name, avals)
-    broadcast_shape(primitive.name, [aval.shape for aval in avals])
 
 
 def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
@@ -271,7 +264,7 @@ def pow(x: Any, y: Any) -> Array:
     primitive = transcendental.pow_p
     x, y = operand(x, "pow", 0), operand(y, "pow", 1)
     first, second = x.aval, y.aval
-    check_ranks("pow", (first, second))
+    broadcast_shape("pow", [first.shape, second.shape])
     for position, (aval, kinds, accepts) in enumerate((
             (first, primitive.accepts.kinds, primitive.accepts),
             (second, arithmetic.NUMBERS.kinds, arithmetic.NUMBERS))):
@@ -472,6 +465,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
         return convert.convert_element_type(operand, target)
     if operand.__class__ in dtypes.PYTHON_SCALARS and not dtypes.is_key(target):
         own, _ = dtypes.python_scalar(operand.__class__)
+        if own.kind == "c" and target.kind not in "bc":
+            # Python's own error.
+            operand = int(operand) if dtypes.is_integer(target) else float(operand)
         value = np.asarray(convert.convert(python_value(operand, own), target))
         return ArrayImpl(ShapedArray((), target), value)
     if isinstance(operand, str):

@@ -20,9 +20,9 @@ from maxjax._primitives.gather_plan import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
+    check_scatter,
 )
 from maxjax._primitives.indexing import (
-    check_scatter,
     gather_p,
     scatter_add_p,
     scatter_max_p,
@@ -325,6 +325,8 @@ def fill_parameter(fill_value: Any, dtype: Any) -> FillValue | None:
     if isinstance(fill_value, Array):
         raise TypeError(f"fill_value must be a static scalar; got {fill_value!r}, which is "
                         f"unhashable: {type(fill_value).__name__}")
+    if isinstance(fill_value, complex) and not dtypes.is_complex(dtype):
+        raise TypeError("float() argument must be a string or a real number, not 'complex'")
     if dtypes.is_key(dtype):
         return FillValue(np.asarray(fill_value, dtype.physical)[()])
     return FillValue(np.asarray(convert(np.asarray(fill_value), dtype))[()])

@@ -1,3 +1,327 @@
-"""Operations of jax.lax."""
+"""Operations of jax.lax that reduce or accumulate along dimensions."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.trace import Array, Tracer
+from maxjax._primitives import arithmetic, comparison, reduction
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.cumulative import (
+    cumlogsumexp_p,
+    cummax_p,
+    cummin_p,
+    cumprod_p,
+    cumsum_p,
+)
+from maxjax._primitives.reduction import (
+    argmax_p,
+    argmin_p,
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+    reduce_xor_p,
+)
+from maxjax._primitives.shape import (
+    broadcast_in_dim,
+    concatenate,
+    reduce_sum_p,
+    reshape,
+    slice_in_dim,
+    transpose,
+)
+from maxjax._transforms.batching import batch_flat
+from maxjax.lax._elementwise import operand as as_operand
+from maxjax.lax._shape import integers
+
+__all__ = [
+    "argmax", "argmax_p", "argmin", "argmin_p", "cumlogsumexp", "cumlogsumexp_p", "cummax",
+    "cummax_p", "cummin", "cummin_p", "cumprod", "cumprod_p", "cumsum", "cumsum_p", "reduce",
+    "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p", "reduce_min", "reduce_min_p",
+    "reduce_or", "reduce_or_p", "reduce_prod", "reduce_prod_p", "reduce_sum", "reduce_sum_p",
+    "reduce_xor", "reduce_xor_p",
+]
+
+
+def check_axes(x: Array, axes: Sequence[int]) -> tuple[int, ...]:
+    axes = integers(axes)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
+    if not all(0 <= axis < x.ndim for axis in axes):
+        raise ValueError(f"reduction axes {axes} contains out-of-bounds indices for "
+                         f"{x.aval.str_short()}.")
+    return axes
+
+
+def _reduction(primitive: Primitive, what: str, numeric: bool = False,
+               logical: bool = False) -> Callable[..., Array]:
+    name = primitive.name
+
+    def function(operand: Any, axes: Sequence[int]) -> Array:
+        x = as_operand(operand, name)
+        axes = check_axes(x, axes)
+        if numeric and not dtypes.is_numeric(x.dtype):
+            raise TypeError(f"{name} does not accept dtype {x.dtype}. Accepted dtypes are subtypes "
+                            "of number.")
+        if logical and not (dtypes.is_integer(x.dtype) or dtypes.is_bool(x.dtype)):
+            raise TypeError("logical reduction requires operand dtype bool or int, got "
+                            f"{x.dtype}.")
+        return primitive.bind(x, axes=axes)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{what} along ``axes``, which the result lacks.
+
+    Args:
+      operand: an array.
+      axes: the dimensions, counted from the left.
+
+    Raises:
+      ValueError: axes repeat, or are out of bounds.
+      TypeError: of the dtype.
+    """
+    return function
+
+
+_sum = _reduction(reduce_sum_p, "The sum", numeric=True)
+reduce_prod = _reduction(reduce_prod_p, "The product", numeric=True)
+reduce_max = _reduction(reduce_max_p, "The greatest element (NaN if there is one)")
+reduce_min = _reduction(reduce_min_p, "The least element (NaN if there is one)")
+reduce_and = _reduction(reduce_and_p, "The bitwise conjunction", logical=True)
+reduce_or = _reduction(reduce_or_p, "The bitwise disjunction", logical=True)
+reduce_xor = _reduction(reduce_xor_p, "The bitwise exclusive disjunction", logical=True)
+
+
+def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """The sum along ``axes``, which the result lacks.
+
+    Raises:
+      ValueError: axes repeat, or are out of bounds.
+      TypeError: of the dtype.
+    """
+    return _sum(operand, axes)
+
+
+def _position(primitive: Primitive, what: str) -> Callable[..., Array]:
+    def function(operand: Any, axis: int, index_dtype: Any) -> Array:
+        x = as_operand(operand, primitive.name)
+        dtype = dtypes.canonical(index_dtype)
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
+        if not dtypes.is_integer(dtype):
+            raise TypeError(f"index_dtype must be an integer type, but got {dtype.name}")
+        axis = operator.index(axis)
+        if x.shape[axis] < 1:
+            raise ValueError("argmin and argmax require non-empty reduced dimension. "
+                             f"operand.shape={x.shape} {axis=}")
+        return primitive.bind(x, axes=(axis,), index_dtype=dtype)
+
+    function.__name__ = function.__qualname__ = primitive.name
+    function.__doc__ = f"""The first position of the {what} element along an axis; a NaN counts as such.
+
+    Args:
+      operand: an array.
+      axis: counted from the left.
+      index_dtype: the integer dtype of the result.
+
+    Raises:
+      ValueError: the axis is out of bounds, or empty.
+      TypeError: ``index_dtype`` is no integer dtype.
+    """
+    return function
+
+
+argmax = _position(argmax_p, "greatest")
+argmin = _position(argmin_p, "least")
+
+
+def _cumulative(primitive: Primitive, what: str) -> Callable[..., Array]:
+    name = primitive.name
+
+    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
+        x = as_operand(operand, name)
+        if axis < 0:
+            raise ValueError("XLA operations do not allow negative axes")
+        if axis >= x.ndim:
+            raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape}")
+        if not dtypes.is_numeric(x.dtype):
+            raise TypeError(f"{name} does not accept dtype {x.dtype}. Accepted dtypes are subtypes "
+                            "of number.")
+        return primitive.bind(x, axis=operator.index(axis), reverse=bool(reverse))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""The running {what} along an axis.
+
+    Args:
+      operand: an array of numbers.
+      axis: counted from the left.
+      reverse: from the last element to the first.
+
+    Raises:
+      ValueError: the axis is out of bounds.
+      TypeError: of the dtype.
+    """
+    return function
+
+
+cumsum = _cumulative(cumsum_p, "sum")
+cumprod = _cumulative(cumprod_p, "product")
+cummax = _cumulative(cummax_p, "maximum")
+cummin = _cumulative(cummin_p, "minimum")
+cumlogsumexp = _cumulative(cumlogsumexp_p, "logarithm of the sum of exponentials")
+
+
+# --- reduce by any function -----------------------------------------------------------------------
+
+def _all_ones(dtype: Any) -> Any:
+    return True if dtype == dtypes.bool_ else np.invert(np.zeros((), dtype))
+
+
+# The reductions that have a primitive: that of the computation -> (reduction, identity).
+MONOIDS: dict[Primitive, tuple[Primitive, Callable[[Any], Any]]] = {
+    arithmetic.add_p: (reduce_sum_p, lambda dtype: 0),
+    arithmetic.mul_p: (reduce_prod_p, lambda dtype: 1),
+    arithmetic.max_p: (reduce_max_p, lambda dtype: dtypes.extremes(dtype)[0]),
+    arithmetic.min_p: (reduce_min_p, lambda dtype: dtypes.extremes(dtype)[1]),
+    comparison.and_p: (reduction.reduce_and_p, _all_ones),
+    comparison.or_p: (reduction.reduce_or_p, lambda dtype: 0),
+    comparison.xor_p: (reduction.reduce_xor_p, lambda dtype: 0),
+}
+
+
+class Computation:
+    """A function of two scalars (or pytrees of them) that a reduction combines elements with."""
+
+    def __init__(self, function: Callable[..., Any], tree: Any, avals: Sequence[Any], name: str):
+        self.count = len(avals)
+
+        def flat(*values: Any) -> list[Any]:
+            left = pytree.unflatten(tree, values[:self.count])
+            right = pytree.unflatten(tree, values[self.count:])
+            leaves, out_tree = pytree.flatten(function(left, right))
+            if out_tree != tree:
+                raise ValueError(f"{name} computation must return a pytree like its operands': "
+                                 f"got {out_tree}, expected {tree}.")
+            return [as_operand(leaf, name) for leaf in leaves]
+
+        scalars = [aval.update(shape=(), weak_type=False) for aval in avals]
+        self.closed: ClosedJaxpr = trace_to_jaxpr(flat, [*scalars, *scalars], name, name)
+        for aval, out in zip(scalars, self.closed.out_avals, strict=True):
+            if out.shape or out.dtype != aval.dtype:
+                raise TypeError(f"{name} computation must give scalars of its operands' dtypes: got "
+                                f"{out.str_short()}, expected {aval.str_short()}.")
+
+    @property
+    def primitive(self) -> Primitive | None:
+        """The one primitive that combines the two arguments, if that is all."""
+        jaxpr = self.closed.jaxpr
+        if self.count == 1 and len(jaxpr.eqns) == 1 and not self.closed.consts:
+            eqn, = jaxpr.eqns
+            whole = jaxpr.outvars[0] is eqn.outvars[0] and len(eqn.invars) == 2
+            if whole and set(map(id, eqn.invars)) == set(map(id, jaxpr.invars)):
+                return eqn.primitive
+        return None
+
+    def __call__(self, left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
+        """Elementwise, on arrays of one shape."""
+        shape = left[0].shape
+        flat = [reshape(x, (x.size,)) for x in (*left, *right)]
+        outs, axes = batch_flat(
+            lambda *xs: eval_jaxpr(self.closed.jaxpr, self.closed.consts, *xs),
+            flat[0].size, flat, [0] * len(flat))
+        return [reshape(out, shape) if axis is not None else broadcast_in_dim(out, shape, ())
+                for out, axis in zip(outs, axes, strict=True)]
+
+
+def initial_values(name: str, operands: Sequence[Array], inits: Sequence[Any]) -> list[Any]:
+    """The initial values, of their operands' dtypes."""
+    if len(operands) != len(inits):
+        raise TypeError(f"{name} needs one initial value for each operand, got {len(inits)} for "
+                        f"{len(operands)}.")
+    result = []
+    for x, init in zip(operands, inits, strict=True):
+        value = as_operand(init, name)
+        if value.shape:
+            raise TypeError(f"{name} initial values must be scalars, got shape {value.shape}.")
+        if value.dtype != x.dtype:
+            if not value.weak_type:
+                raise TypeError(f"{name} operands and initial values must have the same dtypes, got "
+                                f"{x.dtype} and {value.dtype}.")
+            value = convert_element_type(value, x.dtype, False)
+        result.append(value)
+    return result
+
+
+def is_identity(value: Any, identity: Any) -> bool:
+    """Whether a scalar is known to be ``identity``."""
+    if isinstance(value, Tracer):
+        return False
+    return bool(np.asarray(value) == np.asarray(identity))
+
+
+def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], Any],
+           dimensions: Sequence[int], out_sharding: Any = None) -> Any:
+    """Combines the elements along dimensions by a function of two.
+
+    Args:
+      operands: an array, or a pytree of arrays of one shape.
+      init_values: scalars, likewise: what no elements give.
+      computation: an associative function of two such values; elements are combined in an order
+        that is not specified.
+      dimensions: which the results lack.
+
+    Raises:
+      ValueError: dimensions repeat, or are out of bounds.
+      TypeError: dtypes or shapes do not fit.
+    """
+    leaves, tree = pytree.flatten(operands)
+    arrays = [as_operand(x, "reduce", position) for position, x in enumerate(leaves)]
+    inits = initial_values("reduce", arrays, pytree.leaves(init_values))
+    if len({x.shape for x in arrays}) > 1:
+        raise TypeError(f"reduce operands must have one shape, got {[x.shape for x in arrays]}.")
+    axes = check_axes(arrays[0], dimensions)
+    combine = Computation(computation, tree, [x.aval for x in arrays], "reduce")
+    known = MONOIDS.get(combine.primitive)
+    if known is not None and not (
+            known[0] in (reduce_sum_p, reduce_prod_p) and dtypes.is_bool(arrays[0].dtype)):
+        primitive, identity = known
+        out = primitive.bind(arrays[0], axes=axes)
+        if not is_identity(inits[0], identity(arrays[0].dtype)):
+            out = combine.primitive.bind(inits[0], out)
+        return pytree.unflatten(tree, [out])
+    return pytree.unflatten(tree, _fold(arrays, inits, combine, axes))
+
+
+def _fold(arrays: Sequence[Array], inits: Sequence[Any], combine: Computation,
+          axes: tuple[int, ...]) -> list[Any]:
+    """Neighbours are combined until one is left: log2(n) steps, the order of elements kept."""
+    shape = arrays[0].shape
+    kept = tuple(dim for dim in range(len(shape)) if dim not in axes)
+    rest = tuple(shape[dim] for dim in kept)
+    size = 1
+    for axis in axes:
+        size *= shape[axis]
+    starts = [broadcast_in_dim(init, rest, ()) if rest else init for init in inits]
+    if not size or 0 in rest:
+        return starts
+    values = [reshape(transpose(x, (*axes, *kept)), (size, *rest)) for x in arrays]
+    while size > 1:
+        half = size // 2
+        joined = combine([slice_in_dim(x, 0, 2 * half - 1, 0, 2) for x in values],
+                         [slice_in_dim(x, 1, 2 * half, 0, 2) for x in values])
+        if size % 2:
+            joined = [concatenate([x, slice_in_dim(last, size - 1, size, 0)], 0)
+                      for x, last in zip(joined, values, strict=True)]
+        values, size = joined, half + size % 2
+    return combine(starts, [reshape(x, rest) for x in values])
+
+

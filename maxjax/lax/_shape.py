@@ -1,3 +1,442 @@
-"""Operations of jax.lax."""
+"""Operations of jax.lax that move elements about."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax._primitives import shape as shapes
+from maxjax._primitives.shape import (
+    broadcast_in_dim_p,
+    concatenate_p,
+    copy_p,
+    iota_p,
+    pad_p,
+    reshape_p,
+    rev_p,
+    slice_p,
+    split_p,
+    squeeze_p,
+    transpose_p,
+)
+from maxjax.lax._elementwise import operand as as_operand
+from maxjax.lax._elementwise import same_dtypes_error
+
+__all__ = [
+    "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes",
+    "broadcast_to_rank", "broadcasted_iota", "collapse", "concatenate", "concatenate_p", "copy_p",
+    "expand_dims", "iota", "iota_p", "pad", "pad_p", "reshape", "reshape_p", "rev", "rev_p",
+    "slice", "slice_p", "split", "split_p", "squeeze", "squeeze_p", "stack", "tile", "transpose",
+    "transpose_p", "unstack",
+]
+
+_slice = slice      # the builtin, which the operation below hides
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+def integers(values: Any) -> tuple[int, ...]:
+    """A sequence of concrete integers, NumPy's included."""
+    return tuple([operator.index(value) for value in values])
+
+
+def canonical_axis(axis: Any, rank: int) -> int:
+    """An axis counted from the left.
+
+    Raises:
+      ValueError: it is out of bounds.
+    """
+    index = operator.index(axis)
+    if not -rank <= index < rank:
+        raise ValueError(f"axis {index} is out of bounds for array of dimension {rank}")
+    return index + rank if index < 0 else index
+
+
+def check_nonnegative(name: str, what: str, values: Sequence[int]) -> None:
+    if any(value < 0 for value in values):
+        raise TypeError(f"{name} {what} must have every element be nonnegative, got "
+                        f"{tuple(values)}.")
+
+
+# --- broadcasting ---------------------------------------------------------------------------------
+
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """Repeats an array along new leading dimensions.
+
+    Args:
+      operand: an array of shape ``S``.
+      sizes: of the new dimensions; the result has the shape ``(*sizes, *S)``.
+    """
+    x = as_operand(operand, "broadcast")
+    sizes = integers(sizes)
+    if not sizes:
+        return x
+    dims = tuple(range(len(sizes), len(sizes) + x.ndim))
+    return broadcast_in_dim(x, (*sizes, *x.shape), dims)
+
+
+def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *,
+                     out_sharding: Any = None) -> Array:
+    """Repeats an array along dimensions that it lacks or in which its size is 1.
+
+    Args:
+      operand: an array.
+      shape: of the result.
+      broadcast_dimensions: for each dimension of the operand the dimension of the result that it
+        becomes; strictly increasing.
+
+    Raises:
+      TypeError: sizes or dimensions do not fit.
+    """
+    x = as_operand(operand, "broadcast_in_dim")
+    shape = integers(shape)
+    dims = integers(broadcast_dimensions)
+    name = "broadcast_in_dim"
+    if x.ndim > len(shape):
+        raise TypeError(
+            f"{name} target broadcast shape must have equal or higher rank to the operand shape; "
+            f"got operand ndim {x.ndim} and target broadcast ndim {len(shape)}.")
+    if len(dims) != x.ndim:
+        raise TypeError(
+            f"{name} broadcast_dimensions must have length equal to operand ndim; got "
+            f"broadcast_dimensions {dims} for operand ndim {x.ndim}.")
+    if not set(dims) <= set(range(len(shape))):
+        raise TypeError(
+            f"{name} broadcast_dimensions must be a subset of output dimensions, got {dims} for "
+            f"operand ndim {x.ndim} and shape {shape}.")
+    if any(size != 1 and size != shape[dim] for size, dim in zip(x.shape, dims, strict=True)):
+        raise TypeError(
+            f"{name} operand dimension sizes must either be 1, or be equal to their corresponding "
+            f"dimensions in the target broadcast shape; got operand of shape {x.shape}, target "
+            f"broadcast shape {shape}, broadcast_dimensions {dims} ")
+    if any(a >= b for a, b in zip(dims, dims[1:], strict=False)):
+        raise TypeError(
+            f"{name} broadcast_dimensions must be strictly increasing; got broadcast_dimensions "
+            f"{dims}")
+    check_nonnegative(name, "shape", shape)
+    return shapes.broadcast_in_dim(x, shape, dims)
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Array:
+    """Adds leading dimensions of size 1 until the array has ``rank``."""
+    x = as_operand(x, "broadcast_to_rank")
+    if rank < x.ndim:
+        raise ValueError(f"Rank must be at least {x.ndim}, the rank of the array; got {rank}.")
+    return shapes.broadcast_in_dim(x, (1,) * (rank - x.ndim) + x.shape,
+                                   tuple(range(rank - x.ndim, rank)))
+
+
+def broadcast_shapes(*args: Sequence[int]) -> tuple[int, ...]:
+    """The shape that shapes have in common once they are broadcast.
+
+    Raises:
+      ValueError: they have none.
+    """
+    rank = max((len(shape) for shape in args), default=0)
+    result = []
+    for column in zip(*[(1,) * (rank - len(shape)) + tuple(shape) for shape in args],
+                      strict=True):
+        wide = {size for size in column if size != 1}
+        if len(wide) > 1:
+            raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(args)}")
+        result.append(wide.pop() if wide else 1)
+    return tuple(result)
+
+
+# --- iota -----------------------------------------------------------------------------------------
+
+def iota(dtype: Any, size: int) -> Array:
+    """0, 1, ..., ``size - 1``."""
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
+                     out_sharding: Any = None) -> Array:
+    """An array each of whose elements is its position along ``dimension``.
+
+    Args:
+      dtype: integer, floating or complex.
+
+    Raises:
+      TypeError: of the dtype, or for a negative size.
+      ValueError: there is no such dimension.
+    """
+    dtype = dtypes.canonical(dtype)
+    shape = integers(shape)
+    dimension = operator.index(dimension)
+    if not dtypes.is_numeric(dtype):
+        raise TypeError(f"iota does not accept dtype {dtype}. Accepted dtypes are subtypes of "
+                        "integer, floating, complexfloating.")
+    check_nonnegative("iota", "shape", shape)
+    if not 0 <= dimension < len(shape):
+        raise ValueError("iota dimension must be between 0 and len(shape), got "
+                         f"{dimension=} for {shape=}")
+    return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension)
+
+
+# --- reshape and its like -------------------------------------------------------------------------
+
+def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *,
+            out_sharding: Any = None) -> Array:
+    """The same elements in another shape.
+
+    Args:
+      operand: an array.
+      new_sizes: the shape, as many elements.
+      dimensions: the order in which the operand's dimensions are read; as they stand if absent.
+
+    Raises:
+      TypeError: the sizes do not fit.
+    """
+    x = as_operand(operand, "reshape")
+    sizes = integers(new_sizes) if hasattr(new_sizes, "__iter__") else (operator.index(new_sizes),)
+    if dimensions is not None:
+        order = integers(dimensions)
+        if sorted(order) != list(range(x.ndim)):
+            raise TypeError("reshape dimensions must be a permutation of operand dimensions, got "
+                            f"dimensions {order} for shape {x.shape}.")
+        x = shapes.transpose(x, order)
+    if any(size < 0 for size in sizes):
+        raise TypeError(f"reshape new_sizes must all be positive, got {sizes}.")
+    if math.prod(sizes) != x.size:
+        raise TypeError(f"reshape total size must be unchanged, got new_sizes {sizes} for shape "
+                        f"{x.shape}.")
+    return shapes.reshape(x, sizes)
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:
+    """Merges the dimensions from ``start_dimension`` to before ``stop_dimension`` into one."""
+    x = as_operand(operand, "collapse")
+    start, stop, _ = _slice(start_dimension, stop_dimension).indices(x.ndim)
+    if stop < start:
+        raise ValueError(f"Invalid dimension range passed to collapse: {x.shape}"
+                         f"[{start_dimension}:{stop_dimension}]")
+    return shapes.reshape(x, (*x.shape[:start], math.prod(x.shape[start:stop]), *x.shape[stop:]))
+
+
+def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
+    """Drops dimensions of size 1.
+
+    Raises:
+      ValueError: one of them has another size, or does not exist.
+    """
+    x = as_operand(array, "squeeze")
+    dims = tuple([canonical_axis(dim, x.ndim) for dim in dimensions])
+    if not dims:
+        return x
+    if len(set(dims)) != len(dims):
+        raise ValueError(f"dimensions are not unique: {dims}")
+    if any(x.shape[dim] != 1 for dim in dims):
+        raise ValueError("cannot select an axis to squeeze out which has size not equal to one, "
+                         f"got shape={x.shape} and dimensions={dims}")
+    return squeeze_p.bind(x, dimensions=tuple(sorted(dims)))
+
+
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
+    """Inserts dimensions of size 1 at the given places of the result.
+
+    Raises:
+      ValueError: a place is named twice, or out of bounds.
+    """
+    x = as_operand(array, "expand_dims")
+    dims = tuple(dimensions)
+    if len(set(dims)) != len(dims):
+        raise ValueError(f"repeated axis in lax.expand_dims: {dims}")
+    rank = x.ndim + len(dims)
+    dims = tuple([canonical_axis(dim, rank) for dim in dims])
+    if len(set(dims)) != len(dims):
+        raise ValueError(f"repeated axis in lax.expand_dims: {dims}")
+    kept = tuple(dim for dim in range(rank) if dim not in dims)
+    sizes = dict(zip(kept, x.shape, strict=True))
+    return shapes.broadcast_in_dim(x, tuple(sizes.get(dim, 1) for dim in range(rank)), kept)
+
+
+def transpose(operand: Any, permutation: Sequence[int]) -> Array:
+    """Dimension ``i`` of the result is dimension ``permutation[i]`` of the operand.
+
+    Raises:
+      TypeError: it is no permutation.
+    """
+    x = as_operand(operand, "transpose")
+    order = integers(permutation)
+    if sorted(order) != list(range(x.ndim)):
+        raise TypeError("transpose permutation isn't a permutation of operand dimensions, got "
+                        f"permutation {order} for operand shape {x.shape}.")
+    return shapes.transpose(x, order)
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Array:
+    """Turns the order of elements about along some dimensions.
+
+    Raises:
+      TypeError: dimensions repeat, or are out of bounds.
+    """
+    x = as_operand(operand, "rev")
+    dims = integers(dimensions)
+    if len(set(dims)) != len(dims):
+        raise TypeError(f"rev dimensions must be unique, got {dims}.")
+    check_nonnegative("rev", "dimensions", dims)
+    if any(dim >= x.ndim for dim in dims):
+        raise TypeError("rev dimensions must all be less than operand ndim, got dimensions "
+                        f"{dims} for operand ndim {x.ndim}.")
+    return rev_p.bind(x, dimensions=dims) if dims else x
+
+
+# --- joining and parting --------------------------------------------------------------------------
+
+def concatenate(operands: Any, dimension: int) -> Array:
+    """Joins arrays along a dimension; all other sizes, and the dtypes, are equal.
+
+    Raises:
+      ValueError: there is nothing to join.
+      TypeError: shapes or dtypes differ, or there is no such dimension.
+    """
+    arrays = [as_operand(x, "concatenate", position) for position, x in enumerate(operands)]
+    if not arrays:
+        raise ValueError("concatenate requires a non-empty sequences of arrays")
+    listed = ", ".join(str(x.shape) for x in arrays)
+    if len({x.ndim for x in arrays}) > 1:
+        raise TypeError(f"Cannot concatenate arrays with different numbers of dimensions: got "
+                        f"{listed}.")
+    dimension = operator.index(dimension)
+    if not 0 <= dimension < arrays[0].ndim:
+        raise TypeError(f"concatenate dimension out of bounds: dimension {dimension} for shapes "
+                        f"{listed}.")
+    others = {(*x.shape[:dimension], *x.shape[dimension + 1:]) for x in arrays}
+    if len(others) > 1:
+        raise TypeError("Cannot concatenate arrays with shapes that differ in dimensions other "
+                        f"than the one being concatenated: concatenating along dimension "
+                        f"{dimension} for shapes {listed}.")
+    check_same_dtypes("concatenate", arrays)
+    return shapes.concatenate(arrays, dimension)
+
+
+def check_same_dtypes(name: str, arrays: Sequence[Array]) -> None:
+    if len({x.dtype for x in arrays}) > 1:
+        error = same_dtypes_error(name, [x.aval for x in arrays])
+        tip = " (Tip: jnp.concatenate is a similar function that does automatic type promotion on " \
+              "inputs)." if name == "concatenate" else ""
+        message = str(error)
+        raise TypeError(message + tip if "(Tip" not in message else message)
+
+
+def stack(operands: Sequence[Any], axis: int = 0) -> Array:
+    """Joins arrays of one shape along a new dimension."""
+    arrays = [as_operand(x, "stack", position) for position, x in enumerate(operands)]
+    if not arrays:
+        raise ValueError("stack requires a non-empty sequences of arrays")
+    if len({x.shape for x in arrays}) > 1:
+        raise ValueError("All input arrays must have the same shape.")
+    axis = canonical_axis(axis, arrays[0].ndim + 1)
+    return concatenate([shapes.expand_axis(x, axis) for x in arrays], axis)
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
+    """The slices of an array along a dimension, which they lack."""
+    x = as_operand(x, "unstack")
+    axis = canonical_axis(axis, x.ndim)
+    parts = split_p.bind(x, sizes=(1,) * x.shape[axis], axis=axis)
+    return tuple([squeeze_p.bind(part, dimensions=(axis,)) for part in parts])
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+    """Parts an array along a dimension into pieces of given sizes.
+
+    Raises:
+      ValueError: the sizes do not add up to the dimension's.
+    """
+    x = as_operand(operand, "split")
+    sizes = integers(sizes)
+    axis = canonical_axis(axis, x.ndim)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
+    if sum(sizes) != x.shape[axis]:
+        raise ValueError(f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the "
+                         f"operand shape {list(x.shape)}")
+    return split_p.bind(x, sizes=sizes, axis=axis)
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Array:
+    """Repeats an array as a whole, ``reps[i]`` times along dimension ``i``."""
+    x = as_operand(operand, "tile")
+    reps = integers(reps)
+    if len(reps) != x.ndim:
+        raise TypeError(f"tile reps must have one entry for each dimension of the operand, got "
+                        f"reps {reps} for shape {x.shape}.")
+    check_nonnegative("tile", "reps", reps)
+    wide = [size for pair in zip(reps, x.shape, strict=True) for size in pair]
+    x_wide = shapes.broadcast_in_dim(x, wide, tuple(range(1, 2 * x.ndim, 2)))
+    return shapes.reshape(x_wide, tuple(
+        rep * size for rep, size in zip(reps, x.shape, strict=True)))
+
+
+# --- pad and slice --------------------------------------------------------------------------------
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
+    """Puts ``padding_value`` before, after and between the elements.
+
+    Args:
+      operand: an array.
+      padding_value: a scalar of the same dtype.
+      padding_config: for each dimension (before, after, between each two elements); the first two
+        may be negative, which crops.
+
+    Raises:
+      ValueError: the configuration does not fit the operand.
+      TypeError: the dtypes differ.
+    """
+    x = as_operand(operand, "pad")
+    value = as_operand(padding_value, "pad", 1)
+    config = tuple([integers(entry) for entry in padding_config])
+    if x.dtype != value.dtype:
+        raise TypeError("pad operand and padding_value must be same dtype: got "
+                        f"{x.dtype} and {value.dtype}.")
+    if value.shape:
+        raise ValueError(f"padding_value must be a scalar; got np.shape(padding_value)="
+                         f"{value.shape}")
+    if len(config) != x.ndim:
+        raise ValueError("length of padding_config must equal the number of axes of operand, got "
+                         f"padding_config {config} for operand shape {x.shape}")
+    if any(interior < 0 for _, _, interior in config):
+        raise ValueError("interior padding in padding_config must be nonnegative, got "
+                         f"padding_config {config}")
+    shape = tuple(low + high + size + max(0, size - 1) * interior
+                  for size, (low, high, interior) in zip(x.shape, config, strict=True))
+    if any(size < 0 for size in shape):
+        raise ValueError("Dimension size after padding is not at least 0, got result shape "
+                         f"{shape}, for padding_config {config} and operand shape {x.shape}")
+    return pad_p.bind(x, value, padding_config=config)
+
+
+def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int],
+          strides: Sequence[int] | None = None) -> Array:
+    """``operand[start:limit:stride, ...]``, all bounds static and inside the operand.
+
+    Raises:
+      TypeError: indices do not fit the operand.
+    """
+    x = as_operand(operand, "slice")
+    starts, limits = integers(start_indices), integers(limit_indices)
+    strides = None if strides is None else integers(strides)
+    for name, values in (("start_indices", starts), ("limit_indices", limits),
+                         ("strides", strides)):
+        if values is not None and len(values) != x.ndim:
+            raise TypeError(f"slice {name} must have length equal to the number of dimensions of "
+                            f"the operand, got {name} {values} for operand shape {x.shape}.")
+    if any(start < 0 for start in starts):
+        raise TypeError("slice start_indices must be greater than or equal to zero, got "
+                        f"start_indices of {starts}.")
+    sizes = tuple(limit - start for start, limit in zip(starts, limits, strict=True))
+    if any(size < 0 for size in sizes):
+        raise TypeError("slice limit_indices must be greater than or equal to start_indices, got "
+                        f"start_indices {starts} and limit_indices {limits}.")
+    if any(limit > size for limit, size in zip(limits, x.shape, strict=True)):
+        raise TypeError("slice limit_indices must be less than or equal to operand shape, got "
+                        f"limit_indices {limits} for operand shape {x.shape}.")
+    if strides is not None and any(stride <= 0 for stride in strides):
+        raise TypeError(f"slice strides must be positive, got {strides}")
+    return slice_p.bind(x, start_indices=starts, limit_indices=limits, strides=strides)

@@ -1,3 +1,113 @@
-"""Operations of jax.lax."""
+"""Operations of jax.lax that sort."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax._primitives.arithmetic import neg
+from maxjax._primitives.sorting import sort_p, top_k_p
+from maxjax.lax._elementwise import operand as as_operand
+from maxjax.lax._shape import canonical_axis
+
+__all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "sort_p", "top_k", "top_k_p"]
+
+
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """Sorts along a dimension: NaN last, -0.0 equal to 0.0.
+
+    Args:
+      operand: an array, or a sequence of arrays of one shape that are sorted together.
+      dimension: along which.
+      is_stable: equal elements keep their order (here they always do).
+      num_keys: how many of the operands are compared, the first one first.
+
+    Raises:
+      ValueError: ``num_keys`` or ``dimension`` is out of range.
+      TypeError: the shapes differ.
+    """
+    if isinstance(operand, Sequence):
+        arrays = [as_operand(x, "sort", position) for position, x in enumerate(operand)]
+        if not arrays:
+            raise TypeError("Sort requires at least one operand")
+        if not 1 <= num_keys <= len(arrays):
+            raise ValueError(f"{num_keys=} must be between 1 and len(operand)={len(arrays)}")
+        if len({x.shape for x in arrays}) > 1:
+            listed = " ".join(str(x.shape) for x in arrays)
+            raise TypeError(f"Arguments to sort must have equal shapes, got: {listed}")
+        axis = canonical_axis(dimension, arrays[0].ndim)
+        return tuple(sort_p.bind(*arrays, dimension=axis, is_stable=bool(is_stable),
+                                 num_keys=int(num_keys)))
+    x = as_operand(operand, "sort")
+    axis = canonical_axis(dimension, x.ndim)
+    return sort_p.bind(x, dimension=axis, is_stable=bool(is_stable), num_keys=1)[0]
+
+
+def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[
+        Array, Array]:
+    """Sorts ``keys``, and ``values`` in the same order."""
+    return sort((keys, values), dimension, is_stable, 1)
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
+    """The k largest elements along an axis, in descending order, and their positions (int32).
+
+    Of equal elements the first comes first; NaN is larger than all numbers.
+
+    Raises:
+      ValueError: k or the axis is out of range, or the operand complex.
+    """
+    x = as_operand(operand, "top_k")
+    k = operator.index(k)
+    axis = canonical_axis(axis, x.ndim)
+    if dtypes.is_complex(x.dtype):
+        raise ValueError("top_k is not compatible with complex inputs.")
+    if k < 0:
+        raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
+    if k > x.shape[axis]:
+        raise ValueError(f"k argument to top_k must be no larger than size along axis; got {k=} "
+                         f"with shape={list(x.shape)} and axis={axis}")
+    return tuple(top_k_p.bind(x, k=k, axis=axis))
+
+
+def _approximate(operand: Any, k: int, reduction_dimension: int, aggregate_to_topk: bool,
+                 sign: int) -> tuple[Array, Array]:
+    x = as_operand(operand, "approx_top_k")
+    axis = canonical_axis(reduction_dimension, x.ndim)
+    k = operator.index(k)
+    if k <= 0:
+        raise ValueError(f"k must be positive, got {k}")
+    if x.shape[axis] < k:
+        raise ValueError(f"k must be smaller than the size of reduction_dim {axis}, got {k}")
+    if not dtypes.is_floating(x.dtype):
+        raise ValueError("operand must be a floating type")
+    count = k if aggregate_to_topk else x.shape[axis]
+    if sign > 0:
+        return tuple(top_k_p.bind(x, k=count, axis=axis))
+    values, indices = top_k_p.bind(neg(x), k=count, axis=axis)
+    return neg(values), indices
+
+
+def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[
+                     Array, Array]:
+    """The k largest elements and their positions; here exactly, whatever ``recall_target`` allows.
+
+    Raises:
+      ValueError: k is out of range, or the dtype not floating.
+    """
+    return _approximate(operand, k, reduction_dimension, aggregate_to_topk, 1)
+
+
+def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[
+                     Array, Array]:
+    """The k least elements and their positions; here exactly, whatever ``recall_target`` allows.
+
+    Raises:
+      ValueError: k is out of range, or the dtype not floating.
+    """
+    return _approximate(operand, k, reduction_dimension, aggregate_to_topk, -1)

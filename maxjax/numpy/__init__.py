@@ -1,12 +1,19 @@
 """jax.numpy: NumPy's functions on maxjax arrays, with JAX's dtypes."""
 
+import sys as _sys
+
 from maxjax._ir.trace import Array as ndarray
-from maxjax.numpy import _array_methods, _printing
+from maxjax.numpy import _array_methods
 from maxjax.numpy._contraction import *  # noqa: F403
 from maxjax.numpy._creation import *  # noqa: F403
 from maxjax.numpy._indexing import *  # noqa: F403
+from maxjax.numpy._matrices import *  # noqa: F403
+from maxjax.numpy._printing import *  # noqa: F403
 from maxjax.numpy._reductions import *  # noqa: F403
 from maxjax.numpy._scalar_types import *  # noqa: F403
 from maxjax.numpy._shape import *  # noqa: F403
 from maxjax.numpy._sorting import *  # noqa: F403
+from maxjax.numpy._ufunc_objects import *  # noqa: F403
 from maxjax.numpy._ufuncs import *  # noqa: F403
+
+_array_methods._NAMESPACE.append(_sys.modules[__name__])

@@ -1,3 +1,259 @@
-"""Part of jax.numpy."""
+"""The operators, methods and properties of arrays and tracers."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax._primitives import shape as primitives
+from maxjax._primitives.convert import bitcast_convert_type_p
+from maxjax._primitives.shape import squeeze_p
+from maxjax._runtime.array import ArrayImpl
+from maxjax.numpy import _contraction as contraction
+from maxjax.numpy import _creation as creation
+from maxjax.numpy import _indexing as indexing
+from maxjax.numpy import _matrices as matrices
+from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _shape as shapes
+from maxjax.numpy import _sorting as sorting
+from maxjax.numpy import _ufunc_objects as ufunc_objects
+from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._promotion import canonical_dtype
+
+# Other operands make an operator return NotImplemented, so that Python asks the other side or
+# raises.
+_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
+
+
+def _accepted(other: Any) -> bool:
+    return isinstance(other, _OPERANDS) or hasattr(other, "__jax_array__")
+
+
+def _operator(function: Callable[[Any, Any], Any], name: str, reflected: bool = False) -> Any:
+    if reflected:
+        def method(self: Any, other: Any) -> Any:
+            if other.__class__ is float or other.__class__ is int or _accepted(other):
+                return function(other, self)
+            return NotImplemented
+    else:
+        def method(self: Any, other: Any) -> Any:
+            kind = other.__class__
+            if kind is ArrayImpl or kind is float or kind is int or _accepted(other):
+                return function(self, other)
+            return NotImplemented
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+def _unary(function: Callable[[Any], Any], name: str) -> Any:
+    def method(self: Any) -> Any:
+        return function(self)
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+_BINARY = {
+    "add": ufunc_objects.add_function, "sub": ufunc_objects.subtract_function,
+    "mul": ufunc_objects.multiply_function, "truediv": ufuncs.divide,
+    "floordiv": ufuncs.floor_divide, "mod": ufuncs.remainder, "divmod": ufuncs.divmod,
+    "pow": ufuncs.power, "matmul": contraction.matmul, "and": ufunc_objects.bitwise_and_function,
+    "or": ufunc_objects.bitwise_or_function, "xor": ufunc_objects.bitwise_xor_function,
+    "lshift": ufuncs.left_shift, "rshift": ufuncs.right_shift,
+}
+_COMPARISONS = {
+    "eq": ufuncs.equal, "ne": ufuncs.not_equal, "lt": ufuncs.less, "le": ufuncs.less_equal,
+    "gt": ufuncs.greater, "ge": ufuncs.greater_equal,
+}
+
+
+def _round(self: Any, ndigits: int | None = None) -> Any:
+    result = ufuncs.round(self, decimals=ndigits or 0)
+    if ndigits is None:     # Python's round(x) gives an integer
+        return creation.astype(result, int)
+    return result
+
+
+def _iter(self: Any) -> Any:
+    if not self.aval.shape:
+        raise TypeError("iteration over a 0-d array")
+    length, *rest = self.aval.shape
+    zeros, limits = (0,) * len(rest), tuple(rest)
+    for i in range(length):
+        row = primitives.slice_p.bind(
+            self, start_indices=(i, *zeros), limit_indices=(i + 1, *limits), strides=None)
+        yield squeeze_p.bind(row, dimensions=(0,))
+
+
+def _reversed(self: Any) -> Any:
+    if not self.aval.shape:
+        raise TypeError("iteration over a 0-d array")
+    return iter(shapes.flip(self, 0))
+
+
+def _contains(self: Any, item: Any) -> bool:
+    # As Python would by iterating: the first row that equals the item.
+    return any(bool(row == item) for row in self)
+
+
+def _getitem(self: Any, index: Any) -> Any:
+    return indexing.getitem(self, index)
+
+
+def _setitem(self: Any, index: Any, value: Any) -> None:
+    raise TypeError(
+        "JAX arrays are immutable and do not support in-place item assignment. Instead of "
+        "x[idx] = y, use x = x.at[idx].set(y) or another .at[] method: "
+        "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html")
+
+
+def _reshape(self: Any, *args: Any, order: str = "C", copy: bool | None = None,
+             out_sharding: Any = None) -> Any:
+    """The elements in another shape, given as one tuple or as several numbers."""
+    shape = args[0] if len(args) == 1 else args
+    return shapes.reshape(self, shape, order, copy=copy)
+
+
+def _transpose(self: Any, *args: Any) -> Any:
+    """Permutes the dimensions (reverses them by default)."""
+    if not args:
+        return shapes.transpose(self)
+    axes = args[0] if len(args) == 1 else args
+    return shapes.transpose(self, axes)
+
+
+def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The array converted to ``dtype``."""
+    return creation.astype(self, dtype, copy=copy, device=device)
+
+
+def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:
+    """The bits read as another dtype; the last dimension changes with its width."""
+    if type is not None:
+        raise NotImplementedError("`type` argument of array.view() is not supported.")
+    if dtype is None:
+        return self
+    wanted = canonical_dtype(dtype, "view")
+    if self.ndim == 0 and wanted.itemsize != self.dtype.itemsize:
+        raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
+    if wanted == self.dtype:
+        return self
+    x = self
+    if self.dtype == dtypes.bool_:
+        x = creation.astype(x, np.uint8)
+    if wanted == dtypes.bool_:
+        return creation.astype(bitcast_convert_type_p.bind(x, new_dtype=dtypes.uint8), bool)
+    old, new = x.dtype.itemsize, wanted.itemsize
+    if new > old:
+        factor = new // old
+        if x.shape[-1] % factor:
+            raise ValueError(
+                "When changing to a larger dtype, its size must be a divisor of the total size in "
+                "bytes of the last axis of the array.")
+        x = primitives.reshape(x, (*x.shape[:-1], x.shape[-1] // factor, factor))
+    result = bitcast_convert_type_p.bind(x, new_dtype=wanted)
+    if new < old:
+        result = primitives.reshape(
+            result, (*result.shape[:-2], result.shape[-2] * result.shape[-1]))
+    return result
+
+
+def _copy(self: Any) -> Any:
+    """A copy of the array."""
+    return creation.copy(self)
+
+
+def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
+    """Limits the elements to ``[min, max]``."""
+    return ufuncs.clip(self, min=min, max=max)
+
+
+def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The product of two arrays."""
+    return contraction.dot(self, b, precision=precision,
+                           preferred_element_type=preferred_element_type)
+
+
+def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """The elements in one dimension."""
+    return shapes.ravel(self, order)
+
+
+def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+    """The array on another device."""
+    return creation.on_device(self, device)
+
+
+def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """The module whose functions take this array (the array API's protocol)."""
+    return _NAMESPACE[0]
+
+
+_NAMESPACE: list[Any] = []
+
+
+def _matrix_transpose(self: Any) -> Any:
+    return shapes.matrix_transpose(self)
+
+
+def _method(function: Callable[..., Any]) -> Any:
+    """A function whose first argument is the array, as a method."""
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+    method.__name__ = function.__name__
+    method.__qualname__ = f"Array.{function.__name__}"
+    method.__doc__ = function.__doc__
+    return method
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax,
+    "argmin": reductions.argmin, "argpartition": sorting.argpartition, "argsort": sorting.argsort,
+    "choose": indexing.choose, "compress": indexing.compress,
+    "conj": ufuncs.conj, "conjugate": ufuncs.conjugate, "cumprod": reductions.cumprod,
+    "cumsum": reductions.cumsum, "diagonal": matrices.diagonal, "max": reductions.max,
+    "mean": reductions.mean, "min": reductions.min, "nonzero": indexing.nonzero,
+    "prod": reductions.prod, "ptp": reductions.ptp, "ravel": shapes.ravel,
+    "repeat": shapes.repeat, "round": ufuncs.round, "searchsorted": sorting.searchsorted,
+    "sort": sorting.sort, "squeeze": shapes.squeeze, "std": reductions.std, "sum": reductions.sum,
+    "swapaxes": shapes.swapaxes, "take": indexing.take,
+    "trace": matrices.trace, "var": reductions.var,
+}
+
+
+def install() -> None:
+    """Puts all of it on the class that arrays and tracers share."""
+    members: dict[str, Any] = {}
+    for name, function in _BINARY.items():
+        members[f"__{name}__"] = _operator(function, f"__{name}__")
+        members[f"__r{name}__"] = _operator(function, f"__r{name}__", reflected=True)
+    for name, function in _COMPARISONS.items():
+        members[f"__{name}__"] = _operator(function, f"__{name}__")
+    members |= {
+        "__neg__": _unary(ufunc_objects.negative_function, "__neg__"),
+        "__pos__": _unary(ufuncs.positive, "__pos__"),
+        "__abs__": _unary(ufuncs.abs, "__abs__"),
+        "__invert__": _unary(ufuncs.bitwise_not, "__invert__"),
+        "__round__": _round, "__iter__": _iter, "__reversed__": _reversed,
+        "__contains__": _contains, "__getitem__": _getitem, "__setitem__": _setitem,
+        "__array_namespace__": _array_namespace,
+        "T": property(_transpose), "mT": property(_matrix_transpose),
+        "real": property(ufuncs.real), "imag": property(ufuncs.imag),
+        "reshape": _reshape, "transpose": _transpose, "astype": _astype, "view": _view,
+        "copy": _copy, "clip": _clip, "dot": _dot, "flatten": _flatten, "to_device": _to_device,
+    }
+    helper = indexing.IndexUpdateHelper
+    if helper is not None:
+        members["at"] = property(helper)
+    for name, function in _METHODS.items():
+        if function is not None:
+            members[name] = _method(function)
+    for name, member in members.items():
+        setattr(Array, name, member)
+    ufuncs._NONZERO.append(indexing.nonzero)
+
+
+install()

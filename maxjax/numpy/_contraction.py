@@ -1,3 +1,415 @@
-"""Part of jax.numpy."""
+"""Products of arrays: dot, matmul, tensordot, einsum and their kin."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._base.lazy import opt_einsum
+from maxjax._ir.trace import Array
+from maxjax._primitives import shape as primitives
+from maxjax._primitives.contraction import dot_general_p
+from maxjax._primitives.convert import convert_element_type
+from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _shape as shapes
+from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._matrices import diagonal
+from maxjax.numpy._promotion import (
+    as_array,
+    canonical_axis,
+    canonical_dtype,
+    check_arraylike,
+    check_out,
+    promote_dtypes,
+)
+
+__all__ = [
+    "cross", "dot", "einsum", "einsum_path", "inner", "kron", "matmul", "matvec", "outer",
+    "tensordot", "vdot", "vecdot", "vecmat",
+]
+
+
+def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Array, Array, Any]:
+    check_arraylike(name, a, b)
+    a, b = (as_array(x) for x in promote_dtypes(name, a, b))
+    if preferred is not None:
+        preferred = canonical_dtype(preferred, name)
+    return a, b, preferred
+
+
+def contract(a: Array, b: Array, contracted: tuple[Any, Any], batch: tuple[Any, Any] = ((), ()),
+             precision: Any = None, preferred: Any = None) -> Array:
+    """dot_general of arrays of one dtype; the result has it too unless ``preferred`` says."""
+    sizes = [tuple(x.shape[i] for i in axes) for x, axes in zip((a, b), contracted, strict=True)]
+    if sizes[0] != sizes[1]:
+        raise TypeError("dot_general requires contracting dimensions to have the same shape, got "
+                        f"{sizes[0]} and {sizes[1]}.")
+    result_dtype = a.dtype if preferred is None else preferred
+    weak = a.weak_type and b.weak_type and preferred is None
+    if a.dtype == dtypes.bool_:       # true where any product is
+        wide = [convert_element_type(x, dtypes.float32) for x in (a, b)]
+        total = dot_general_p.bind(
+            *wide, dimension_numbers=(contracted, batch), precision=None,
+            preferred_element_type=dtypes.float32)
+        return convert_element_type(total, result_dtype)
+    result = dot_general_p.bind(
+        a, b, dimension_numbers=(tuple(map(tuple, contracted)), tuple(map(tuple, batch))),
+        precision=precision, preferred_element_type=result_dtype)
+    return convert_element_type(result, result_dtype, weak)
+
+
+_MATRIX_NUMBERS = (((1,), (0,)), ((), ()))
+
+
+def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
+           out_sharding: Any = None) -> Array:
+    """The matrix product; leading dimensions broadcast, vectors are rows and columns.
+
+    ``(..., M, K) @ (..., K, N) -> (..., M, N)``
+
+    Raises:
+      ValueError: an operand is a scalar, or the leading dimensions do not broadcast.
+      TypeError: the inner sizes differ.
+    """
+    if isinstance(a, Array) and isinstance(b, Array) and preferred_element_type is None and (
+            a.aval.ndim == 2 and b.aval.ndim == 2 and a.aval.dtype is b.aval.dtype
+            and not a.aval.weak_type and not b.aval.weak_type and a.aval.dtype is not dtypes.bool_
+            and a.aval.shape[1] == b.aval.shape[0]):
+        return dot_general_p.bind(
+            a, b, dimension_numbers=_MATRIX_NUMBERS, precision=precision,
+            preferred_element_type=a.aval.dtype)
+    a, b, preferred = _operands("matmul", a, b, preferred_element_type)
+    for position, x in enumerate((a, b)):
+        if x.ndim == 0:
+            raise ValueError(f"matmul input operand {position} must have ndim at least 1, but it "
+                             "has ndim 0")
+    row, column = a.ndim == 1, b.ndim == 1
+    if column:      # no batch of b
+        return contract(a, b, ((a.ndim - 1,), (0,)), precision=precision, preferred=preferred)
+    if row:
+        result = contract(b, a, ((b.ndim - 2,), (0,)), precision=precision, preferred=preferred)
+        return result
+    if b.ndim == 2 or all(size == 1 for size in b.shape[:-2]) and b.ndim <= a.ndim:
+        b = primitives.reshape(b, b.shape[-2:])
+        return contract(a, b, ((a.ndim - 1,), (0,)), precision=precision, preferred=preferred)
+    try:
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise ValueError(f"Incompatible types for matmul arguments: {a.aval.str_short()} and "
+                         f"{b.aval.str_short()}") from None
+    a, b = (shapes.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
+    count = len(batch)
+    leading = tuple(range(count))
+    return contract(a, b, ((count + 1,), (count,)), (leading, leading), precision, preferred)
+
+
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
+        out_sharding: Any = None) -> Array:
+    """The product over the last axis of ``a`` and the second to last (or only) of ``b``."""
+    a, b, preferred = _operands("dot", a, b, preferred_element_type)
+    if not a.ndim or not b.ndim:
+        return contract(a, b, ((), ()), precision=precision, preferred=preferred)
+    axis = 0 if b.ndim == 1 else b.ndim - 2
+    return contract(a, b, ((a.ndim - 1,), (axis,)), precision=precision, preferred=preferred)
+
+
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+    """The product of the flattened arrays, the first one conjugated."""
+    check_arraylike("vdot", a, b)
+    return dot(shapes.ravel(ufuncs.conj(a)), shapes.ravel(b), precision=precision,
+               preferred_element_type=preferred_element_type)
+
+
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+    """The product over the last axes."""
+    a, b, preferred = _operands("inner", a, b, preferred_element_type)
+    if not a.ndim or not b.ndim:
+        return contract(a, b, ((), ()), precision=precision, preferred=preferred)
+    return contract(a, b, ((a.ndim - 1,), (b.ndim - 1,)), precision=precision,
+                    preferred=preferred)
+
+
+def outer(a: Any, b: Any, out: Any = None) -> Array:
+    """The products of all pairs of elements of the flattened arrays."""
+    check_out("outer", out)
+    check_arraylike("outer", a, b)
+    return shapes.expand_dims(shapes.ravel(a), 1) * shapes.expand_dims(shapes.ravel(b), 0)
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
+           preferred_element_type: Any = None) -> Array:
+    """The product over one axis, the first operand conjugated; the others broadcast."""
+    a, b, preferred = _operands("vecdot", x1, x2, preferred_element_type)
+    first, second = canonical_axis(axis, a.ndim), canonical_axis(axis, b.ndim)
+    if a.shape[first] != b.shape[second]:
+        raise ValueError(f"axes must match; got shapes {a.shape} and {b.shape} with axis={axis}")
+    a, b = shapes.moveaxis(a, first, -1), shapes.moveaxis(b, second, -1)
+    product = matmul(ufuncs.conj(a)[..., None, :], b[..., None], precision=precision,
+                     preferred_element_type=preferred)
+    return shapes.squeeze(product, (-2, -1))
+
+
+def matvec(x1: Any, x2: Any, /) -> Array:
+    """Matrices times vectors: ``(..., M, K), (..., K) -> (..., M)``."""
+    check_arraylike("matvec", x1, x2)
+    return shapes.squeeze(matmul(x1, shapes.expand_dims(x2, -1)), -1)
+
+
+def vecmat(x1: Any, x2: Any, /) -> Array:
+    """Vectors (conjugated) times matrices: ``(..., K), (..., K, N) -> (..., N)``."""
+    check_arraylike("vecmat", x1, x2)
+    return shapes.squeeze(matmul(shapes.expand_dims(ufuncs.conj(x1), -2), x2), -2)
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None,
+              preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
+    """The product over given axes: a number of them, or a pair of lists."""
+    a, b, preferred = _operands("tensordot", a, b, preferred_element_type)
+    if isinstance(axes, (int, np.integer)):
+        count = operator.index(axes)
+        if count > min(a.ndim, b.ndim):
+            raise TypeError(f"Number of tensordot axes (axes {count}) exceeds input ranks "
+                            f"({a.shape} and {b.shape})")
+        first, second = tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
+    else:
+        if len(axes) != 2:
+            raise TypeError("tensordot axes must be an int, a pair of ints, or a pair of lists/"
+                            f"tuples of ints of equal length; got {axes}")
+        first, second = (
+            tuple(canonical_axis(i, x.ndim)
+                  for i in ((side,) if isinstance(side, (int, np.integer)) else side))
+            for x, side in zip((a, b), axes, strict=True))
+        if len(first) != len(second):
+            raise TypeError("tensordot requires axes lists to have equal length, got "
+                            f"{list(axes[0])} and {list(axes[1])}.")
+    return contract(a, b, (first, second), precision=precision, preferred=preferred)
+
+
+def kron(a: Any, b: Any) -> Array:
+    """The Kronecker product: each element of ``a`` times all of ``b``."""
+    check_arraylike("kron", a, b)
+    a, b = (as_array(x) for x in promote_dtypes("kron", a, b))
+    rank = max(a.ndim, b.ndim)
+    a, b = (primitives.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
+    wide_a = tuple(n for size in a.shape for n in (size, 1))
+    wide_b = tuple(n for size in b.shape for n in (1, size))
+    product = primitives.reshape(a, wide_a) * primitives.reshape(b, wide_b)
+    return primitives.reshape(
+        product, tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))
+
+
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+          axis: int | None = None) -> Array:
+    """The cross product of vectors of 3 elements (or 2: then the third component alone)."""
+    check_arraylike("cross", a, b)
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = (as_array(x) for x in promote_dtypes("cross", a, b))
+    a, b = shapes.moveaxis(a, axisa, -1), shapes.moveaxis(b, axisb, -1)
+    if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
+        raise ValueError("Dimension must be either 2 or 3 for cross product")
+    if a.shape[-1] == 2 and b.shape[-1] == 2:
+        return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+    (a0, a1, a2), (b0, b1, b2) = (
+        [x[..., i] if i < x.shape[-1] else ufuncs._zeros(x[..., 0]) for i in range(3)]
+        for x in (a, b))
+    parts = [a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0]
+    return shapes.moveaxis(shapes.stack(parts, -1), -1, axisc)
+
+
+# --- einsum -----------------------------------------------------------------------------------------
+
+def einsum(subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = "auto",
+           precision: Any = None, preferred_element_type: Any = None,
+           _dot_general: Any = None, out_sharding: Any = None) -> Array:
+    """Einstein's summation: products over indices that the result does not have.
+
+    >>> einsum("ij,jk->ik", x, y)       # x @ y
+
+    Raises:
+      ValueError: the subscripts do not fit the operands.
+    """
+    check_out("einsum", out)
+    inputs, output, values = _parse(subscripts, operands)
+    preferred = (None if preferred_element_type is None
+                 else canonical_dtype(preferred_element_type, "einsum"))
+    arrays = [as_array(x) for x in promote_dtypes("einsum", *values)]
+    sizes: dict[str, int] = {}
+    for position, (labels, x) in enumerate(zip(inputs, arrays, strict=True)):
+        for label, size in zip(labels, x.shape, strict=True):
+            known = sizes.get(label, 1)
+            if known != 1 and size not in (1, known):
+                raise ValueError(f"Size of label {label!r} for operand {position} ({known}) does "
+                                 f"not match previous terms ({size}).")
+            sizes[label] = max(known, size) if size else 0
+    if len(arrays) > 2:
+        order = _path(inputs, output, arrays, optimize)
+    else:
+        order = [tuple(range(len(arrays)))]
+    terms = list(zip(inputs, arrays, strict=True))
+    for number, positions in enumerate(order):
+        chosen = [terms.pop(i) for i in sorted(positions, reverse=True)]
+        last = number == len(order) - 1
+        if last:
+            kept = output
+        else:
+            later = set(output).union(*(labels for labels, _ in terms))
+            kept = "".join(dict.fromkeys(
+                label for labels, _ in chosen[::-1] for label in labels if label in later))
+        chosen.reverse()
+        terms.append((kept, _contract_terms(chosen, kept, precision, preferred)))
+    return terms[0][1]
+
+
+def _path(inputs: Sequence[str], output: str, arrays: Sequence[Array],
+          optimize: Any) -> list[tuple[int, ...]]:
+    """The order of contractions: positions in the list of terms, where results go to the end."""
+    if optimize is False:
+        return [(0, 1)] * (len(arrays) - 1)
+    optimize = "optimal" if optimize is True else optimize
+    text = f"{','.join(inputs)}->{output}"
+    path, _ = opt_einsum.contract_path(
+        text, *[x.shape for x in arrays], shapes=True, optimize=optimize)
+    pairs: list[tuple[int, ...]] = []
+    for positions in path:
+        if len(positions) <= 2:
+            pairs.append(tuple(positions))
+            continue
+        raise ValueError(f"einsum path contracts more than two operands at once: {path}")
+    return pairs
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Any:
+    """The order of contractions that ``einsum`` would take, and a description of it."""
+    return opt_einsum.contract_path(
+        subscripts, *operands, optimize="optimal" if optimize is True else optimize)
+
+
+def _parse(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
+    """(labels of each operand, labels of the result, the operands)"""
+    if not isinstance(subscripts, str):
+        subscripts, operands = _from_lists([subscripts, *operands])
+    text = subscripts.replace(" ", "")
+    left, arrow, output = text.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(operands):
+        raise ValueError(f"Number of einsum subscripts, {len(inputs)}, must be equal to the number "
+                         f"of operands, {len(operands)}.")
+    ranks = [len(x.shape) if hasattr(x, "shape") else np.ndim(x) for x in operands]
+    if "..." in text:
+        unused = [c for c in _LETTERS if c not in text]
+        most = 0
+        counts = []
+        for labels, rank in zip(inputs, ranks, strict=True):
+            count = rank - len(labels.replace("...", "")) if "..." in labels else 0
+            if count < 0:
+                raise ValueError("Ellipses lengths do not match.")
+            counts.append(count)
+            most = max(most, count)
+        names = "".join(unused[:most])
+        inputs = [labels.replace("...", names[most - count:])
+                  for labels, count in zip(inputs, counts, strict=True)]
+        if arrow:
+            output = output.replace("...", names)
+        else:
+            once = "".join(inputs)
+            output = names + "".join(sorted(
+                c for c in set(once) if once.count(c) == 1 and c not in names))
+            arrow = "->"
+    if not arrow:
+        once = "".join(inputs)
+        output = "".join(sorted(c for c in set(once) if once.count(c) == 1))
+    for labels, rank in zip(inputs, ranks, strict=True):
+        if len(labels) != rank:
+            raise ValueError(f"Einstein sum subscript {labels!r} does not contain the correct "
+                             "number of indices for operand.")
+    for label in output:
+        if not any(label in labels for labels in inputs):
+            raise ValueError(f"Output character {label!r} did not appear in the input")
+        if output.count(label) > 1:
+            raise ValueError(f"Output character {label!r} appeared more than once in the output.")
+    return inputs, output, list(operands)
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def _from_lists(arguments: list[Any]) -> tuple[str, list[Any]]:
+    """The form ``einsum(x, [0, 1], y, [1, 2], [0, 2])`` as subscripts."""
+    output = arguments.pop() if len(arguments) % 2 else None
+    operands, lists = arguments[::2], arguments[1::2]
+    names: dict[Any, str] = {}
+    labels = sorted({n for labels in lists for n in labels if n is not Ellipsis})
+    for name, label in zip(_LETTERS, labels, strict=False):
+        names[label] = name
+
+    def spell(labels: Sequence[Any]) -> str:
+        return "".join("..." if n is Ellipsis else names[n] for n in labels)
+
+    text = ",".join(spell(labels) for labels in lists)
+    return (text if output is None else f"{text}->{spell(output)}"), operands
+
+
+def _without_repeats(labels: str, x: Array) -> tuple[str, Array]:
+    """Takes diagonals until no label stands twice."""
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            x = diagonal(x, 0, first, second)
+            labels = labels[:first] + labels[first + 1:second] + labels[second + 1:] + label
+    return labels, x
+
+
+def _sum_labels(labels: str, x: Array, drop: set[str]) -> tuple[str, Array]:
+    axes = tuple(i for i, label in enumerate(labels) if label in drop)
+    if not axes:
+        return labels, x
+    dtype = x.dtype
+    x = reductions.sum(x, axes, dtype=dtypes.int32 if dtype == dtypes.bool_ else dtype)
+    return "".join(c for c in labels if c not in drop), convert_element_type(x, dtype)
+
+
+def _contract_terms(terms: list[tuple[str, Array]], output: str, precision: Any,
+                    preferred: Any) -> Array:
+    terms = [_without_repeats(labels, x) for labels, x in terms]
+    if len(terms) == 1:
+        labels, x = _sum_labels(*terms[0], set(terms[0][0]) - set(output))
+        if preferred is not None:
+            x = convert_element_type(x, preferred)
+        return primitives.transpose(x, tuple(labels.index(c) for c in output))
+    (left, x), (right, y) = terms
+    # A size of 1 against a greater one broadcasts: it takes no part in the contraction.
+    for label in set(left) & set(right):
+        a, b = x.shape[left.index(label)], y.shape[right.index(label)]
+        if a != b:
+            if a == 1:
+                left, x = _squeezed(left, x, label)
+            else:
+                right, y = _squeezed(right, y, label)
+    left, x = _sum_labels(left, x, set(left) - set(right) - set(output))
+    right, y = _sum_labels(right, y, set(right) - set(left) - set(output))
+    shared = [label for label in left if label in right]
+    batch = [label for label in shared if label in output]
+    summed = [label for label in shared if label not in output]
+    # Operands in the order of the result need no transposition after.
+    free = [c for c in left if c not in shared], [c for c in right if c not in shared]
+    position = {label: i for i, label in enumerate(output)}
+    if free[0] and free[1] and position[free[0][-1]] > position[free[1][0]]:
+        (left, x), (right, y), free = (right, y), (left, x), free[::-1]
+    batch.sort(key=lambda label: position[label])
+    result = contract(
+        x, y, (tuple(left.index(c) for c in summed), tuple(right.index(c) for c in summed)),
+        (tuple(left.index(c) for c in batch), tuple(right.index(c) for c in batch)),
+        precision, preferred)
+    labels = [*batch, *free[0], *free[1]]
+    return primitives.transpose(result, tuple(labels.index(c) for c in output))
+
+
+def _squeezed(labels: str, x: Array, label: str) -> tuple[str, Array]:
+    axis = labels.index(label)
+    return labels.replace(label, ""), shapes.squeeze(x, axis)

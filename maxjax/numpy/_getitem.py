@@ -6,7 +6,6 @@ dynamic_slice; arrays of integers one gather of what the static part of the inde
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +14,8 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import NonConcreteBooleanIndexError
-from maxjax._ir.trace import Array, Tracer, base_trace, context
+from maxjax._ir.trace import Array, Tracer, context
+from maxjax._primitives.arithmetic import minimum
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import FillValue, GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
@@ -125,7 +125,7 @@ class Entry:
 def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
     """The parts of an index, one for each dimension and new axis; masks become positions.
 
-    Scalar booleans are not parts: see ``expand_flags``.
+    Scalar booleans have become arrays before: see ``with_flags``.
     """
     parts = [part for entry in as_tuple(index) for part in _expand(entry)]
     ellipses = sum(part is Ellipsis for part in parts)
@@ -265,11 +265,6 @@ def _range(entry: slice, size: int, position: int) -> range:
     bounds = [None if bound is None else operator.index(bound)
               for bound in (entry.start, entry.stop, entry.step)]
     return range(*slice(*bounds).indices(size))
-
-
-def expand_flags(x: Array, entries: list[Entry]) -> tuple[Array, list[Entry]]:
-    """Nothing to do; kept for symmetry of callers."""
-    return x, entries
 
 
 # --- what it becomes ------------------------------------------------------------------------------
@@ -432,28 +427,29 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = Fa
 
     With ``narrow``, as int32, saturating.
     """
+    own = False
     if isinstance(index, ArrayImpl) and index.is_ready() and index.aval.size <= _HOST_SIZE:
-        index = index.host()
+        index, own = index.host(), True
     if isinstance(index, np.ndarray):
-        # Nobody may change the caller's array under a pending operation.
+        if index.dtype == np.int32 and size < 1 << 30:
+            if wrap_negative:
+                negative = index < 0
+                if negative.any():
+                    return np.where(negative, index + np.int32(size), index)[()]
+            # The caller may write to an array of NumPy's: it is copied.
+            return index[()] if own or not index.shape else index.copy()
         wide = index.astype(np.int64) if index.dtype != np.uint64 else np.minimum(
             index, np.uint64(2**62)).astype(np.int64)
         if wrap_negative and dtypes.is_signed(index.dtype):
             wide = np.where(wide < 0, wide + size, wide)
-        wide = np.clip(wide, -2**31, 2**31 - 1).astype(np.int32)
-        return wide if wide.shape else wide[()]
+        return np.clip(wide, -2**31, 2**31 - 1).astype(np.int32)[()]
     if wrap_negative:
         index = from_end(index, size)
     if narrow and (index.dtype != dtypes.int32 or index.aval.weak_type):
         if index.dtype in (dtypes.uint32, dtypes.uint64, dtypes.int64):
-            index = _saturate(index, size)
+            index = minimum(index, np.asarray(size, index.dtype)[()])
         index = cast(index, dtypes.int32)
     return index
-
-
-def _saturate(index: Array, size: int) -> Array:
-    from_above = np.asarray(size, index.dtype)[()]
-    return _minimum(index, from_above)
 
 
 def advanced(entries: Sequence[Entry]) -> tuple[list[Entry], tuple[int, ...], bool]:
@@ -497,6 +493,8 @@ def index_vectors(columns: Sequence[Any], dims: Sequence[Sequence[int]],
     ``dims`` says for each array which dimensions of ``batch`` it has.
     """
     if all(not isinstance(column, Array) for column in columns):
+        if len(columns) == 1 and len(dims[0]) == len(batch):
+            return np.asarray(columns[0])[..., None]
         out = np.empty((*batch, len(columns)), np.int32)
         for number, (column, own) in enumerate(zip(columns, dims, strict=True)):
             column = np.asarray(column)

@@ -1,3 +1,512 @@
-"""Part of jax.numpy."""
+"""Functions that take, put and find elements by index."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._base.errors import ConcretizationTypeError, origin_message
+from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import add, maximum, minimum, mul
+from maxjax._primitives.comparison import lt_p, ne_p, select
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.dynamic_slice import true_positions_p
+from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
+from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.rules import scalar_like
+from maxjax._primitives.shape import (
+    broadcast_in_dim,
+    concatenate,
+    expand_axis,
+    full,
+    reshape,
+)
+from maxjax._runtime.array import ArrayImpl
+from maxjax.lax._indexing import fill_parameter, from_end
+from maxjax.numpy import _ufuncs
+from maxjax.numpy._at import IndexUpdateHelper, update
+from maxjax.numpy._getitem import getitem
+from maxjax.numpy._getitem import take as take_index
+from maxjax.numpy._promotion import (
+    as_array,
+    broadcast_to,
+    canonical_axis,
+    canonical_dtype,
+    cast,
+    check_arraylike,
+    check_out,
+    concrete,
+    promote_dtypes,
+)
+
+__all__ = [
+    "argwhere", "choose", "compress", "extract", "flatnonzero", "index_exp", "ix_", "nonzero",
+    "place", "put", "put_along_axis", "ravel_multi_index", "s_", "take", "take_along_axis",
+    "unravel_index",
+]
+
+index_exp = np.index_exp
+s_ = np.s_
+
+# For the module that gives arrays their methods.
+_exported = (getitem, IndexUpdateHelper)
+
+
+def _mode(mode: str | GatherScatterMode | None) -> GatherScatterMode:
+    return GatherScatterMode.from_any(mode)
+
+
+def _flat(x: Array) -> Array:
+    return reshape(x, (x.size,))
+
+
+# --- take and put ---------------------------------------------------------------------------------
+
+def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None,
+         unique_indices: bool = False, indices_are_sorted: bool = False,
+         fill_value: Any = None) -> Array:
+    """The elements of ``a`` at ``indices`` along an axis (None: of the flattened array).
+
+    Args:
+      a: (..., n, ...).
+      indices: integers of any shape, which takes the place of the axis in the result.
+      mode: "fill" (the default) gives ``fill_value`` out of bounds (NaN, the least signed, the
+        greatest unsigned integer), "clip" the nearest element, "wrap" counts around.
+
+    Raises:
+      ValueError: the indices are no integers.
+      IndexError: something is to be taken from an axis of size 0.
+    """
+    check_out("take", out)
+    check_arraylike("take", a, indices)
+    a, indices = as_array(a), as_array(indices)
+    if not dtypes.is_integer(indices.dtype):
+        raise ValueError("indices must have an integer type")
+    if axis is None:
+        a, axis = _flat(a), 0
+    axis = canonical_axis(axis, a.ndim)
+    size = a.shape[axis]
+    if not size and indices.size:
+        raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
+    if mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
+    wrap = mode == "wrap"
+    if wrap:
+        indices = _ufuncs.remainder(indices, scalar_like(size, dtypes.int32))
+        mode = "promise_in_bounds"
+    return take_index(a, (slice(None),) * axis + (indices,), _mode(mode), fill_value,
+                      unique_indices, indices_are_sorted)
+
+
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
+                    mode: str | GatherScatterMode | None = None, fill_value: Any = None, *,
+                    wrap_negative_indices: bool | None = None) -> Array:
+    """For each line of ``arr`` along an axis, its elements at a line of ``indices``.
+
+    Args:
+      arr: (..., n, ...).
+      indices: integers (..., m, ...), of the rank of ``arr``; other dimensions broadcast.
+      axis: the axis; None flattens ``arr`` and takes one-dimensional indices.
+      mode: "fill" (the default), "clip" or "promise_in_bounds".
+
+    Raises:
+      TypeError: the indices are no integers.
+      ValueError: the ranks differ.
+    """
+    check_arraylike("take_along_axis", arr, indices)
+    arr, indices = as_array(arr), as_array(indices)
+    if not dtypes.is_integer(indices.dtype):
+        raise TypeError("take_along_axis indices must be of integer type, got "
+                        f"{indices.dtype}")
+    if axis is None:
+        if indices.ndim != 1:
+            raise ValueError("take_along_axis indices must be 1D if axis=None, got shape "
+                             f"{indices.shape}")
+        arr, axis = _flat(arr), 0
+    rank = arr.ndim
+    if rank != indices.ndim:
+        raise ValueError(
+            "indices and arr must have the same number of dimensions; "
+            f"{indices.ndim} vs. {rank}")
+    axis = canonical_axis(axis, rank)
+    size = arr.shape[axis]
+    if wrap_negative_indices is None or wrap_negative_indices:
+        indices = from_end(indices, size)
+    parsed = _mode(mode)
+    fill = None
+    if parsed in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT):
+        fill = fill_parameter(fill_value, arr.dtype)
+    # Dimensions of size 1 on either side broadcast; the others go along as batching dimensions.
+    sizes, collapsed, along, batching, offset, drop = [], [axis], [], [], [], []
+    for dim in range(rank):
+        have, want = arr.shape[dim], indices.shape[dim]
+        if dim == axis or have == want:
+            if dim != axis:
+                along.append(dim)
+                batching.append(dim)
+            sizes.append(1)
+        elif have == 1:
+            collapsed.append(dim)
+            sizes.append(1)
+        elif want == 1:
+            offset.append(dim)
+            drop.append(dim)
+            sizes.append(have)
+        else:
+            lines = (*arr.shape[:axis], 1, *arr.shape[axis + 1:])
+            raise ValueError(
+                f"Incompatible shapes for broadcasting: shapes={[indices.shape, lines]}")
+    shape = tuple(1 if dim == axis else max(a, b) if a and b else 0
+                  for dim, (a, b) in enumerate(zip(arr.shape, indices.shape, strict=True)))
+    shape = (*shape[:axis], indices.shape[axis], *shape[axis + 1:])
+    if 0 in shape:
+        return full(shape, 0, arr.dtype)
+    if not size:
+        raise IndexError(f"Cannot take from an empty axis {axis} of shape {arr.shape}.")
+    kept = [dim for dim in range(rank) if dim not in drop]
+    renumbered = {dim: place for place, dim in enumerate(kept)}
+    vectors = reshape(indices, (*(indices.shape[dim] for dim in kept), 1))
+    return gather_p.bind(
+        arr, vectors, dimension_numbers=GatherDimensionNumbers(
+            tuple(offset), tuple(sorted(collapsed)), (axis,), tuple(batching),
+            tuple(renumbered[dim] for dim in along)),
+        slice_sizes=tuple(sizes), mode=parsed, fill_value=fill, unique_indices=False,
+        indices_are_sorted=False)
+
+
+def _refuse_inplace(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ValueError(
+            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. "
+            "Pass inplace=False to instead return an updated array.")
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
+    """A copy of ``a`` whose flat elements at ``ind`` are ``v`` (repeated as needed).
+
+    Args:
+      mode: "clip" (the default) or "wrap" for indices out of bounds.
+      inplace: must be False: arrays are immutable.
+    """
+    _refuse_inplace("put", inplace)
+    check_arraylike("put", a, ind, v)
+    a, ind, v = as_array(a), _flat(as_array(ind)), _flat(as_array(v))
+    if not a.size or not ind.size or not v.size:
+        return a
+    v = _repeated(v, ind.size)
+    if mode is None or mode == "clip":
+        scatter_mode = "clip"
+    elif mode == "wrap":
+        ind = _ufuncs.remainder(ind, scalar_like(a.size, ind.dtype))
+        scatter_mode = "drop"
+    elif mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
+    else:
+        raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode='{mode}'")
+    return reshape(update(_flat(a), ind, v, "set", scatter_mode), a.shape)
+
+
+def _repeated(v: Array, count: int) -> Array:
+    """The flat ``v`` repeated or cut to ``count`` elements."""
+    times = -(-count // v.size)
+    if times > 1:
+        v = _flat(broadcast_in_dim(v, (times, v.size), (1,)))
+    return v if v.size == count else getitem(v, slice(0, count))
+
+
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *,
+                   mode: str | None = None) -> Array:
+    """A copy of ``arr`` with ``values`` where ``take_along_axis`` would read at ``indices``."""
+    _refuse_inplace("put_along_axis", inplace)
+    check_arraylike("put_along_axis", arr, indices, values)
+    arr, indices = as_array(arr), as_array(indices)
+    original = arr.shape
+    if axis is None:
+        arr, axis = _flat(arr), 0
+    axis = canonical_axis(axis, arr.ndim)
+    if not arr.size or not indices.size:
+        return reshape(arr, original)
+    lines = tuple(
+        indices if dim == axis else np.arange(size, dtype=np.int32).reshape(
+            [-1 if d == dim else 1 for d in range(arr.ndim)])
+        for dim, size in enumerate(arr.shape))
+    return reshape(update(arr, lines, values, "set", mode), original)
+
+
+# --- where something is ---------------------------------------------------------------------------
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
+    """The indices of the elements that are not zero, one array for each dimension.
+
+    Args:
+      size: how many to give: needed where ``a`` is traced. Missing ones are ``fill_value``.
+      fill_value: a number, or one for each dimension; 0 by default.
+
+    Raises:
+      ConcretizationTypeError: ``a`` is traced and there is no ``size``.
+    """
+    check_arraylike("nonzero", a)
+    a = as_array(a)
+    if not a.ndim:
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use "
+                         "jnp.atleast_1d(scalar).nonzero() instead.")
+    if size is None:
+        if isinstance(a, Tracer) and a.concrete() is None:
+            # What is missing is the number of elements.
+            raise ConcretizationTypeError(
+                "Abstract tracer value encountered where concrete value is expected: traced "
+                "array with shape int32[]\nThe size argument of jnp.nonzero must be statically "
+                "specified to use jnp.nonzero within JAX transformations." + origin_message(a))
+        found = np.nonzero(np.asarray(a))
+        dtype = dtypes.canonical(dtypes.int64)
+        return tuple(_wrap(line.astype(dtype)) for line in found)
+    size = operator.index(size)
+    dtype = dtypes.python_scalar(int)[0]
+    mask = a if a.dtype == dtypes.bool_ else ne_p.bind(a, scalar_like(0, a.dtype))
+    if not a.size or not size:
+        places = full((size,), 0, dtypes.int32)
+    else:
+        places = true_positions_p.bind(_flat(mask), size=size)
+    missing = lt_p.bind(full((size,), a.size - 1, dtypes.int32), places) if a.size else full(
+        (size,), True, dtypes.bool_)
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * a.ndim
+    if len(fills) != a.ndim:
+        raise ValueError("fill_value must be a scalar or a tuple with one entry for each "
+                         f"dimension, got {fill_value} for shape {a.shape}")
+    result = []
+    places = cast(places, dtype)
+    for dim, fill in enumerate(fills):
+        step = math.prod(a.shape[dim + 1:])
+        line = places
+        if step != 1:
+            line = _ufuncs.floor_divide(line, scalar_like(max(step, 1), dtype))
+        if dim:
+            line = _ufuncs.remainder(line, scalar_like(max(a.shape[dim], 1), dtype))
+        filler = broadcast_to(cast(as_array(0 if fill is None else fill), dtype), (size,))
+        result.append(select(missing, line, filler))
+    return tuple(result)
+
+
+def _wrap(value: np.ndarray) -> Array:
+    return ArrayImpl(ShapedArray(value.shape, value.dtype), value)
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """The flat indices of the elements that are not zero; see ``nonzero``."""
+    check_arraylike("flatnonzero", a)
+    return nonzero(_flat(as_array(a)), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """The indices of the elements that are not zero, (count, rank); see ``nonzero``."""
+    check_arraylike("argwhere", a)
+    a = as_array(a)
+    if not a.ndim:
+        count = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0].shape[0]
+        return full((count, 0), 0, dtypes.python_scalar(int)[0])
+    lines = nonzero(a, size=size, fill_value=fill_value)
+    return concatenate([expand_axis(line, 1) for line in lines], 1)
+
+
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
+    """The elements of ``arr`` where ``condition`` holds, flat."""
+    return compress(_flat(as_array(condition)), _flat(as_array(arr)), size=size,
+                    fill_value=fill_value)
+
+
+def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | None = None,
+             fill_value: Any = 0, out: None = None) -> Array:
+    """The slices of ``a`` along an axis where ``condition``, of one dimension, holds.
+
+    Args:
+      size: how many to give: needed where the condition is traced; missing ones are
+        ``fill_value``.
+    """
+    check_out("compress", out)
+    check_arraylike("compress", condition, a)
+    condition, a = as_array(condition), as_array(a)
+    if condition.ndim != 1:
+        raise ValueError("condition must be a 1D array")
+    if axis is None:
+        a, axis = _flat(a), 0
+    axis = canonical_axis(axis, a.ndim)
+    length = min(condition.shape[0], a.shape[axis])
+    if condition.dtype != dtypes.bool_:
+        condition = ne_p.bind(condition, scalar_like(0, condition.dtype))
+    if condition.shape[0] > length:
+        rest = getitem(condition, slice(length, None))
+        if not isinstance(rest, Tracer) and np.any(np.asarray(rest)):
+            raise ValueError("condition contains entries that are out of bounds")
+        condition = getitem(condition, slice(0, length))
+    places = nonzero(condition, size=size, fill_value=a.shape[axis])[0]
+    if size is None:
+        return take(a, places, axis, mode="promise_in_bounds")
+    return take(a, places, axis, mode="fill", fill_value=concrete(
+        fill_value, "The fill_value argument of jnp.compress must be static."))
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
+    """A copy of ``arr`` whose elements under ``mask`` are ``vals``, repeated as needed."""
+    check_arraylike("place", arr, mask, vals)
+    arr, mask, vals = as_array(arr), as_array(mask), _flat(as_array(vals))
+    _refuse_inplace("place", inplace)
+    if arr.size != mask.size:
+        raise ValueError("place: arr and mask must be the same size")
+    if not vals.size:
+        raise ValueError("Cannot place values from an empty array")
+    if not arr.size:
+        return arr
+    places = flatnonzero(mask, size=mask.size, fill_value=mask.size)
+    return reshape(update(_flat(arr), places, _repeated(vals, arr.size), "set", "drop",
+                          unique_indices=False), arr.shape)
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
+    """For each element of ``a``, the element of the choice with that number.
+
+    Args:
+      a: integers; with ``mode`` "raise" their values must be known.
+      choices: an array or a sequence of arrays, which broadcast with ``a``.
+      mode: "raise", "wrap" or "clip", for numbers out of range.
+    """
+    check_out("choose", out)
+    check_arraylike("choose", a)
+    a = as_array(a)
+    if not dtypes.is_integer(a.dtype):
+        raise ValueError("`a` array must be integer typed")
+    if isinstance(choices, (Array, np.ndarray)):
+        choices = [getitem(as_array(choices), number) for number in range(choices.shape[0])]
+    else:
+        check_arraylike("choose", *choices)
+    count = len(choices)
+    if mode == "raise":
+        values = np.asarray(concrete(
+            a, "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use "
+            "mode='wrap' or mode='clip' instead."))
+        if np.any((values < 0) | (values >= count)):
+            raise ValueError("invalid entry in choice array")
+    elif mode == "wrap":
+        a = _ufuncs.remainder(a, scalar_like(count, a.dtype))
+    elif mode == "clip":
+        a = minimum(maximum(a, scalar_like(0, a.dtype)), scalar_like(count - 1, a.dtype))
+    else:
+        raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
+    operands = promote_dtypes("choose", *choices)
+    shapes = [a.shape, *(operand.shape for operand in operands)]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
+    stacked = concatenate(
+        [expand_axis(broadcast_to(as_array(operand), shape), 0) for operand in operands], 0)
+    number = expand_axis(broadcast_to(a, shape), 0)
+    picked = take_along_axis(stacked, number, 0, mode="promise_in_bounds")
+    return reshape(picked, shape)
+
+
+# --- grids and flat indices -----------------------------------------------------------------------
+
+def ix_(*args: Any) -> tuple[Array, ...]:
+    """Index arrays that select the cross product of one-dimensional ones; masks as well."""
+    check_arraylike("ix", *args)
+    result = []
+    for number, arg in enumerate(args):
+        arg = as_array(arg)
+        if arg.ndim != 1:
+            raise ValueError("Arguments to jax.numpy.ix_ must be 1-dimensional, got shape "
+                             f"{arg.shape}")
+        if arg.dtype == dtypes.bool_:
+            raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented")
+        shape = [1] * len(args)
+        shape[number] = arg.shape[0]
+        result.append(reshape(arg, tuple(shape)))
+    return tuple(result)
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
+    """Flat indices as indices along each dimension of ``shape``; out of bounds, they are clipped.
+    """
+    check_arraylike("unravel_index", indices)
+    indices = as_array(indices)
+    sizes = tuple(map(int, shape)) if isinstance(shape, (Sequence, np.ndarray)) else (int(shape),)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"unravel_index: shape must be non-negative, got {sizes}")
+    total = math.prod(sizes)
+    dtype, weak = indices.dtype, indices.weak_type
+    if total == 0:
+        return tuple(full(indices.shape, 0, dtype) for _ in sizes)
+    bound = min(total, int(dtypes.iinfo(dtype).max)) if dtypes.is_integer(dtype) else total
+    if not dtypes.is_unsigned(dtype):
+        indices = select(lt_p.bind(indices, scalar_like(0, dtype)), indices,
+                         add(indices, scalar_like(bound, dtype)))
+        indices = maximum(indices, scalar_like(0, dtype))
+    indices = minimum(indices, scalar_like(bound - 1, dtype))
+    result = []
+    for dim, size in enumerate(sizes):
+        step = math.prod(sizes[dim + 1:])
+        line = indices
+        if step != 1:
+            line = _ufuncs.floor_divide(line, scalar_like(step, dtype))
+        if dim:
+            line = _ufuncs.remainder(line, scalar_like(size, dtype))
+        result.append(convert_element_type(line, dtype, weak))
+    return tuple(result)
+
+
+def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise",
+                      order: str = "C", *, dtype: Any = None) -> Array:
+    """Flat indices from indices along each dimension of ``dims``.
+
+    Args:
+      mode: "raise" (the values must be known), "wrap" or "clip".
+      order: "C" or "F".
+    """
+    sizes = tuple(map(operator.index, dims))
+    if len(multi_index) != len(sizes):
+        raise ValueError("len(multi_index)="
+                         f"{len(multi_index)} != len(dims)={len(sizes)}")
+    check_arraylike("ravel_multi_index", *multi_index)
+    lines = [as_array(line) for line in multi_index]
+    for line in lines:
+        if not dtypes.is_integer(line.dtype):
+            raise ValueError(f"dtype={line.dtype!r} is not an integer type.")
+    if mode == "raise":
+        known = [np.asarray(concrete(
+            line, "The error occurred because ravel_multi_index was jit-compiled with "
+            "mode='raise'. Use mode='wrap' or mode='clip' instead.")) for line in lines]
+        if any(np.any((line < 0) | (line >= size))
+               for line, size in zip(known, sizes, strict=True)):
+            raise ValueError("invalid entry in coordinates array")
+    elif mode == "clip":
+        lines = [minimum(maximum(line, scalar_like(0, line.dtype)),
+                         scalar_like(size - 1, line.dtype))
+                 for line, size in zip(lines, sizes, strict=True)]
+    elif mode == "wrap":
+        lines = [_ufuncs.remainder(line, scalar_like(size, line.dtype))
+                 for line, size in zip(lines, sizes, strict=True)]
+    else:
+        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
+    if order == "C":
+        strides = [math.prod(sizes[dim + 1:]) for dim in range(len(sizes))]
+    elif order == "F":
+        strides = [math.prod(sizes[:dim]) for dim in range(len(sizes))]
+    else:
+        raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
+    wanted = (dtypes.python_scalar(int)[0] if dtype is None
+              else canonical_dtype(dtype, "ravel_multi_index"))
+    shapes = [line.shape for line in lines]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
+    total = full(shape, 0, wanted)
+    for line, stride in zip(lines, strides, strict=True):
+        step = mul(convert_element_type(line, wanted), scalar_like(stride, wanted))
+        total = add(total, broadcast_to(step, shape))
+    return total

@@ -1,3 +1,93 @@
-"""Part of jax.numpy."""
+"""The text of arrays."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._runtime.array import ArrayImpl
+
+__all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
+
+get_printoptions = np.get_printoptions
+set_printoptions = np.set_printoptions
+printoptions = np.printoptions
+
+_BITS = "u4"
+
+
+def key_words(x: ArrayImpl) -> np.ndarray:
+    """The words of random keys, along a new last axis."""
+    host = np.ascontiguousarray(x.host()).reshape(x.shape)
+    dtype = x.dtype
+    if dtype.words == 2:      # one uint64 a key, the first word in its low half
+        return np.stack([host & np.uint64(0xFFFFFFFF), host >> np.uint64(32)], -1).astype(_BITS)
+    return host.view(_BITS).reshape(*x.shape, dtype.words)
+
+
+def _keys_repr(x: ArrayImpl) -> str:
+    words = np.array2string(key_words(x))
+    return f"Array({x.shape}, dtype={x.dtype.name}) overlaying:\n{words}"
+
+
+def _repr(self: ArrayImpl) -> str:
+    if dtypes.is_key(self.dtype):
+        return _keys_repr(self)
+    if self.is_deleted():
+        return f"<Array deleted, shape={self.aval.str_short()}>"
+    prefix = "Array("
+    weak = ", weak_type=True" if self.aval.weak_type else ""
+    dtype = f"dtype={self.dtype.name}{weak})"
+    host = np.asarray(self)
+    width = np.get_printoptions()["linewidth"]
+    if host.size == 0:
+        data = "[]"
+        dtype = f"shape={self.shape}, {dtype}"
+    else:
+        data = np.array2string(host, prefix=prefix, suffix=",", separator=", ",
+                               max_line_width=width)
+    # The dtype is set off where it does not fit on the last line any more.
+    last_line = len(data) - data.rfind("\n") + 1
+    gap = " " * len(prefix) if last_line + len(dtype) + 1 > width else " "
+    return f"{prefix}{data},{gap}{dtype}"
+
+
+def _str(self: ArrayImpl) -> str:
+    if dtypes.is_key(self.dtype):
+        return _keys_repr(self)
+    return str(np.asarray(self))
+
+
+def _format(self: ArrayImpl, spec: str) -> str:
+    if self.ndim == 0 and not dtypes.is_key(self.dtype):
+        return format(np.asarray(self)[()], spec)
+    if spec:
+        raise TypeError("unsupported format string passed to ArrayImpl.__format__")
+    return str(self)
+
+
+def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None,
+               suppress_small: Any = None) -> str:
+    """NumPy's text of an array, with its dtype."""
+    return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small).replace(
+        "array(", "ArrayImpl(", 1)
+
+
+def array_str(a: Any, max_line_width: Any = None, precision: Any = None,
+              suppress_small: Any = None) -> str:
+    """NumPy's text of the elements of an array."""
+    return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+
+
+def install() -> None:
+    """Gives arrays their text."""
+    ArrayImpl.__repr__ = _repr      # type: ignore[method-assign]
+    ArrayImpl.__str__ = _str        # type: ignore[method-assign]
+    ArrayImpl.__format__ = _format  # type: ignore[method-assign]
+
+
+
+
+install()

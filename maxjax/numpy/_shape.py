@@ -12,7 +12,11 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import shape as primitives
+from maxjax._primitives.arithmetic import min_p
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.cumulative import cumsum_p
+from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
+from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.shape import broadcast_in_dim, concatenate_p, copy_p, rev_p, squeeze_p
 from maxjax.numpy._promotion import (
     as_array,
@@ -542,7 +546,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
                 f"jnp.repeat: repeats must have length {length} along axis {axis}, got "
                 f"{counts.size}")
         positions = np.repeat(np.arange(length), counts)
-        return _take(x, as_array(positions.astype(np.int32)), index)
+        return take_in_bounds(x, as_array(positions.astype(np.int32)), index)
     total = operator.index(total_repeat_length)
     counts = as_array(repeats, "repeat")
     if counts.size == 1 and length != 1:
@@ -550,22 +554,24 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     counts = primitives.reshape(counts, (counts.size,))
     # Element i starts at the sum of the counts before it; a position belongs to the last
     # element that starts at or before it.
-    ends = _CUMSUM[0](counts, axis=0, dtype=dtypes.int32)
+    ends = cumsum_p.bind(convert_element_type(counts, dtypes.int32), axis=0, reverse=False)
     places = primitives.iota(dtypes.int32, (total, length), 0)
     passed = places >= broadcast_in_dim(ends, (total, length), (1,))
     owner = primitives.reduce_sum(convert_element_type(passed, dtypes.int32), (1,))
-    owner = _MINIMUM[0](owner, length - 1)
-    return _take(x, owner, index)
+    return take_in_bounds(x, min_p.bind(owner, np.int32(length - 1)), index)
 
 
-# Functions of files that stand on this one: cumsum, minimum, take.
-_CUMSUM: list[Any] = []
-_MINIMUM: list[Any] = []
-_TAKE: list[Any] = []
-
-
-def _take(x: Array, positions: Array, axis: int) -> Array:
-    return _TAKE[0](x, positions, axis=axis)
+def take_in_bounds(x: Array, positions: Array, axis: int) -> Array:
+    """``x`` at ``positions`` (any shape; from 0, in bounds) along ``axis``."""
+    rank, count = x.ndim, positions.ndim
+    numbers = GatherDimensionNumbers(
+        offset_dims=(*range(axis), *range(axis + count, rank - 1 + count)),
+        collapsed_slice_dims=(axis,), start_index_map=(axis,))
+    return gather_p.bind(
+        x, primitives.reshape(positions, (*positions.shape, 1)), dimension_numbers=numbers,
+        slice_sizes=tuple(1 if i == axis else size for i, size in enumerate(x.shape)),
+        unique_indices=False, indices_are_sorted=False,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS, fill_value=None)
 
 
 def resize(a: Any, new_shape: Any) -> Array:
@@ -637,7 +643,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
             continue
         if isinstance(amount, Array):
             places = primitives.iota(dtypes.int32, (length,), 0)
-            x = _take(x, (places - amount.astype(dtypes.int32)) % length, index)
+            x = take_in_bounds(x, (places - amount.astype(dtypes.int32)) % length, index)
             continue
         offset = int(amount) % length
         if offset:

@@ -9,6 +9,7 @@ from typing import Any
 from max.graph import Graph, Module
 
 from maxjax._ir.serialize import decode
+from maxjax._primitives import all as _families  # noqa: F401  (they register themselves)
 from maxjax._max.graph.context import GraphContext, tensor_type
 from maxjax._max.kernel_library import package_path
 

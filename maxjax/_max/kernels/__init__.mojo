@@ -2,3 +2,6 @@
 from .arithmetic import *
 from .conversion import *
 from .unary import *
+from .reduction import *
+from .arrangement import *
+from .cumulative import *

@@ -3,6 +3,7 @@ import extensibility
 from extensibility import ElementwiseUnaryMixedOp
 from std.utils.numerics import isnan
 
+from .arithmetic import unsigned_of
 from .elementary import INFINITY
 
 
@@ -55,8 +56,33 @@ struct Convert(ElementwiseUnaryMixedOp):
                 x.cast[DType.float32]()
             )
         elif out_dtype == DType.bool:
-            return rebind[SIMD[out_dtype, width]](x.ne(0))
+            # Not `x.ne(0)`, which is false of NaN.
+            return rebind[SIMD[out_dtype, width]](~x.eq(0))
         elif dtype.is_floating_point() and out_dtype.is_integral():
             return saturate[dtype, out_dtype, width](x)
+        else:
+            return x.cast[out_dtype]()
+
+
+@extensibility.register("maxjax_bitcast")
+struct Bitcast(ElementwiseUnaryMixedOp):
+    """The same bits as another dtype of the same width."""
+
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, out_dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[out_dtype, width]:
+        comptime bits = unsigned_of[dtype]()
+        comptime if dtype == out_dtype:
+            return rebind[SIMD[out_dtype, width]](x)
+        elif dtype.is_floating_point():
+            var raw = x.to_bits[bits]()
+            comptime if out_dtype.is_floating_point():
+                return SIMD[out_dtype, width](from_bits=raw)
+            else:
+                return raw.cast[out_dtype]()
+        elif out_dtype.is_floating_point():
+            return SIMD[out_dtype, width](from_bits=x.cast[bits]())
         else:
             return x.cast[out_dtype]()

@@ -98,7 +98,10 @@ def reduce_angle[
     var product = fma(k, SIMD[F64, width](HALF_PI_2), SIMD[F64, width](0))
     var product_error = fma(k, SIMD[F64, width](HALF_PI_2), -product)
     var r = first - product
-    tail = ((first - r) - product) - fma(k, HALF_PI_3, product_error)
+    var rest = ((first - r) - product) - fma(k, HALF_PI_3, product_error)
+    var sum = r + rest
+    tail = (r - sum) + rest
+    r = sum
     quadrant = k
     var large = abs(x).gt(LARGEST_SPLIT)
     if large.reduce_or():

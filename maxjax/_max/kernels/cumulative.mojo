@@ -1,0 +1,182 @@
+"""Cumulative operations along the middle axis of (outer, axis, inner), from either end.
+
+Registered as `maxjax_cum<name>` with a Bool parameter `reverse`. `float32` accumulates in `float64`
+(a running sum would lose a digit every ten thousand elements), narrower floats in `float32`.
+"""
+import extensibility
+from extensibility import InputTensor, OutputTensor
+from max.algorithm import parallelize
+from max.gpu.host import DeviceContext
+from std.sys.info import simd_width_of
+from std.utils.numerics import isnan
+
+from .elementary import exp, log1p
+from .reduction import (
+    Array,
+    Maximizing,
+    Minimizing,
+    Multiplying,
+    Reducer,
+    Summing,
+    chunk_begin,
+    stored,
+    task_count,
+)
+
+
+@always_inline
+def running[dtype: DType]() -> DType:
+    comptime if dtype == DType.float32:
+        return DType.float64
+    elif dtype.is_half_float():
+        return DType.float32
+    else:
+        return dtype
+
+
+struct AddingExponentials(Reducer):
+    """Gives log(e^x + e^y)."""
+
+    @staticmethod
+    @always_inline
+    def identity[dtype: DType]() -> Scalar[dtype]:
+        return Maximizing.identity[dtype]()
+
+    @staticmethod
+    @always_inline
+    def combine[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_floating_point():
+            var larger = Maximizing.combine[dtype, width](x, y)
+            # For two infinities of one sign the difference would be NaN.
+            var gap = x.eq(y).select(SIMD[dtype, width](0), abs(x - y))
+            return larger + log1p(exp(-gap))
+        else:
+            return x
+
+
+@always_inline
+def accumulate_columns[
+    Op: Reducer, dtype: DType, width: Int, reverse: Bool
+](x: Array[dtype], result: Array[dtype], count: Int, stride: Int):
+    comptime kind = running[dtype]()
+    comptime step = -1 if reverse else 1
+    var row = count - 1 if reverse else 0
+    # Starting from the first element, not from the identity, keeps a negative zero.
+    var total = x.unsafe_load[width=width](row * stride).cast[kind]()
+    result.unsafe_store(row * stride, total.cast[dtype]())
+    for _ in range(1, count):
+        row += step
+        total = Op.combine[kind, width](
+            total, x.unsafe_load[width=width](row * stride).cast[kind]()
+        )
+        result.unsafe_store(row * stride, total.cast[dtype]())
+
+
+def accumulate_middle[
+    Op: Reducer, dtype: DType, reverse: Bool
+](x: Array[dtype], result: Array[dtype], outer: Int, count: Int, inner: Int):
+    """Accumulates along the middle axis of (outer, count, inner) on all threads."""
+    comptime width = simd_width_of[running[dtype]()]()
+    var tiles = (inner + width - 1) // width
+    var items = outer * tiles
+    var tasks = task_count(items, outer * count * inner)
+
+    def part(task: Int) {var x, var result, var tasks, var tiles, var items, var count, var inner}:
+        for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
+            var begin = (item % tiles) * width
+            var offset = (item // tiles) * count * inner + begin
+            var source, target = x.unsafe_offset(offset), result.unsafe_offset(offset)
+            if begin + width <= inner:
+                accumulate_columns[Op, dtype, width, reverse](source, target, count, inner)
+            else:
+                for column in range(inner - begin):
+                    accumulate_columns[Op, dtype, 1, reverse](
+                        source.unsafe_offset(column), target.unsafe_offset(column), count, inner
+                    )
+
+    if count > 0:
+        parallelize(part, tasks)
+
+
+@always_inline
+def accumulate_tensor[
+    Op: Reducer, reverse: Bool
+](
+    result: OutputTensor[rank=3, ...],
+    x: InputTensor[dtype=result.dtype, rank=3, ...],
+):
+    comptime kind = stored[result.dtype]()
+    accumulate_middle[Op, kind, reverse](
+        x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+        result.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+        x.dim_size[0](),
+        x.dim_size[1](),
+        x.dim_size[2](),
+    )
+
+
+@extensibility.register("maxjax_cumsum")
+struct Cumsum:
+    @staticmethod
+    def execute[
+        target: StaticString, reverse: Bool
+    ](
+        result: OutputTensor[rank=3, ...],
+        x: InputTensor[dtype=result.dtype, rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        accumulate_tensor[Summing, reverse](result, x)
+
+
+@extensibility.register("maxjax_cumprod")
+struct Cumprod:
+    @staticmethod
+    def execute[
+        target: StaticString, reverse: Bool
+    ](
+        result: OutputTensor[rank=3, ...],
+        x: InputTensor[dtype=result.dtype, rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        accumulate_tensor[Multiplying, reverse](result, x)
+
+
+@extensibility.register("maxjax_cummax")
+struct Cummax:
+    @staticmethod
+    def execute[
+        target: StaticString, reverse: Bool
+    ](
+        result: OutputTensor[rank=3, ...],
+        x: InputTensor[dtype=result.dtype, rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        accumulate_tensor[Maximizing, reverse](result, x)
+
+
+@extensibility.register("maxjax_cummin")
+struct Cummin:
+    @staticmethod
+    def execute[
+        target: StaticString, reverse: Bool
+    ](
+        result: OutputTensor[rank=3, ...],
+        x: InputTensor[dtype=result.dtype, rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        accumulate_tensor[Minimizing, reverse](result, x)
+
+
+@extensibility.register("maxjax_cumlogsumexp")
+struct Cumlogsumexp:
+    @staticmethod
+    def execute[
+        target: StaticString, reverse: Bool
+    ](
+        result: OutputTensor[rank=3, ...],
+        x: InputTensor[dtype=result.dtype, rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        accumulate_tensor[AddingExponentials, reverse](result, x)

@@ -1,0 +1,509 @@
+"""Reductions over the middle axis of (outer, axis, inner), and the positions of extremes.
+
+Registered as `maxjax_reduce_<name>`, giving (outer, inner), and `maxjax_argmax`, `maxjax_argmin`,
+giving (outer, inner) of int32. NaN wins in max and min, and the first NaN in the position; bool is
+reduced by max and min. `float16` and `bfloat16` accumulate in `float32`.
+"""
+import extensibility
+from extensibility import InputTensor, OutputTensor
+from max.algorithm import parallelize
+from max.gpu.host import DeviceContext
+from std.runtime import parallelism_level
+from std.sys.info import simd_width_of
+from std.utils.numerics import inf, isnan
+
+from .arithmetic import extremum
+
+comptime Array[dtype: DType] = Pointer[Scalar[dtype], MutAnyOrigin]
+
+# Less work than this is not worth another thread.
+comptime GRAIN = 32768
+# A sum starts a new partial sum after so many elements, which bounds its rounding error.
+comptime BLOCK = 2048
+
+
+@always_inline
+def stored[dtype: DType]() -> DType:
+    """What an array of a dtype is loaded as: vectors of bool cannot be."""
+    return DType.uint8 if dtype == DType.bool else dtype
+
+
+@always_inline
+def accumulated[dtype: DType]() -> DType:
+    return DType.float32 if dtype.is_half_float() else dtype
+
+
+trait Reducer:
+    @staticmethod
+    def identity[dtype: DType]() -> Scalar[dtype]:
+        ...
+
+    @staticmethod
+    def combine[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        ...
+
+
+struct Summing(Reducer):
+    @staticmethod
+    @always_inline
+    def identity[dtype: DType]() -> Scalar[dtype]:
+        # -0 keeps the sign of a sum of negative zeros.
+        comptime if dtype.is_floating_point():
+            return Scalar[dtype](-0.0)
+        else:
+            return Scalar[dtype](0)
+
+    @staticmethod
+    @always_inline
+    def combine[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return x + y
+
+
+struct Multiplying(Reducer):
+    @staticmethod
+    @always_inline
+    def identity[dtype: DType]() -> Scalar[dtype]:
+        return Scalar[dtype](1)
+
+    @staticmethod
+    @always_inline
+    def combine[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return x * y
+
+
+struct Maximizing(Reducer):
+    @staticmethod
+    @always_inline
+    def identity[dtype: DType]() -> Scalar[dtype]:
+        comptime if dtype.is_floating_point():
+            return -inf[dtype]()
+        else:
+            return Scalar[dtype].MIN
+
+    @staticmethod
+    @always_inline
+    def combine[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return extremum[largest=True](x, y)
+
+
+struct Minimizing(Reducer):
+    @staticmethod
+    @always_inline
+    def identity[dtype: DType]() -> Scalar[dtype]:
+        comptime if dtype.is_floating_point():
+            return inf[dtype]()
+        else:
+            return Scalar[dtype].MAX
+
+    @staticmethod
+    @always_inline
+    def combine[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return extremum[largest=False](x, y)
+
+
+struct Anding(Reducer):
+    @staticmethod
+    @always_inline
+    def identity[dtype: DType]() -> Scalar[dtype]:
+        return ~Scalar[dtype](0)
+
+    @staticmethod
+    @always_inline
+    def combine[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return x & y
+
+
+struct Oring(Reducer):
+    @staticmethod
+    @always_inline
+    def identity[dtype: DType]() -> Scalar[dtype]:
+        return Scalar[dtype](0)
+
+    @staticmethod
+    @always_inline
+    def combine[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return x | y
+
+
+struct Xoring(Reducer):
+    @staticmethod
+    @always_inline
+    def identity[dtype: DType]() -> Scalar[dtype]:
+        return Scalar[dtype](0)
+
+    @staticmethod
+    @always_inline
+    def combine[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return x ^ y
+
+
+@always_inline
+def fold[
+    Op: Reducer, dtype: DType, width: Int
+](value: SIMD[dtype, width]) -> Scalar[dtype]:
+    """Combines the lanes of a vector."""
+    var result = value[0]
+    comptime for lane in range(1, width):
+        result = Op.combine[dtype, 1](result, value[lane])
+    return result
+
+
+@always_inline
+def reduce_line[
+    Op: Reducer, dtype: DType
+](x: Array[dtype], count: Int) -> Scalar[accumulated[dtype]()]:
+    """Reduces contiguous elements, in four vectors at a time to hide the operation's latency."""
+    comptime kind = accumulated[dtype]()
+    comptime width = simd_width_of[kind]()
+    comptime V = SIMD[kind, width]
+    comptime identity = Op.identity[kind]()
+    var total = V(identity)
+    var i = 0
+    while i + 4 * width <= count:
+        var block_end = min(count, i + BLOCK * width)
+        var a, b, c, d = V(identity), V(identity), V(identity), V(identity)
+        while i + 4 * width <= block_end:
+            a = Op.combine[kind, width](a, x.unsafe_load[width=width](i).cast[kind]())
+            b = Op.combine[kind, width](b, x.unsafe_load[width=width](i + width).cast[kind]())
+            c = Op.combine[kind, width](c, x.unsafe_load[width=width](i + 2 * width).cast[kind]())
+            d = Op.combine[kind, width](d, x.unsafe_load[width=width](i + 3 * width).cast[kind]())
+            i += 4 * width
+        a = Op.combine[kind, width](a, b)
+        c = Op.combine[kind, width](c, d)
+        total = Op.combine[kind, width](total, Op.combine[kind, width](a, c))
+    var result = fold[Op, kind, width](total)
+    while i < count:
+        result = Op.combine[kind, 1](result, x.unsafe_load[width=1](i).cast[kind]())
+        i += 1
+    return result
+
+
+@always_inline
+def reduce_columns[
+    Op: Reducer, dtype: DType, width: Int, vectors: Int
+](x: Array[dtype], result: Array[dtype], count: Int, stride: Int):
+    """Reduces `width * vectors` neighbouring columns of `count` rows."""
+    comptime kind = accumulated[dtype]()
+    comptime identity = Op.identity[kind]()
+    var totals = SIMD[kind, width * vectors](identity)
+    var row = 0
+    while row < count:
+        var block_end = min(count, row + BLOCK)
+        var partial = SIMD[kind, width * vectors](identity)
+        while row < block_end:
+            partial = Op.combine[kind, width * vectors](
+                partial,
+                x.unsafe_load[width = width * vectors](row * stride).cast[kind](),
+            )
+            row += 1
+        totals = Op.combine[kind, width * vectors](totals, partial)
+    result.unsafe_store(0, totals.cast[dtype]())
+
+
+@always_inline
+def chunk_begin(chunk: Int, chunks: Int, count: Int) -> Int:
+    return chunk * count // chunks
+
+
+@always_inline
+def task_count(items: Int, work: Int) -> Int:
+    """How many tasks to split items of altogether so much work into."""
+    return max(1, min(items, min(work // GRAIN, parallelism_level())))
+
+
+def reduce_middle[
+    Op: Reducer, dtype: DType
+](x: Array[dtype], result: Array[dtype], outer: Int, count: Int, inner: Int):
+    """Reduces (outer, count, inner) to (outer, inner) on all threads."""
+    comptime kind = accumulated[dtype]()
+    var work = outer * count * inner
+    if inner == 1 and outer >= parallelism_level():
+        var tasks = task_count(outer, work)
+
+        def lines(task: Int) {var x, var result, var tasks, var outer, var count}:
+            for i in range(chunk_begin(task, tasks, outer), chunk_begin(task + 1, tasks, outer)):
+                var value = reduce_line[Op, dtype](x.unsafe_offset(i * count), count)
+                result.unsafe_store(i, value.cast[dtype]())
+
+        parallelize(lines, tasks)
+    elif inner == 1:
+        # Few long lines: each is split, and its partial results combined.
+        for i in range(outer):
+            var tasks = task_count(count, count)
+            var partial = List[Scalar[kind]](length=tasks, fill=0)
+            var parts = partial.unsafe_ptr()
+            var line = x.unsafe_offset(i * count)
+
+            def pieces(task: Int) {var parts, var line, var tasks, var count}:
+                var begin = chunk_begin(task, tasks, count)
+                var end = chunk_begin(task + 1, tasks, count)
+                parts[unsafe_offset=task] = reduce_line[Op, dtype](
+                    line.unsafe_offset(begin), end - begin
+                )
+
+            parallelize(pieces, tasks)
+            var total = Op.identity[kind]()
+            for task in range(tasks):
+                total = Op.combine[kind, 1](total, partial[task])
+            result.unsafe_store(i, total.cast[dtype]())
+    else:
+        # Tiles of columns, each of whole cache lines where there are enough columns.
+        comptime width = simd_width_of[kind]()
+        comptime tile = 4 * width
+        var tiles = (inner + tile - 1) // tile
+        var items = outer * tiles
+        var tasks = task_count(items, work)
+
+        def columns(
+            task: Int
+        ) {var x, var result, var tasks, var tiles, var items, var count, var inner}:
+            for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
+                var i = item // tiles
+                var begin = (item % tiles) * tile
+                var end = min(inner, begin + tile)
+                var source = x.unsafe_offset(i * count * inner)
+                var target = result.unsafe_offset(i * inner)
+                if end - begin == tile:
+                    reduce_columns[Op, dtype, width, 4](
+                        source.unsafe_offset(begin), target.unsafe_offset(begin), count, inner
+                    )
+                    continue
+                while begin + width <= end:
+                    reduce_columns[Op, dtype, width, 1](
+                        source.unsafe_offset(begin), target.unsafe_offset(begin), count, inner
+                    )
+                    begin += width
+                while begin < end:
+                    reduce_columns[Op, dtype, 1, 1](
+                        source.unsafe_offset(begin), target.unsafe_offset(begin), count, inner
+                    )
+                    begin += 1
+
+        parallelize(columns, tasks)
+
+
+@always_inline
+def reduce_tensor[
+    Op: Reducer
+](result: OutputTensor[rank=2, ...], x: InputTensor[dtype=result.dtype, rank=3, ...]):
+    comptime kind = stored[result.dtype]()
+    reduce_middle[Op, kind](
+        x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+        result.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+        x.dim_size[0](),
+        x.dim_size[1](),
+        x.dim_size[2](),
+    )
+
+
+@extensibility.register("maxjax_reduce_sum")
+struct ReduceSum:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[rank=2, ...],
+        x: InputTensor[dtype=result.dtype, rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        reduce_tensor[Summing](result, x)
+
+
+@extensibility.register("maxjax_reduce_prod")
+struct ReduceProd:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[rank=2, ...],
+        x: InputTensor[dtype=result.dtype, rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        reduce_tensor[Multiplying](result, x)
+
+
+@extensibility.register("maxjax_reduce_max")
+struct ReduceMax:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[rank=2, ...],
+        x: InputTensor[dtype=result.dtype, rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        reduce_tensor[Maximizing](result, x)
+
+
+@extensibility.register("maxjax_reduce_min")
+struct ReduceMin:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[rank=2, ...],
+        x: InputTensor[dtype=result.dtype, rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        reduce_tensor[Minimizing](result, x)
+
+
+@extensibility.register("maxjax_reduce_and")
+struct ReduceAnd:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[rank=2, ...],
+        x: InputTensor[dtype=result.dtype, rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        reduce_tensor[Anding](result, x)
+
+
+@extensibility.register("maxjax_reduce_or")
+struct ReduceOr:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[rank=2, ...],
+        x: InputTensor[dtype=result.dtype, rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        reduce_tensor[Oring](result, x)
+
+
+@extensibility.register("maxjax_reduce_xor")
+struct ReduceXor:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[rank=2, ...],
+        x: InputTensor[dtype=result.dtype, rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        reduce_tensor[Xoring](result, x)
+
+
+@always_inline
+def first_extreme[
+    largest: Bool, dtype: DType, width: Int
+](x: Array[dtype], count: Int, stride: Int) -> SIMD[DType.int32, width]:
+    """The first row at which each of `width` neighbouring columns has its extreme or a NaN."""
+    comptime kind = accumulated[dtype]()
+    var best = x.unsafe_load[width=width](0).cast[kind]()
+    var position = SIMD[DType.int32, width](0)
+    for row in range(1, count):
+        var value = x.unsafe_load[width=width](row * stride).cast[kind]()
+        var better = value.gt(best) if largest else value.lt(best)
+        comptime if kind.is_floating_point():
+            better |= isnan(value) & ~isnan(best)
+        best = better.select(value, best)
+        position = better.select(SIMD[DType.int32, width](Int32(row)), position)
+    return position
+
+
+@always_inline
+def first_extreme_of_line[
+    largest: Bool, dtype: DType
+](x: Array[dtype], count: Int) -> Int32:
+    """The same of contiguous elements: their extreme first, then where it is."""
+    comptime kind = accumulated[dtype]()
+    comptime width = simd_width_of[kind]()
+    var best: Scalar[kind]
+    comptime if largest:
+        best = reduce_line[Maximizing, dtype](x, count)
+    else:
+        best = reduce_line[Minimizing, dtype](x, count)
+    var is_nan = False
+    comptime if kind.is_floating_point():
+        is_nan = isnan(best)
+    var i = 0
+    while i + width <= count:
+        var value = x.unsafe_load[width=width](i).cast[kind]()
+        var hit = value.eq(best)
+        comptime if kind.is_floating_point():
+            if is_nan:
+                hit = isnan(value)
+        if hit.reduce_or():
+            break
+        i += width
+    while i < count:
+        var value = x.unsafe_load[width=1](i).cast[kind]()
+        comptime if kind.is_floating_point():
+            if is_nan and isnan(value):
+                return Int32(i)
+        if value == best:
+            return Int32(i)
+        i += 1
+    return 0
+
+
+def position_of_extreme[
+    largest: Bool, dtype: DType
+](x: Array[dtype], result: Array[DType.int32], outer: Int, count: Int, inner: Int):
+    """For (outer, count, inner) the positions (outer, inner), on all threads."""
+    comptime kind = accumulated[dtype]()
+    comptime width = simd_width_of[kind]()
+    var tiles = (inner + width - 1) // width
+    var items = outer * tiles
+    var tasks = task_count(items, outer * count * inner)
+
+    def part(task: Int) {var x, var result, var tasks, var tiles, var items, var count, var inner}:
+        for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
+            var i = item // tiles
+            var begin = (item % tiles) * width
+            var source = x.unsafe_offset(i * count * inner + begin)
+            var target = result.unsafe_offset(i * inner + begin)
+            if inner == 1:
+                target.unsafe_store(0, first_extreme_of_line[largest, dtype](source, count))
+            elif begin + width <= inner:
+                target.unsafe_store(0, first_extreme[largest, dtype, width](source, count, inner))
+            else:
+                for column in range(inner - begin):
+                    var position = first_extreme[largest, dtype, 1](
+                        source.unsafe_offset(column), count, inner
+                    )
+                    target.unsafe_store(column, position)
+
+    parallelize(part, tasks)
+
+
+@always_inline
+def position_tensor[
+    largest: Bool
+](result: OutputTensor[dtype = DType.int32, rank=2, ...], x: InputTensor[rank=3, ...]):
+    comptime kind = stored[x.dtype]()
+    position_of_extreme[largest, kind](
+        x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+        result.unsafe_ptr().as_unsafe_any_origin(),
+        x.dim_size[0](),
+        x.dim_size[1](),
+        x.dim_size[2](),
+    )
+
+
+@extensibility.register("maxjax_argmax")
+struct Argmax:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[dtype = DType.int32, rank=2, ...],
+        x: InputTensor[rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        position_tensor[True](result, x)
+
+
+@extensibility.register("maxjax_argmin")
+struct Argmin:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[dtype = DType.int32, rank=2, ...],
+        x: InputTensor[rank=3, ...],
+        context: DeviceContext,
+    ) raises:
+        position_tensor[False](result, x)

@@ -1,0 +1,431 @@
+"""Random keys and bits: threefry2x32, counter by counter as JAX has it.
+
+One key is one element of dtype ``key<fry>``, on the host a uint64 whose low half is the first
+key word. The generator is J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.printing import shown_params
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import add_p, mul_p
+from maxjax._primitives.builders import elementwise
+from maxjax._primitives.comparison import or_p, shift_left_p, shift_right_logical_p, xor_p
+from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
+from maxjax._primitives.rules import broadcast_shape, replicated_factors
+from maxjax._primitives.shape import (
+    broadcast_in_dim,
+    broadcast_leading,
+    concatenate,
+    full,
+    iota,
+    move_axis,
+    reshape,
+    slice_in_dim,
+)
+
+_PARITY = np.uint32(0x1BD11BDA)
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+# Elements that are generated at a time: their buffers stay in the cache.
+_CHUNK = 32768
+_ERF_CHUNK = 8192
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+class Generator:
+    """A kind of generator: the parameter ``impl`` of primitives that make keys."""
+
+    __slots__ = ("dtype", "name")
+
+    def __init__(self, name: str):
+        self.name = name
+        self.dtype = dtypes.key_dtype(name)
+
+    def __repr__(self) -> str:
+        return self.dtype.tag
+
+
+THREEFRY = Generator("threefry2x32")
+
+
+# --- the generator on NumPy arrays ----------------------------------------------------------------
+
+def threefry2x32(key1: Any, key2: Any, count1: Any, count2: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Two words for each pair of counters; all arguments uint32, broadcast."""
+    x, y = (np.array(part, np.uint32)
+            for part in np.broadcast_arrays(count1, count2, key1, key2)[:2])
+    _mix(x, y, np.asarray(key1, np.uint32), np.asarray(key2, np.uint32), np.empty_like(x))
+    return x, y
+
+
+def _mix(x: np.ndarray, y: np.ndarray, key1: Any, key2: Any, scratch: np.ndarray) -> None:
+    """Twenty rounds, in place."""
+    keys = (key1, key2, np.bitwise_xor(np.bitwise_xor(key1, key2), _PARITY))
+    np.add(x, keys[0], out=x)
+    np.add(y, keys[1], out=y)
+    for step in range(5):
+        for rotation in _ROTATIONS[step % 2]:
+            np.add(x, y, out=x)
+            np.left_shift(y, np.uint32(rotation), out=scratch)
+            np.right_shift(y, np.uint32(32 - rotation), out=y)
+            np.bitwise_or(y, scratch, out=y)
+            np.bitwise_xor(y, x, out=y)
+        np.add(x, keys[(step + 1) % 3], out=x)
+        np.add(y, np.add(keys[(step + 2) % 3], np.uint32(step + 1)), out=y)
+
+
+def words_of(keys: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The two words of keys."""
+    keys = np.asarray(keys, np.uint64)
+    return (keys & _LOW).astype(np.uint32), (keys >> np.uint64(32)).astype(np.uint32)
+
+
+def keys_of(word1: Any, word2: Any) -> np.ndarray:
+    return word1.astype(np.uint64) | (word2.astype(np.uint64) << np.uint64(32))
+
+
+def _blocks(key1: Any, key2: Any, size: int, combine: Any, dtype: Any) -> np.ndarray:
+    """``combine(word1, word2)`` at the 64-bit counters 0, 1, ..., size - 1 of one key."""
+    out = np.empty(size, dtype)
+    width = min(size, _CHUNK)
+    x, y, scratch = (np.empty(width, np.uint32) for _ in range(3))
+    for start in range(0, size, _CHUNK):
+        stop = min(start + _CHUNK, size)
+        if stop - start != width:
+            x, y, scratch = (buffer[:stop - start] for buffer in (x, y, scratch))
+        counts = np.arange(start, stop, dtype=np.uint64)
+        np.right_shift(counts, np.uint64(32), out=x, casting="unsafe")
+        y[...] = counts & _LOW
+        _mix(x, y, key1, key2, scratch)
+        out[start:stop] = combine(x, y)
+    return out
+
+
+def _each_key(keys: Any, size: int, combine: Any, dtype: Any) -> np.ndarray:
+    """``_blocks`` for an array of keys: shape ``keys.shape + (size,)``."""
+    keys = np.asarray(keys, np.uint64)
+    if keys.size and size >= 256:
+        flat = np.stack([_blocks(*words_of(key), size, combine, dtype) for key in keys.ravel()])
+        return flat.reshape(*keys.shape, size)
+    key1, key2 = (word[..., None] for word in words_of(keys))
+    counts = np.arange(size, dtype=np.uint64)
+    x, y = threefry2x32(key1, key2, (counts >> np.uint64(32)).astype(np.uint32),
+                        (counts & _LOW).astype(np.uint32))
+    return combine(x, y).astype(dtype, copy=False)
+
+
+def _sequence(keys: Any, count: int) -> np.ndarray:
+    """The old layout: counters 0 .. count - 1 in two halves, first words before second ones."""
+    half = (count + 1) // 2
+    counts = np.arange(2 * half, dtype=np.uint32)
+    if count % 2:
+        counts[-1] = 0
+    key1, key2 = (word[..., None] for word in words_of(keys))
+    x, y = threefry2x32(key1, key2, counts[:half], counts[half:])
+    return np.concatenate([x, y], -1)[..., :count]
+
+
+def _unsigned(width: int) -> np.dtype:
+    return np.dtype(f"uint{width}")
+
+
+def random_bits(keys: Any, size: int, width: int, partitionable: bool) -> np.ndarray:
+    """``size`` random unsigned integers of ``width`` bits for each key."""
+    dtype = _unsigned(width)
+    if partitionable:
+        if width == 64:
+            return _each_key(keys, size, lambda x, y: keys_of(y, x), dtype)
+        return _each_key(keys, size, np.bitwise_xor, np.dtype(np.uint32)).astype(dtype, copy=False)
+    words = _sequence(keys, -(-width * size // 32))
+    if width == 64:
+        half = words.shape[-1] // 2
+        return keys_of(words[..., half:], words[..., :half])
+    if width == 32:
+        return words
+    parts = 32 // width
+    shifts = np.uint32(width) * np.arange(parts, dtype=np.uint32)
+    return (words[..., None] >> shifts).astype(dtype).reshape(
+        *words.shape[:-1], -1)[..., :size]
+
+
+def split_keys(keys: Any, count: int, partitionable: bool) -> np.ndarray:
+    """``count`` new keys for each key."""
+    if partitionable:
+        return _each_key(keys, count, keys_of, np.dtype(np.uint64))
+    words = _sequence(keys, 2 * count)
+    return keys_of(words[..., 0::2], words[..., 1::2])
+
+
+def fold_in_keys(keys: Any, data: Any) -> np.ndarray:
+    return keys_of(*threefry2x32(*words_of(keys), np.uint32(0), np.asarray(data, np.uint32)))
+
+
+# --- the same with primitives, for lowering -------------------------------------------------------
+
+def _u32(value: int) -> Any:
+    return np.uint32(value)
+
+
+def threefry_words(key1: Any, key2: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """``threefry2x32`` written with primitives; equal ranks or scalars."""
+    keys = (key1, key2, xor_p.bind(xor_p.bind(key1, key2), _PARITY))
+    x, y = add_p.bind(x, keys[0]), add_p.bind(y, keys[1])
+    for step in range(5):
+        for rotation in _ROTATIONS[step % 2]:
+            x = add_p.bind(x, y)
+            y = or_p.bind(shift_left_p.bind(y, _u32(rotation)),
+                          shift_right_logical_p.bind(y, _u32(32 - rotation)))
+            y = xor_p.bind(y, x)
+        x = add_p.bind(x, keys[(step + 1) % 3])
+        y = add_p.bind(y, add_p.bind(keys[(step + 2) % 3], _u32(step + 1)))
+    return x, y
+
+
+def _key_words(keys: Any, rank: int) -> tuple[Any, Any]:
+    """The words of keys, with ``rank`` dimensions of size 1 appended (scalars stay scalars)."""
+    words = bitcast_convert_type_p.bind(keys, new_dtype=dtypes.uint32)
+    last = len(keys.shape)
+    parts = [reshape(slice_in_dim(words, i, i + 1, last), keys.shape) for i in (0, 1)]
+    if keys.shape and rank:
+        shape = (*keys.shape, *(1,) * rank)
+        parts = [broadcast_in_dim(part, shape, tuple(range(last))) for part in parts]
+    return parts[0], parts[1]
+
+
+def _counters(batch: int, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """The words of the 64-bit linear index of each element of ``shape``."""
+    size = math.prod(shape)
+    wide = (1,) * batch + shape
+    if size < 1 << 32:
+        low = reshape(iota(dtypes.uint32, (size,), 0), wide)
+        return full(wide, 0, dtypes.uint32), low
+    rows = -(-size >> 32)
+    high = iota(dtypes.uint32, (rows, 1 << 32), 0)
+    low = iota(dtypes.uint32, (rows, 1 << 32), 1)
+    return tuple(
+        reshape(slice_in_dim(reshape(part, (rows << 32,)), 0, size, 0), wide)
+        for part in (high, low))
+
+
+def _bits_program(keys: Any, shape: tuple[int, ...], width: int) -> Any:
+    high, low = threefry_words(*_key_words(keys, len(shape)), *_counters(len(keys.shape), shape))
+    if width == 64:
+        wide = [convert_element_type(part, dtypes.uint64) for part in (high, low)]
+        return or_p.bind(shift_left_p.bind(wide[0], np.uint64(32)), wide[1])
+    return convert_element_type(xor_p.bind(high, low), _unsigned(width))
+
+
+def _join_words(high: Any, low: Any) -> Any:
+    """Keys from their words."""
+    rank = len(high.shape)
+    words = [broadcast_in_dim(part, (*part.shape, 1), tuple(range(rank))) for part in (high, low)]
+    return bitcast_convert_type_p.bind(concatenate(words, rank), new_dtype=THREEFRY.dtype)
+
+
+def _split_program(keys: Any, shape: tuple[int, ...]) -> Any:
+    return _join_words(*threefry_words(
+        *_key_words(keys, len(shape)), *_counters(len(keys.shape), shape)))
+
+
+def _fold_in_program(keys: Any, data: Any) -> Any:
+    zero = full(data.shape, 0, dtypes.uint32) if data.shape else _u32(0)
+    return _join_words(*threefry_words(*_key_words(keys, 0), zero, data))
+
+
+def _seed_program(seeds: Any) -> Any:
+    if seeds.dtype.itemsize == 8:
+        words = bitcast_convert_type_p.bind(seeds, new_dtype=dtypes.uint32)
+        last = len(seeds.shape)
+        low, high = (reshape(slice_in_dim(words, i, i + 1, last), seeds.shape) for i in (0, 1))
+        return _join_words(high, low)
+    low = convert_element_type(seeds, dtypes.uint32)
+    return _join_words(full(seeds.shape, 0, dtypes.uint32), low)
+
+
+# --- primitives -----------------------------------------------------------------------------------
+
+def _old_layout(partitionable: bool) -> None:
+    if not partitionable:
+        raise NotImplementedError(
+            "jax_threefry_partitionable=False is computed on the host")
+
+
+def _leading_batch(primitive: Primitive) -> Any:
+    """The batching rule of a primitive whose results follow the dimensions of its keys."""
+    def batch(size: int, operands: Any, axes: Any, **params: Any) -> tuple[Any, int]:
+        moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
+                 for x, axis in zip(operands, axes, strict=True)]
+        return primitive.bind(*moved, **params), 0
+    return batch
+
+
+def _primitive(name: str, **rules: Any) -> Primitive:
+    primitive = Primitive(
+        name, no_derivative="random keys have no derivative", factors=replicated_factors, **rules)
+    primitive.batch = _leading_batch(primitive)
+    # Keys and bits are not differentiable: their tangents are zero.
+    primitive.jvp = lambda primals, tangents, **params: (primitive.bind(*primals, **params), None)
+    return primitive
+
+
+def _seed_evaluate(seeds: Any, *, impl: Generator) -> np.ndarray:
+    seeds = np.asarray(seeds)
+    if seeds.dtype.itemsize == 8:
+        word2, word1 = words_of(seeds.astype(np.uint64))
+        return keys_of(word1, word2)
+    low = seeds.astype(np.uint32)
+    return keys_of(np.zeros_like(low), low)
+
+
+random_seed_p = _primitive(
+    "random_seed",
+    abstract=lambda seeds, *, impl: ShapedArray(seeds.shape, impl.dtype),
+    evaluate=_seed_evaluate,
+    lower=lambda ctx, seeds, *, impl: ctx.decompose(_seed_program, seeds),
+)
+
+random_wrap_p = _primitive(
+    "random_wrap",
+    abstract=lambda words, *, impl: ShapedArray(words.shape[:-1], impl.dtype),
+    evaluate=lambda words, *, impl: keys_of(words[..., 0], words[..., 1]),
+    lower=lambda ctx, words, *, impl: ctx.bitcast(words, impl.dtype),
+)
+
+random_unwrap_p = _primitive(
+    "random_unwrap",
+    abstract=lambda keys: ShapedArray((*keys.shape, keys.dtype.words), dtypes.uint32),
+    evaluate=lambda keys: np.stack(words_of(keys), -1),
+    lower=lambda ctx, keys: ctx.bitcast(keys, dtypes.uint32),
+)
+
+
+def _bits_evaluate(keys: Any, *, bit_width: int, shape: Any, partitionable: bool) -> np.ndarray:
+    keys = np.asarray(keys)
+    return random_bits(keys, math.prod(shape), bit_width, partitionable).reshape(
+        (*keys.shape, *shape))
+
+
+random_bits_p = _primitive(
+    "random_bits",
+    abstract=lambda keys, *, bit_width, shape, partitionable: ShapedArray(
+        (*keys.shape, *shape), _unsigned(bit_width)),
+    evaluate=_bits_evaluate,
+    lower=lambda ctx, keys, *, bit_width, shape, partitionable: (
+        _old_layout(partitionable),
+        ctx.decompose(lambda k: _bits_program(k, shape, bit_width), keys))[1],
+)
+
+random_split_p = _primitive(
+    "random_split",
+    abstract=lambda keys, *, shape, partitionable: ShapedArray((*keys.shape, *shape), keys.dtype),
+    evaluate=lambda keys, *, shape, partitionable: split_keys(
+        keys, math.prod(shape), partitionable).reshape((*np.shape(keys), *shape)),
+    lower=lambda ctx, keys, *, shape, partitionable: (
+        _old_layout(partitionable),
+        ctx.decompose(lambda k: _split_program(k, shape), keys))[1],
+)
+
+random_fold_in_p = _primitive(
+    "random_fold_in",
+    abstract=lambda keys, data: ShapedArray(keys.shape, keys.dtype),
+    evaluate=fold_in_keys,
+    lower=lambda ctx, keys, data: ctx.decompose(_fold_in_program, keys, data),
+)
+
+threefry2x32_p = _primitive(
+    "threefry2x32",
+    abstract=lambda key1, key2, x, y: (x, x),
+    evaluate=threefry2x32,
+    lower=lambda ctx, *words: ctx.decompose(threefry_words, *words),
+    multiple_results=True,
+)
+
+
+def _without_layout(params: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name != "partitionable"}
+
+
+for _name in ("random_bits", "random_split"):
+    shown_params[_name] = _without_layout
+
+
+# --- erf_inv --------------------------------------------------------------------------------------
+# M. Giles, "Approximating the erfinv function": the polynomials that XLA evaluates. Normal
+# variates come out the same only if these very ones are used.
+
+_CENTRE = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+           -0.00125372503, -0.00417768164, 0.246640727, 1.50140941)
+_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+         -0.0076224613, 0.00943887047, 1.00167406, 2.83297682)
+
+
+def erf_inv_float32(x: Any) -> np.ndarray:
+    """The NumPy rule of erf_inv for float32, within 2 ulp of XLA's."""
+    x = np.asarray(x, np.float32)
+    flat = np.ascontiguousarray(x).reshape(-1)
+    out = np.empty_like(flat)
+    for start in range(0, flat.size, _ERF_CHUNK):
+        part = slice(start, start + _ERF_CHUNK)
+        _erf_inv_part(flat[part], out[part])
+    return out.reshape(x.shape)
+
+
+def _erf_inv_part(x: np.ndarray, out: np.ndarray) -> None:
+    with np.errstate(all="ignore"):
+        w = np.negative(np.log1p(np.negative(np.multiply(x, x))))
+        tail = w >= np.float32(5)
+        _horner(_CENTRE, np.subtract(w, np.float32(2.5)), out)
+        if tail.any():
+            far = np.subtract(np.sqrt(w[tail]), np.float32(3))
+            value = np.empty_like(far)
+            _horner(_TAIL, far, value)
+            out[tail] = value
+        np.multiply(out, x, out=out)
+        edge = np.abs(x) == 1
+        if edge.any():
+            out[edge] = x[edge] * np.float32(np.inf)
+        out[np.isnan(x)] = np.nan
+
+
+def _horner(coefficients: tuple[float, ...], w: np.ndarray, out: np.ndarray) -> None:
+    out[...] = np.float32(coefficients[0])
+    for coefficient in coefficients[1:]:
+        np.multiply(out, w, out=out)
+        np.add(out, np.float32(coefficient), out=out)
+
+
+# --- x * y + z with one rounding ------------------------------------------------------------------
+
+def _multiply_add_evaluate(x: Any, y: Any, z: Any) -> np.ndarray:
+    dtype = x.dtype
+    if y.size == 1 and abs(math.frexp(float(np.ravel(y)[0]))[0]) == 0.5 or (
+            z.size == 1 and np.ravel(z)[0] == 0):
+        # The product, or the sum, is exact.
+        return np.add(np.multiply(x, y), z)
+    if dtype != np.float32:
+        return np.add(np.multiply(x, y), z)
+    # float64 holds the product exactly.
+    product = np.multiply(x, y, dtype=np.float64)
+    return np.asarray(product + np.asarray(z, np.float64)).astype(dtype)
+
+
+multiply_add_p = elementwise(
+    "multiply_add",
+    evaluate=_multiply_add_evaluate,
+    lower=lambda ctx, x, y, z: ctx.native("add", ctx.native("mul", x, y), z),
+    jvp=(lambda t, x, y, z, out: mul_p.bind(t, y), lambda t, x, y, z, out: mul_p.bind(x, t),
+         lambda t, x, y, z, out: t),
+)
+
+
+def multiply_add(x: Any, y: Any, z: Any) -> Any:
+    """``x * y + z``, rounded once where the dtype is float32, as XLA does it."""
+    broadcast_shape("mul", (x.shape, y.shape))
+    return multiply_add_p.bind(x, y, z)

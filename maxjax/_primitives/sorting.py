@@ -1,0 +1,252 @@
+"""Sorting, and the largest elements.
+
+Order: NaN after all numbers, -0.0 equal to 0.0, equal elements as they stood. Only ``top_k``
+tells zeros and NaNs of either sign apart: it follows the total order of IEEE 754.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
+from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.rules import axis_factors, factor_rule
+from maxjax._primitives.shape import broadcast_leading, iota, move_axis, reshape
+
+
+def take_along(x, indices, axis: int):
+    """``x[..., indices, ...]`` with one index an element; other dimensions are matched."""
+    rank = len(x.shape)
+    others = tuple(dim for dim in range(rank) if dim != axis)
+    return gather_p.bind(
+        x, reshape(indices, (*indices.shape, 1)),
+        dimension_numbers=GatherDimensionNumbers((), (axis,), (axis,), others, others),
+        slice_sizes=(1,) * rank, mode=GatherScatterMode.PROMISE_IN_BOUNDS, fill_value=None,
+        unique_indices=False, indices_are_sorted=False)
+
+
+# --- the order on the host ------------------------------------------------------------------------
+
+def widened(x):
+    """An array that NumPy sorts rightly: it knows no NaN of bfloat16 or float8."""
+    if dtypes.is_floating(x.dtype) and x.dtype not in (
+            dtypes.float16, dtypes.float32, dtypes.float64):
+        return x.astype(np.float32)
+    return x.astype(np.int8) if x.dtype in dtypes.SMALL_INTS else x
+
+
+def order_bits(x):
+    """Integers that stand in the order of the elements' bits (IEEE's total order)."""
+    if x.dtype == np.bool_:
+        return x.view(np.uint8)
+    if x.dtype.kind in "iu":
+        return x
+    bits = np.ascontiguousarray(x).view(f"i{x.itemsize}").reshape(x.shape)
+    return bits ^ ((bits >> (8 * x.itemsize - 1)) & np.iinfo(bits.dtype).max)
+
+
+def stable_argsort(x):
+    """Positions along the last axis in sorted order.
+
+    Up to 32 bits the key and the position together make one integer of 64: sorting these needs
+    no stability, which is many times faster.
+    """
+    if x.dtype.kind == "c" or x.itemsize > 4 or x.shape[-1] < 16:
+        return np.argsort(x, axis=-1, kind="stable")
+    if x.dtype.kind == "f":
+        nan = np.isnan(x)
+        x = order_bits(x + np.zeros((), x.dtype))      # -0.0 + 0.0 is 0.0
+        x = np.where(nan, np.iinfo(x.dtype).max, x)
+    key = x.astype(np.int64)
+    key <<= 32
+    key |= np.arange(x.shape[-1], dtype=np.int64)
+    key.sort(axis=-1)
+    key &= 0xFFFFFFFF
+    return key
+
+
+def _sort_evaluate(*operands, dimension, is_stable, num_keys):
+    arrays = [np.asarray(x) for x in operands]
+    if len(arrays) == 1:
+        x = arrays[0]
+        wide = widened(x)
+        # Equal floats may differ (0.0 and -0.0): only then does stability show.
+        exact = wide.dtype.kind in "iub" or not np.any((wide == 0) & np.signbit(wide.real))
+        kind = None if exact and wide.dtype.kind != "c" else "stable"
+        return [np.sort(wide, axis=dimension, kind=kind).astype(x.dtype, copy=False)]
+    if num_keys == 1:
+        key = np.moveaxis(widened(arrays[0]), dimension, -1)
+        order = np.moveaxis(stable_argsort(key), -1, dimension)
+    else:
+        order = np.lexsort([widened(key) for key in reversed(arrays[:num_keys])], axis=dimension)
+    return [np.take_along_axis(x, order, dimension) for x in arrays]
+
+
+# --- sort -----------------------------------------------------------------------------------------
+
+def _sort_jvp(primals, tangents, *, dimension, is_stable, num_keys):
+    """The tangents in the order of the values."""
+    params = {"dimension": dimension, "is_stable": is_stable, "num_keys": num_keys}
+    if all(tangent is None for tangent in tangents):
+        return sort_p.bind(*primals, **params), [None] * len(primals)
+    positions = iota(dtypes.int32, primals[0].shape, dimension)
+    *outs, order = sort_p.bind(*primals, positions, **params)
+    return outs, [None if tangent is None else take_along(tangent, order, dimension)
+                  for tangent in tangents]
+
+
+def _sort_batch(size, operands, axes, *, dimension, is_stable, num_keys):
+    moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
+             for x, axis in zip(operands, axes, strict=True)]
+    outs = sort_p.bind(*moved, dimension=dimension + 1, is_stable=is_stable, num_keys=num_keys)
+    return outs, [0] * len(outs)
+
+
+def _lowered_rows(ctx, x, shape, dimension):
+    """x as rows along ``dimension``: (rows, size)."""
+    rank = len(shape)
+    order = (*(dim for dim in range(rank) if dim != dimension), dimension)
+    size = shape[dimension]
+    return ctx.reshape(ctx.transpose(x, order), (math.prod(shape) // max(size, 1), size))
+
+
+def _lowered_take(ctx, x, order, rows, columns, count):
+    """x[r, order[r, j]] of rows (rows, columns); ``order`` is (rows, count)."""
+    starts = ctx.constant(np.arange(rows, dtype=np.int32).reshape(rows, 1) * columns)
+    flat = ctx.native("add", order, ctx.broadcast(starts, (rows, count), (0, 1)))
+    taken = ctx.gather_rows(ctx.reshape(x, (rows * columns,)),
+                            ctx.reshape(flat, (rows * count,)), 0)
+    return ctx.reshape(taken, (rows, count))
+
+
+def _lowered_back(ctx, x, shape, dimension, count):
+    """Rows (rows, count) as an array whose dimension ``dimension`` has ``count`` elements."""
+    rest = tuple(size for dim, size in enumerate(shape) if dim != dimension)
+    x = ctx.reshape(x, (*rest, count))
+    order = list(range(len(rest)))
+    order.insert(dimension, len(rest))
+    return ctx.transpose(x, tuple(order))
+
+
+def _sort_lower(ctx, *operands, dimension, is_stable, num_keys):
+    shape = ctx.in_avals[0].shape
+    if not math.prod(shape):
+        return list(operands)
+    rows = [_lowered_rows(ctx, x, shape, dimension) for x in operands]
+    size = shape[dimension]
+    count = math.prod(shape) // size
+    # From the last key to the first: each sort keeps the order of the one before among equals.
+    order = None
+    for key in reversed(rows[:num_keys]):
+        if order is None:
+            order = ctx.sort_permutation(key)
+        else:
+            again = ctx.sort_permutation(_lowered_take(ctx, key, order, count, size, size))
+            order = _lowered_take(ctx, order, again, count, size, size)
+    return [_lowered_back(ctx, _lowered_take(ctx, x, order, count, size, size), shape,
+                          dimension, size) for x in rows]
+
+
+sort_p = Primitive(
+    "sort",
+    abstract=lambda *avals, dimension, is_stable, num_keys: list(avals),
+    evaluate=_sort_evaluate,
+    lower=_sort_lower,
+    jvp=_sort_jvp,
+    batch=_sort_batch,
+    factors=lambda in_avals, out_avals, *, dimension, **params: axis_factors(
+        in_avals, out_avals, whole=(dimension,)),
+    multiple_results=True,
+)
+
+# --- top_k ----------------------------------------------------------------------------------------
+
+
+def _top_k_shape(shape, k, axis):
+    return (*shape[:axis], k, *shape[axis + 1:])
+
+
+def _top_k_evaluate(x, *, k, axis):
+    x = np.asarray(x)
+    rows = np.moveaxis(x, axis, -1)
+    # The complement turns the order of integers about, so that equals keep theirs.
+    key = ~order_bits(widened(rows))
+    size = rows.shape[-1]
+    if k and size >= 64 and k * 8 <= size:
+        order = _least_few(key, k)
+    else:
+        order = stable_argsort(key)[..., :k]
+    values = np.take_along_axis(rows, order, -1)
+    return [np.moveaxis(values, -1, axis), np.moveaxis(order.astype(np.int32), -1, axis)]
+
+
+def _least_few(key, k):
+    """The positions of the k least along the last axis, in order: a threshold, then a sort."""
+    bound = np.partition(key, k - 1, axis=-1)[..., k - 1:k]
+    below = key < bound
+    ties = key == bound
+    room = k - below.sum(-1, keepdims=True)
+    chosen = below | (ties & (np.cumsum(ties, -1) <= room))
+    found = np.nonzero(chosen)[-1].reshape(*key.shape[:-1], k)
+    return np.take_along_axis(found, np.argsort(
+        np.take_along_axis(key, found, -1), axis=-1, kind="stable"), -1)
+
+
+def _top_k_jvp(primals, tangents, *, k, axis):
+    values, indices = top_k_p.bind(*primals, k=k, axis=axis)
+    return [values, indices], [take_along(tangents[0], indices, axis), None]
+
+
+def _top_k_lower(ctx, x, *, k, axis):
+    """The first k of a stable descending sort: of the complement of the order's integers."""
+    shape, dtype = ctx.in_avals[0].shape, ctx.in_avals[0].dtype
+    if not math.prod(shape) or not k:
+        return [ctx.full(aval.shape, 0, aval.dtype) for aval in ctx.out_avals]
+    rows = _lowered_rows(ctx, x, shape, axis)
+    size = shape[axis]
+    count = math.prod(shape) // size
+    if dtypes.is_floating(dtype):
+        width = dtype.itemsize * 8
+        integer = np.dtype(f"int{width}")
+        bits = ctx.bitcast(rows, integer)
+        flipped = ctx.kernel("xor", bits, ctx.scalar(np.iinfo(integer).max, bits))
+        negative = ctx.native("lt", bits, ctx.scalar(0, bits))
+        key = ctx.select(negative, [bits, flipped])
+    elif dtype == dtypes.bool_:
+        key = ctx.convert(rows, dtypes.int32)
+    else:
+        key = rows
+    order = ctx.slice(ctx.sort_permutation(ctx.kernel("not", key)), (0, 0), (count, k), None)
+    values = _lowered_take(ctx, rows, order, count, size, k)
+    return [_lowered_back(ctx, value, shape, axis, k) for value in (values, order)]
+
+
+def _top_k_batch(size, operands, axes, *, k, axis):
+    outs = top_k_p.bind(operands[0], k=k, axis=axis + (axis >= axes[0]))
+    return outs, [axes[0]] * 2
+
+
+def _top_k_factors(in_avals, out_avals, *, k, axis):
+    names = list(range(in_avals[0].ndim))
+    results = ["k" if dim == axis else dim for dim in names]
+    return factor_rule([names], [results, results], in_avals, out_avals,
+                       replicated=frozenset((axis, "k")))
+
+
+top_k_p = Primitive(
+    "top_k",
+    abstract=lambda x, *, k, axis: [
+        ShapedArray(_top_k_shape(x.shape, k, axis), x.dtype, x.weak_type),
+        ShapedArray(_top_k_shape(x.shape, k, axis), dtypes.int32, x.weak_type)],
+    evaluate=_top_k_evaluate,
+    lower=_top_k_lower,
+    jvp=_top_k_jvp,
+    batch=_top_k_batch,
+    factors=_top_k_factors,
+    multiple_results=True,
+)

@@ -1,0 +1,399 @@
+"""Sums and extremes over sliding windows, and the derivatives of the latter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import add, maximum, minimum
+from maxjax._primitives.comparison import eq, ge_p, le_p, not_p, select
+from maxjax._primitives.convolution import dilated, output_spatial
+from maxjax._primitives.convolution_numpy import overlap
+from maxjax._primitives.rules import axis_factors, linear_primitive
+from maxjax._primitives.shape import (
+    broadcast_leading,
+    full,
+    move_axis,
+    pad,
+    slice_p,
+)
+
+
+def window_abstract(x, *, window_dimensions, window_strides, padding, base_dilation,
+                    window_dilation):
+    shape = output_spatial(x.shape, window_dimensions, window_strides, padding, base_dilation,
+                           window_dilation)
+    return ShapedArray(shape, x.dtype, x.weak_type)
+
+
+def _with_axis(params, axis):
+    """The parameters for one more dimension, which windows do not extend along."""
+    def insert(values, value):
+        return (*values[:axis], value, *values[axis:])
+
+    return {name: value if name == "select_prim" else insert(
+        value, (0, 0) if name == "padding" else 1) for name, value in params.items()}
+
+
+def _factors(in_avals, out_avals, *, window_dimensions, window_strides, padding, **params):
+    """Dimensions that windows extend along stay whole."""
+    whole = [dim for dim, (width, stride, pads) in enumerate(zip(
+        window_dimensions, window_strides, padding, strict=True))
+        if width > 1 or stride > 1 or tuple(pads) != (0, 0)]
+    return axis_factors(in_avals, out_avals, whole=whole)
+
+
+# --- the NumPy rules ------------------------------------------------------------------------------
+
+def _like(x, shape, value):
+    """An array full of ``value`` whose dimensions lie in memory in the order of those of ``x``."""
+    order = np.argsort([-abs(stride) for stride in x.strides], kind="stable")
+    return np.full([shape[dim] for dim in order], value, x.dtype).transpose(np.argsort(order))
+
+
+def padded(x, value, padding, base_dilation):
+    """``x`` with its padding and holes filled with ``value``; negative padding crops."""
+    if all(tuple(pads) == (0, 0) for pads in padding) and all(d == 1 for d in base_dilation):
+        return x
+    shape = tuple(max(0, dilated(size, dilation) + low + high) for size, dilation, (low, high)
+                  in zip(x.shape, base_dilation, padding, strict=True))
+    out = _like(x, shape, value)
+    source, target = zip(*(
+        overlap(size, total, low, dilation) for size, total, (low, _), dilation in zip(
+            x.shape, shape, padding, base_dilation, strict=True)), strict=True)
+    out[target] = x[source]
+    return out
+
+
+def _windowed_evaluate(ufunc, identity):
+    """A dimension at a time, each in as many steps as the window is wide."""
+    def evaluate(x, *, window_dimensions, window_strides, padding, base_dilation,
+                 window_dilation):
+        x = np.asarray(x)
+        dtype = x.dtype
+        if ufunc is np.add and dtypes.is_floating(dtype) and dtype.itemsize < 4:
+            x = x.astype(np.float32)
+        shape = output_spatial(x.shape, window_dimensions, window_strides, padding,
+                               base_dilation, window_dilation)
+        if not all(shape):
+            return np.zeros(shape, dtype)
+        x = padded(x, identity(x.dtype), padding, base_dilation)
+        # The outermost in memory first: its steps are over long contiguous runs.
+        for dim in sorted(range(x.ndim), key=lambda dim: -abs(x.strides[dim])):
+            width, stride, step = (values[dim] for values in (
+                window_dimensions, window_strides, window_dilation))
+            if width == 1 and stride == 1:
+                continue
+            span = (shape[dim] - 1) * stride + 1
+            before = (slice(None),) * dim
+
+            def shifted(k, x=x, span=span, stride=stride, step=step, before=before):
+                return x[(*before, slice(k * step, k * step + span, stride))]
+
+            if width == 1:
+                x = shifted(0)
+            elif shape[dim] == 1 and step == 1:
+                x = ufunc.reduce(x[(*before, slice(0, width))], axis=dim, keepdims=True,
+                                 dtype=x.dtype)
+            else:
+                total = ufunc(shifted(0), shifted(1))
+                for k in range(2, width):
+                    ufunc(total, shifted(k), out=total)
+                x = total
+        return x.astype(dtype, copy=False)
+    return evaluate
+
+
+def _window_slices(counts, window, strides, dilation):
+    """For each element of the window, where the windows hold it in the padded operand."""
+    for offset in np.ndindex(*window):
+        yield tuple(
+            slice(k * step, k * step + (count - 1) * stride + 1, stride)
+            for k, step, count, stride in zip(offset, dilation, counts, strides, strict=True))
+
+
+def _selection(x, places, chosen_first):
+    """For each window the number of the element that is selected: the first of equals.
+
+    As in XLA the selected one stays while ``chosen_first(selected, other)`` holds, so that after
+    a NaN comes the next element, and padding is an element like others.
+    """
+    best = x[places[0]].copy(order="K")
+    index = np.zeros_like(best, np.int8 if len(places) < 128 else np.int32)
+    for number, place in enumerate(places[1:], 1):
+        current = x[place]
+        stays = chosen_first(best, current)
+        take = np.logical_not(stays, out=stays)
+        np.copyto(best, current, where=take)
+        np.copyto(index, number, where=take)
+    return index
+
+
+def _least(select_prim, dtype):
+    """The value that no other is selected after: what padding holds."""
+    return dtypes.extremes(dtype)[0 if select_prim is ge_p else 1]
+
+
+def _compare(select_prim):
+    return np.greater_equal if select_prim is ge_p else np.less_equal
+
+
+def _scatter_evaluate(source, operand, *, select_prim, window_dimensions, window_strides,
+                      padding):
+    source, x = np.asarray(source), np.asarray(operand)
+    if not source.size:
+        return np.zeros(x.shape, source.dtype)
+    ones = (1,) * x.ndim
+    wide = padded(x, _least(select_prim, x.dtype), padding, ones)
+    places = list(_window_slices(source.shape, window_dimensions, window_strides, ones))
+    index = _selection(wide, places, _compare(select_prim))
+    out = _like(wide, wide.shape, 0).astype(source.dtype, copy=False)
+    apart = all(width <= stride for width, stride in zip(
+        window_dimensions, window_strides, strict=True))
+    for number, place in enumerate(places):
+        view, hit = out[place], index == number
+        if apart:
+            np.copyto(view, source, where=hit)
+        else:
+            np.add(view, source, out=view, where=hit)
+    return padded(out, 0, tuple((-low, -high) for low, high in padding), ones)
+
+
+def _gather_evaluate(tangents, operand, *, select_prim, window_dimensions, window_strides,
+                     padding, base_dilation, window_dilation):
+    tangents, x = np.asarray(tangents), np.asarray(operand)
+    counts = output_spatial(x.shape, window_dimensions, window_strides, padding, base_dilation,
+                            window_dilation)
+    if not all(counts):
+        return np.zeros(counts, tangents.dtype)
+    x = padded(x, _least(select_prim, x.dtype), padding, base_dilation)
+    tangents = padded(tangents, 0, padding, base_dilation)
+    places = list(_window_slices(counts, window_dimensions, window_strides, window_dilation))
+    index = _selection(x, places, _compare(select_prim))
+    out = np.zeros_like(index, tangents.dtype)
+    for number, place in enumerate(places):
+        np.copyto(out, tangents[place], where=index == number)
+    return out
+
+
+# --- lowerings: as many strided slices as a window has elements -----------------------------------
+
+def _config(padding, base_dilation):
+    return tuple((low, high, dilation - 1) for (low, high), dilation in zip(
+        padding, base_dilation, strict=True))
+
+
+def _strided(x, starts, counts, strides):
+    limits = tuple(start + (count - 1) * stride + 1 for start, count, stride in zip(
+        starts, counts, strides, strict=True))
+    return slice_p.bind(x, start_indices=tuple(starts), limit_indices=limits,
+                        strides=tuple(strides))
+
+
+def _windowed_lower(combine, identity):
+    def lower(ctx, x, *, window_dimensions, window_strides, padding, base_dilation,
+              window_dilation):
+        counts = ctx.out_avals[0].shape
+
+        def compose(x):
+            if not all(counts):
+                return full(counts, 0, x.dtype)
+            x = pad(x, identity(x.dtype), _config(padding, base_dilation))
+            for dim, width in enumerate(window_dimensions):
+                stride = window_strides[dim]
+                if width == 1 and stride == 1:
+                    continue
+                sizes = tuple(counts[dim] if d == dim else size for d, size in enumerate(x.shape))
+                strides = tuple(stride if d == dim else 1 for d in range(len(sizes)))
+                total = None
+                for k in range(width):
+                    starts = tuple(k * window_dilation[dim] if d == dim else 0
+                                   for d in range(len(sizes)))
+                    part = _strided(x, starts, sizes, strides)
+                    total = part if total is None else combine(total, part)
+                x = total
+            return x
+
+        return ctx.decompose(compose, x)
+    return lower
+
+
+def _selected(x, counts, select_prim, window, strides, dilation):
+    """Goes through the elements of windows of a padded operand: yields (number, first positions,
+    whether it is selected so far)."""
+    best = None
+    for number, offset in enumerate(np.ndindex(*window)):
+        starts = tuple(k * step for k, step in zip(offset, dilation, strict=True))
+        current = _strided(x, starts, counts, strides)
+        if best is None:
+            best, take = current, None
+        else:
+            take = not_p.bind(select_prim.bind(best, current))
+            best = select(take, best, current)
+        yield number, starts, take
+
+
+def _gather_lower(ctx, tangents, operand, *, select_prim, window_dimensions, window_strides,
+                  padding, base_dilation, window_dilation):
+    counts = ctx.out_avals[0].shape
+
+    def compose(tangents, x):
+        if not all(counts):
+            return full(counts, 0, tangents.dtype)
+        config = _config(padding, base_dilation)
+        x = pad(x, _least(select_prim, x.dtype), config)
+        tangents = pad(tangents, 0, config)
+        total = None
+        for _, starts, take in _selected(x, counts, select_prim, window_dimensions,
+                                         window_strides, window_dilation):
+            here = _strided(tangents, starts, counts, window_strides)
+            total = here if take is None else select(take, total, here)
+        return total
+
+    return ctx.decompose(compose, tangents, operand)
+
+
+def _scatter_lower(ctx, source, operand, *, select_prim, window_dimensions, window_strides,
+                   padding):
+    counts, shape = ctx.in_avals[0].shape, ctx.in_avals[1].shape
+    ones = (1,) * len(shape)
+
+    def compose(source, x):
+        if not all(counts):
+            return full(shape, 0, source.dtype)
+        x = pad(x, _least(select_prim, x.dtype), _config(padding, ones))
+        index = full(counts, 0, dtypes.int32)
+        for number, _, take in _selected(x, counts, select_prim, window_dimensions,
+                                         window_strides, ones):
+            if take is not None:
+                index = select(take, index, full(counts, number, dtypes.int32))
+        total = full(shape, 0, source.dtype)
+        zeros = full(counts, 0, source.dtype)
+        for number, offset in enumerate(np.ndindex(*window_dimensions)):
+            hit = eq(index, full(counts, number, dtypes.int32))
+            config = []
+            for size, count, stride, k, (before, _) in zip(
+                    shape, counts, window_strides, offset, padding, strict=True):
+                start = k - before
+                config.append((start, size - (start + (count - 1) * stride + 1), stride - 1))
+            total = add(total, pad(select(hit, zeros, source), 0, tuple(config)))
+        return total
+
+    return ctx.decompose(compose, source, operand)
+
+
+# --- the primitives -------------------------------------------------------------------------------
+
+def _batch_one(primitive):
+    def batch(size, operands, axes, **params):
+        return primitive().bind(operands[0], **_with_axis(params, axes[0])), axes[0]
+    return batch
+
+
+def _batch_two(primitive):
+    def batch(size, operands, axes, **params):
+        moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
+                 for x, axis in zip(operands, axes, strict=True)]
+        return primitive().bind(*moved, **_with_axis(params, 0)), 0
+    return batch
+
+
+def _sum_transpose(cotangent, operand, *, window_dimensions, window_strides, padding,
+                   base_dilation, window_dilation):
+    """Each element gathers from the windows that held it: strides and holes exchanged."""
+    pads = []
+    for size, width, count, stride, (low, _), bd, wd in zip(
+            operand.shape, window_dimensions, cotangent.shape, window_strides, padding,
+            base_dilation, window_dilation, strict=True):
+        before = dilated(width, wd) - 1 - low
+        pads.append((before, dilated(size, bd) + dilated(width, wd) - 1
+                     - dilated(count, stride) - before))
+    return [reduce_window_sum_p.bind(
+        cotangent, window_dimensions=window_dimensions, window_strides=base_dilation,
+        padding=tuple(pads), base_dilation=window_strides, window_dilation=window_dilation)]
+
+
+reduce_window_sum_p = linear_primitive(
+    "reduce_window_sum",
+    abstract=window_abstract,
+    evaluate=_windowed_evaluate(np.add, lambda dtype: np.zeros((), dtype)[()]),
+    lower=_windowed_lower(add, lambda dtype: 0),
+    transpose=_sum_transpose,
+    batch=_batch_one(lambda: reduce_window_sum_p),
+    factors=_factors,
+)
+
+
+def _extreme(name, ufunc, combine, identity, select_prim):
+    def jvp(primals, tangents, **params):
+        out = primitive.bind(*primals, **params)
+        return out, select_and_gather_add_p.bind(
+            tangents[0], primals[0], select_prim=select_prim, **params)
+
+    primitive = Primitive(
+        name,
+        abstract=window_abstract,
+        evaluate=_windowed_evaluate(ufunc, identity),
+        lower=_windowed_lower(combine, identity),
+        jvp=jvp,
+        batch=_batch_one(lambda: primitive),
+        factors=_factors,
+    )
+    return primitive
+
+
+reduce_window_max_p = _extreme("reduce_window_max", np.maximum, maximum,
+                               lambda dtype: dtypes.extremes(dtype)[0], ge_p)
+reduce_window_min_p = _extreme("reduce_window_min", np.minimum, minimum,
+                               lambda dtype: dtypes.extremes(dtype)[1], le_p)
+
+
+def _selection_jvp(primitive):
+    """Linear in the first operand; the choice that the second makes is constant."""
+    def jvp(primals, tangents, **params):
+        out = primitive().bind(*primals, **params)
+        if tangents[0] is None:
+            return out, None
+        return out, primitive().bind(tangents[0], primals[1], **params)
+    return jvp
+
+
+def _gather_transpose(cotangent, tangents, operand, *, base_dilation, window_dilation, **params):
+    if any(d != 1 for d in (*base_dilation, *window_dilation)):
+        raise NotImplementedError(
+            "The transpose of select_and_gather_add (reverse-mode differentiation of the extremes "
+            "of windows) needs base_dilation and window_dilation of 1, got "
+            f"{base_dilation} and {window_dilation}.")
+    return [select_and_scatter_add_p.bind(cotangent, operand, **params), None]
+
+
+def _scatter_transpose(cotangent, source, operand, **params):
+    ones = (1,) * len(operand.shape)
+    return [select_and_gather_add_p.bind(
+        cotangent, operand, base_dilation=ones, window_dilation=ones, **params), None]
+
+
+select_and_gather_add_p = Primitive(
+    "select_and_gather_add",
+    abstract=lambda tangents, operand, *, select_prim, **params: window_abstract(
+        tangents, **params),
+    evaluate=_gather_evaluate,
+    lower=_gather_lower,
+    jvp=_selection_jvp(lambda: select_and_gather_add_p),
+    transpose=_gather_transpose,
+    batch=_batch_two(lambda: select_and_gather_add_p),
+    factors=_factors,
+)
+
+select_and_scatter_add_p = Primitive(
+    "select_and_scatter_add",
+    abstract=lambda source, operand, **params: ShapedArray(operand.shape, source.dtype),
+    evaluate=_scatter_evaluate,
+    lower=_scatter_lower,
+    jvp=_selection_jvp(lambda: select_and_scatter_add_p),
+    transpose=_scatter_transpose,
+    batch=_batch_two(lambda: select_and_scatter_add_p),
+    factors=_factors,
+)

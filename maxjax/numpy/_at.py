@@ -1,0 +1,377 @@
+"""``x.at[index]``: updated copies.
+
+An update of a region that integers and unit-step slices name is a dynamic_update_slice; any
+other is one scatter.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import config, dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array, Tracer, base_trace
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives import arithmetic
+from maxjax._primitives.comparison import gt_p, select
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.dynamic_slice import dynamic_update_slice_p
+from maxjax._primitives.gather_plan import GatherScatterMode, ScatterDimensionNumbers
+from maxjax._primitives.indexing import (
+    scatter_add_p,
+    scatter_max_p,
+    scatter_min_p,
+    scatter_mul_p,
+    scatter_p,
+    scatter_sub_p,
+)
+from maxjax._primitives.shape import broadcast_in_dim, full, reshape, rev_p, slice_p
+from maxjax.numpy import _ufuncs
+from maxjax.numpy._creation import asarray
+from maxjax.numpy._getitem import (
+    CLIP,
+    Entry,
+    advanced,
+    as_tuple,
+    clamp,
+    host_or_device,
+    index_vectors,
+    layout,
+    parse,
+    take,
+    with_flags,
+    wrapped,
+)
+from maxjax.numpy._promotion import cast, constant, type_of
+
+# kind -> (its scatter, the elementwise primitive that combines old and new values)
+_KINDS: dict[str, tuple[Primitive, Primitive | None]] = {
+    "set": (scatter_p, None),
+    "add": (scatter_add_p, arithmetic.add_p),
+    "sub": (scatter_sub_p, arithmetic.sub_p),
+    "mul": (scatter_mul_p, arithmetic.mul_p),
+    "min": (scatter_min_p, arithmetic.min_p),
+    "max": (scatter_max_p, arithmetic.max_p),
+}
+
+
+class IndexUpdateHelper:
+    """``x.at``, to be indexed."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array):
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexUpdateRef:
+        return IndexUpdateRef(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"_IndexUpdateHelper({self.array!r})"
+
+
+class IndexUpdateRef:
+    """``x.at[index]``: its methods give copies of ``x`` that differ at ``index``.
+
+    All take ``indices_are_sorted`` and ``unique_indices`` (promises), ``mode`` ("drop", the
+    default, leaves updates out of bounds away; "clip" moves them inside; "promise_in_bounds"),
+    and ``wrap_negative_indices`` (negative indices count from the end).
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Array, index: Any):
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: str | GatherScatterMode | None = None, fill_value: Any = None,
+            out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
+        """``x[index]``; mode "fill" reads ``fill_value`` out of bounds.
+
+        The default fill value is NaN, the least signed or the greatest unsigned integer.
+        """
+        parsed = None if mode is None else GatherScatterMode.from_any(mode)
+        return take(self.array, self.index, parsed, fill_value, unique_indices,
+                    indices_are_sorted, wrap_negative_indices)
+
+    def set(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
+            wrap_negative_indices: bool = True) -> Array:
+        """``x[index] = values``. Of several values for one element the last one counts."""
+        return update(self.array, self.index, values, "set", mode, unique_indices,
+                      indices_are_sorted, wrap_negative_indices)
+
+    def add(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
+            wrap_negative_indices: bool = True) -> Array:
+        """``x[index] += values``, repeated indices adding up."""
+        return update(self.array, self.index, values, "add", mode, unique_indices,
+                      indices_are_sorted, wrap_negative_indices)
+
+    def subtract(self, values: Any, *, indices_are_sorted: bool = False,
+                 unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
+                 out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
+        """``x[index] -= values``, repeated indices adding up."""
+        return update(self.array, self.index, values, "sub", mode, unique_indices,
+                      indices_are_sorted, wrap_negative_indices)
+
+    def multiply(self, values: Any, *, indices_are_sorted: bool = False,
+                 unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
+                 out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
+        """``x[index] *= values``, once for each time that an element is indexed."""
+        return update(self.array, self.index, values, "mul", mode, unique_indices,
+                      indices_are_sorted, wrap_negative_indices)
+
+    mul = multiply
+
+    def divide(self, values: Any, *, indices_are_sorted: bool = False,
+               unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
+               out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
+        """``x[index] /= values``."""
+        return _ufuncs.divide(self.array, self._factors(
+            values, mode, unique_indices, indices_are_sorted, wrap_negative_indices))
+
+    def power(self, values: Any, *, indices_are_sorted: bool = False,
+              unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
+              out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
+        """``x[index] **= values``."""
+        return _ufuncs.power(self.array, self._factors(
+            values, mode, unique_indices, indices_are_sorted, wrap_negative_indices))
+
+    def _factors(self, values: Any, *options: Any) -> Array:
+        """``values`` at the index and ones elsewhere."""
+        aval = self.array.aval
+        ones = cast(full(aval.shape, 1, aval.dtype), aval.dtype, aval.weak_type)
+        return update(ones, self.index, values, "mul", *options)
+
+    def min(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
+            wrap_negative_indices: bool = True) -> Array:
+        """``x[index] = minimum(x[index], values)``."""
+        return update(self.array, self.index, values, "min", mode, unique_indices,
+                      indices_are_sorted, wrap_negative_indices)
+
+    def max(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
+            wrap_negative_indices: bool = True) -> Array:
+        """``x[index] = maximum(x[index], values)``."""
+        return update(self.array, self.index, values, "max", mode, unique_indices,
+                      indices_are_sorted, wrap_negative_indices)
+
+    def apply(self, func: Callable[[Array], Array], *, indices_are_sorted: bool = False,
+              unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
+              wrap_negative_indices: bool = True) -> Array:
+        """``x[index] = func(x[index])`` for an elementwise ``func``.
+
+        An element that is indexed several times goes through ``func`` as many times.
+        """
+        x = self.array
+        times = update(full(x.shape, 0, dtypes.int32), self.index, np.int32(1), "add", mode,
+                       unique_indices, indices_are_sorted, wrap_negative_indices)
+        entries = parse(*_shape_and_index(x, self.index))
+        _, common, _ = advanced(entries)
+        most = 1 if unique_indices else math.prod(common)
+        if most > 1 and not isinstance(times, Tracer):
+            most = int(np.max(np.asarray(times), initial=0))
+        result = x
+        for done in range(most):
+            result = select(gt_p.bind(times, np.int32(done)), result,
+                            cast(asarray(func(result)), x.dtype, x.weak_type))
+        return result
+
+
+def _shape_and_index(x: Array, index: Any) -> tuple[tuple[int, ...], Any]:
+    x, index = with_flags(x, index)
+    return x.aval.shape, index
+
+
+def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
+           unique_indices: bool = False, indices_are_sorted: bool = False,
+           wrap_negative: bool = True) -> Array:
+    """``x`` with ``values`` combined into ``x[index]``; ``kind`` names the combination.
+
+    Raises:
+      ValueError: the values do not broadcast to the shape of ``x[index]``, or the mode is not
+        known.
+    """
+    values = _values(x, values, kind)
+    parsed = GatherScatterMode.from_any(mode)
+    shape = x.aval.shape
+    x, index = with_flags(x, index)
+    entries = parse(x.aval.shape, index)
+    if all(entry.kind != "scalar" and entry.kind != "array" and (
+            entry.kind != "slice" or abs(entry.value.step) == 1 or len(entry.value) < 2)
+           for entry in entries):
+        result = _update_region(x, entries, values, kind, parsed, wrap_negative)
+    else:
+        result = _update_scattered(x, entries, values, kind, parsed, unique_indices,
+                                   indices_are_sorted, wrap_negative, index)
+    return result if result.aval.shape == shape else reshape(result, shape)
+
+
+def _values(x: Array, values: Any, kind: str) -> Any:
+    """The new values as an operand of the dtype of ``x``; warns where that is not safe."""
+    dtype = x.aval.dtype
+    combine = _KINDS[kind][1]
+    if dtype == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
+        raise TypeError(
+            f"{combine.name} does not accept dtype bool at position 0. Accepted dtypes at "
+            "position 0 are subtypes of integer, floating, complexfloating.")
+    scalar = values.__class__ in dtypes.PYTHON_SCALARS
+    value = values if scalar else asarray(values)
+    given, weak = type_of(value)
+    if given != dtype:
+        if dtypes.is_key(dtype) or dtypes.is_key(given):
+            raise TypeError(
+                f"cannot update an array of dtype {dtype} with values of dtype {given}")
+        joined = dtypes.promote(((dtype, False), (given, weak)))[0]
+        if joined != dtype:
+            warnings.warn(
+                "scatter inputs have incompatible types: cannot safely cast value from "
+                f"dtype={given.name} to dtype={dtype.name} with "
+                f"jax_numpy_dtype_promotion={config.dtype_promotion.value}. In future JAX "
+                "releases this will result in an error.", FutureWarning, stacklevel=4)
+        if dtypes.is_complex(given) and not dtypes.is_complex(dtype):
+            warnings.warn("Casting complex values to real discards the imaginary part",
+                          np.exceptions.ComplexWarning, stacklevel=4)
+    return constant(value, dtype) if scalar else convert_element_type(value, dtype)
+
+
+def broadcast_values(values: Any, shape: tuple[int, ...]) -> Any:
+    """Broadcasts as an assignment does: never to fewer dimensions.
+
+    Raises:
+      ValueError: it cannot be done.
+    """
+    have = values.shape
+    if have == shape:
+        return values
+    if len(have) > len(shape):
+        raise ValueError("Cannot broadcast to shape with fewer dimensions: "
+                         f"arr_shape={have} shape={shape}")
+    missing = len(shape) - len(have)
+    if any(size not in (1, wide) for size, wide in zip(have, shape[missing:], strict=True)):
+        raise ValueError(
+            "Incompatible types for broadcasting: input "
+            f"type={ShapedArray(have, values.dtype).str_short()} and "
+            f"requested type={ShapedArray(shape, values.dtype).str_short()}")
+    return broadcast_in_dim(values, shape, tuple(range(missing, len(shape))))
+
+
+def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
+                   mode: GatherScatterMode, wrap_negative: bool) -> Array:
+    """An update where integers and slices of step 1 or -1 name a region of ``x``."""
+    shape = x.aval.shape
+    wanted, starts, sizes, reversed_dims = [], [0] * len(shape), [1] * len(shape), []
+    inside = True
+    for entry in entries:
+        dim = entry.dim
+        if entry.kind == "new":
+            wanted.append(1)
+        elif entry.kind == "int":
+            place = wrapped(entry.value, shape[dim], wrap_negative)
+            starts[dim] = clamp(place, shape[dim])
+            inside = inside and (mode is CLIP or starts[dim] == place)
+        else:
+            steps = entry.value
+            wanted.append(len(steps))
+            sizes[dim] = len(steps)
+            if len(steps):
+                starts[dim] = min(steps[0], steps[-1])
+            if steps.step < 0 and len(steps) > 1:
+                reversed_dims.append(dim)
+    combine = _KINDS[kind][1]
+    if values.shape or combine is None:       # a scalar joins any shape in what combines
+        values = reshape(broadcast_values(values, tuple(wanted)), tuple(sizes))
+    if not inside or 0 in sizes:
+        return x
+    if reversed_dims and values.shape:
+        values = rev_p.bind(values, dimensions=tuple(reversed_dims))
+    whole = tuple(sizes) == shape
+    if combine is not None:
+        old = x if whole else slice_p.bind(
+            x, start_indices=tuple(starts),
+            limit_indices=tuple(map(int, np.add(starts, sizes))), strides=None)
+        values = combine.bind(old, values)
+    if whole:
+        return convert_element_type(base_trace[0].operand(values), x.aval.dtype, x.aval.weak_type)
+    return dynamic_update_slice_p.bind(x, values, *[np.int32(start) for start in starts])
+
+
+def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
+                      mode: GatherScatterMode, unique_indices: bool, indices_are_sorted: bool,
+                      wrap_negative: bool, index: Any) -> Array:
+    """One scatter: arrays, scalars and strided slices give components of the index vectors."""
+    shape = x.aval.shape
+    chosen, common, apart = advanced(entries)
+    dimensions = layout(entries, common, apart)
+    wanted, window_dims, batch, inserted = [], [], [], []
+    columns, dims, index_map = [], [], []
+    common_dims: list[int] = []       # where the common dimensions stand in the batch
+    place = 0                         # among the dimensions of the updates
+    for dim in dimensions:
+        if dim.__class__ is int:
+            wanted.append(common[dim])
+            common_dims.append(len(batch))
+            batch.append(common[dim])
+            place += 1
+            continue
+        wanted.append(1 if dim.kind == "new" else len(dim.value))
+        if dim.kind == "new":
+            continue
+        steps = dim.value
+        if steps.step == 1 or len(steps) < 2:
+            window_dims.append(place)
+            if len(steps) != shape[dim.dim]:
+                columns.append(np.int32(steps[0] if len(steps) else 0))
+                dims.append(())
+                index_map.append(dim.dim)
+        else:
+            columns.append(np.asarray(steps, np.int32))
+            dims.append((len(batch),))
+            index_map.append(dim.dim)
+            inserted.append(dim.dim)
+            batch.append(len(steps))
+        place += 1
+    for entry in chosen:
+        size = shape[entry.dim]
+        inserted.append(entry.dim)
+        if entry.kind == "int":
+            column: Any = np.int32(np.clip(wrapped(entry.value, size, wrap_negative),
+                                           -2**31, 2**31 - 1))
+        else:
+            column = host_or_device(entry.value, size, wrap_negative)
+        columns.append(column)
+        rank = len(column.shape)
+        dims.append(tuple(common_dims[len(common) - rank:]))
+        index_map.append(entry.dim)
+    values = broadcast_values(values, tuple(wanted))
+    kept = tuple(size for size, dim in zip(wanted, dimensions, strict=True)
+                 if dim.__class__ is int or dim.kind != "new")
+    if 0 in kept:
+        return x
+    if not common or _is_one_mask(index):
+        unique_indices = True
+    return _KINDS[kind][0].bind(
+        x, index_vectors(columns, dims, tuple(batch)), reshape(values, kept),
+        dimension_numbers=ScatterDimensionNumbers(
+            tuple(window_dims), tuple(sorted(inserted)), tuple(index_map)),
+        mode=mode, unique_indices=bool(unique_indices),
+        indices_are_sorted=bool(indices_are_sorted))
+
+
+def _is_one_mask(index: Any) -> bool:
+    """Whether one mask is all of an index that may repeat: its positions are unique."""
+    arrays = [entry for entry in as_tuple(index)
+              if isinstance(entry, (Array, np.ndarray, list)) and np.ndim(entry)]
+    return (len(arrays) == 1 and not isinstance(arrays[0], list)
+            and arrays[0].dtype == dtypes.bool_)

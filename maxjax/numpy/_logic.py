@@ -1,0 +1,297 @@
+"""Comparison of whole arrays, choice among several, functions of scalars made elementwise."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax._primitives import shape as primitives
+from maxjax._transforms.vmap import vmap
+from maxjax.numpy import _creation as creation
+from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _shape as shapes
+from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._promotion import (
+    as_array,
+    canonical_axis,
+    cast,
+    check_arraylike,
+    promote_args,
+    promote_dtypes,
+    type_of,
+)
+from maxjax.numpy._ufuncs import as_bool, where
+
+__all__ = [
+    "allclose", "apply_along_axis", "apply_over_axes", "array_equal", "array_equiv", "isclose",
+    "isscalar", "iterable", "piecewise", "select", "vectorize",
+]
+
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
+            equal_nan: bool = False) -> Array:
+    """Whether |a - b| <= atol + rtol * |b|."""
+    a, b = (as_array(x) for x in promote_args("isclose", a, b))
+    dtype = a.dtype
+    if dtype == dtypes.bool_:
+        a, b = a.astype(dtypes.int32), b.astype(dtypes.int32)
+        dtype = dtypes.int32
+    if dtypes.is_inexact(dtype):
+        real = dtypes.real_dtype(dtype)
+        rtol, atol = cast(rtol, real), cast(atol, real)
+        close = ufuncs.abs(a - b) <= atol + rtol * ufuncs.abs(b)
+        result = (ufuncs.isfinite(b) & close) | (a == b)
+        if equal_nan:
+            result = result | (ufuncs.isnan(a) & ufuncs.isnan(b))
+        return result
+    return ufuncs.abs(a - b) <= atol + rtol * ufuncs.abs(b)
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
+             equal_nan: bool = False) -> Array:
+    """Whether all elements are close: see ``isclose``."""
+    check_arraylike("allclose", a, b)
+    return reductions.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
+    """Whether the shapes and all elements are equal."""
+    try:
+        a1, a2 = creation.asarray(a1), creation.asarray(a2)
+    except (TypeError, ValueError):
+        return as_array(np.False_)
+    if a1.shape != a2.shape:
+        return as_array(np.False_)
+    equal = a1 == a2
+    if equal_nan:
+        equal = equal | (ufuncs.isnan(a1) & ufuncs.isnan(a2))
+    return reductions.all(equal)
+
+
+def array_equiv(a1: Any, a2: Any) -> Array:
+    """Whether one array broadcasts to the other and the elements are equal."""
+    try:
+        a1, a2 = creation.asarray(a1), creation.asarray(a2)
+        np.broadcast_shapes(a1.shape, a2.shape)
+    except (TypeError, ValueError):
+        return as_array(np.False_)
+    return reductions.all(a1 == a2)
+
+
+def isscalar(element: Any) -> bool:
+    """Whether ``element`` is a number, or an array without dimensions."""
+    if np.isscalar(element):
+        return True
+    if isinstance(element, (Array, np.ndarray)) or hasattr(element, "__jax_array__"):
+        return as_array(element).ndim == 0
+    return False
+
+
+def iterable(y: Any) -> bool:
+    """Whether one can iterate over ``y``."""
+    if isinstance(y, Array):
+        return y.ndim > 0
+    return np.iterable(y)
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
+    """Elements of the first choice whose condition holds, ``default`` where none does."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("condlist must have length equal to choicelist "
+                         f"({len(condlist)} vs {len(choicelist)})")
+    if not condlist:
+        raise ValueError("condlist must be non-empty")
+    check_arraylike("select", *condlist, *choicelist, default)
+    for condition in condlist:
+        if type_of(condition)[0] != dtypes.bool_:
+            raise ValueError("invalid entry in condlist: should be boolean ndarray")
+    *choices, result = promote_dtypes("select", *choicelist, default)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        result = where(condition, choice, result)
+    return as_array(result)
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
+    """Elementwise, the function whose condition holds last (a further function: none holds)."""
+    check_arraylike("piecewise", x)
+    if isinstance(condlist, (bool, np.bool_)) or (
+            isinstance(condlist, (Array, np.ndarray)) and not condlist.shape):
+        condlist = [condlist]
+    conditions = [as_bool(creation.asarray(c)) for c in condlist]
+    functions = list(funclist)
+    count = len(conditions)
+    if len(functions) == count:
+        functions = [0, *functions]
+    elif len(functions) == count + 1:
+        functions = [functions[-1], *functions[:-1]]
+    else:
+        raise ValueError(f"with {count} condition(s), either {count} or {count + 1} functions are "
+                         "expected")
+    x = as_array(x)
+
+    def value(function: Any) -> Any:
+        result = function(x, *args, **kw) if callable(function) else function
+        return cast(result, x.dtype)
+
+    result = shapes.broadcast_to(as_array(value(functions[0])), x.shape)
+    # The first condition that holds decides.
+    for condition, function in zip(reversed(conditions), reversed(functions[1:]), strict=True):
+        result = where(condition, value(function), result)
+    return result
+
+
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any,
+                     **kwargs: Any) -> Array:
+    """``func1d`` of each line along ``axis``."""
+    check_arraylike("apply_along_axis", arr)
+    x = as_array(arr)
+    index = canonical_axis(axis, x.ndim)
+
+    def function(line: Array) -> Any:
+        return func1d(line, *args, **kwargs)
+
+    for i in range(1, x.ndim - index):
+        function = vmap(function, in_axes=i, out_axes=-1)
+    for _ in range(index):
+        function = vmap(function, in_axes=0, out_axes=0)
+    return function(x)
+
+
+def apply_over_axes(func: Callable[[Array, int], Array], a: Any, axes: Any) -> Array:
+    """``func(a, axis)`` applied for each axis in turn; it may keep or remove the axis."""
+    check_arraylike("apply_over_axes", a)
+    x = as_array(a)
+    for axis in (axes,) if isinstance(axes, int) else axes:
+        result = func(x, axis)
+        if result.ndim == x.ndim - 1:
+            result = shapes.expand_dims(result, axis)
+        elif result.ndim != x.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        x = result
+    return x
+
+
+# --- vectorize --------------------------------------------------------------------------------------
+
+_NAME = r"\w+(?:\?)?"
+_CORE = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"
+_SIGNATURE = rf"^{_CORE}(?:,{_CORE})*->{_CORE}(?:,{_CORE})*$"
+
+
+def _parse_signature(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    text = signature.replace(" ", "")
+    if not re.match(_SIGNATURE, text):
+        raise ValueError(f"not a valid gufunc signature: {signature}")
+    inputs, outputs = (
+        [tuple(re.findall(_NAME, core)) for core in re.findall(_CORE, side)]
+        for side in text.split("->"))
+    return inputs, outputs
+
+
+def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
+              signature: str | None = None) -> Callable[..., Any]:
+    """A function of scalars (or, by ``signature``, of small arrays) made to broadcast.
+
+    Args:
+      excluded: positions and names of arguments that are passed as they are.
+      signature: the dimensions of one call, like ``"(n,m),(m)->(n)"``.
+    """
+    if any(not isinstance(item, (str, int)) for item in excluded):
+        raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but "
+                        f"excluded={set(excluded)!r}")
+    if any(isinstance(item, int) and item < 0 for item in excluded):
+        raise ValueError(f"excluded={set(excluded)!r} contains negative numbers")
+
+    @functools.wraps(pyfunc)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        kept_names = {name: value for name, value in kwargs.items() if name in excluded}
+        names = [name for name in kwargs if name not in excluded]
+        positions = [i for i in range(len(args)) if i not in excluded]
+        arrays = [creation.asarray(args[i]) for i in positions]
+        arrays += [creation.asarray(kwargs[name]) for name in names]
+
+        def function(*values: Any) -> Any:
+            arguments = list(args)
+            for i, value in zip(positions, values, strict=False):
+                arguments[i] = value
+            named = dict(zip(names, values[len(positions):], strict=True))
+            return pyfunc(*arguments, **named, **kept_names)
+
+        if signature is None:
+            cores: list[tuple[str, ...]] = [()] * len(arrays)
+            outputs = None
+        else:
+            cores, outputs = _parse_signature(signature)
+        if len(cores) != len(arrays):
+            raise TypeError(f"wrong number of positional arguments: expected {len(cores)}, got "
+                            f"{len(arrays)}")
+        sizes: dict[str, int] = {}
+        batches = []
+        for x, core in zip(arrays, cores, strict=True):
+            if x.ndim < len(core):
+                raise ValueError(f"input with shape {x.shape} does not have enough dimensions for "
+                                 f"all core dimensions {core} in signature {signature!r}")
+            split = x.ndim - len(core)
+            batches.append(x.shape[:split])
+            for name, size in zip(core, x.shape[split:], strict=True):
+                if sizes.setdefault(name, size) != size:
+                    raise ValueError(f"inconsistent size for core dimension {name!r}: {size} vs "
+                                     f"{sizes[name]}")
+        batch = shapes.broadcast_shapes(*batches)
+        checked = _checked(function, outputs, sizes, signature) if outputs is not None else function
+        operands, in_axes = [], []
+        for x, own in zip(arrays, batches, strict=True):
+            # Dimensions of size 1 that others widen are not mapped, but removed.
+            missing = len(batch) - len(own)
+            mapped = [size == batch[missing + i] and size != 1 or batch[missing + i] == 1
+                      for i, size in enumerate(own)]
+            drop = tuple(i for i, keep in enumerate(mapped) if not keep)
+            operands.append(shapes.squeeze(x, drop) if drop else x)
+            in_axes.append([False] * missing + mapped)
+        for level in reversed(range(len(batch))):
+            axes = tuple(0 if flags[level] else None for flags in in_axes)
+            if all(axis is None for axis in axes):
+                checked = _repeated(checked, batch[level])
+            else:
+                checked = vmap(checked, in_axes=axes)
+        return checked(*operands)
+
+    return wrapped
+
+
+def _repeated(function: Callable[..., Any], size: int) -> Callable[..., Any]:
+    def repeated(*values: Any) -> Any:
+        result = function(*values)
+        many = isinstance(result, tuple)
+        outputs = [primitives.broadcast_leading(as_array(x), size)
+                   for x in (result if many else (result,))]
+        return tuple(outputs) if many else outputs[0]
+    return repeated
+
+
+def _checked(function: Callable[..., Any], cores: list[tuple[str, ...]], sizes: dict[str, int],
+             signature: str | None) -> Callable[..., Any]:
+    def checked(*values: Any) -> Any:
+        result = function(*values)
+        outputs = result if isinstance(result, tuple) else (result,)
+        if len(outputs) != len(cores):
+            raise TypeError(f"wrong number of returned arguments: expected {len(cores)}, got "
+                            f"{len(outputs)}")
+        known = dict(sizes)
+        for x, core in zip(outputs, cores, strict=True):
+            x = as_array(x)
+            if x.ndim != len(core):
+                raise ValueError(f"output shape {x.shape} does not match core dimensions {core} "
+                                 f"on vectorized function with signature {signature!r}")
+            for name, size in zip(core, x.shape, strict=True):
+                if known.setdefault(name, size) != size:
+                    raise ValueError(f"inconsistent size for core dimension {name!r}: {size} vs "
+                                     f"{known[name]}")
+        return result
+    return checked

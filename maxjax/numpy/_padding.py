@@ -1,0 +1,224 @@
+"""pad, in all of NumPy's modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array, Tracer
+from maxjax._primitives import shape as primitives
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.shape import pad_p
+from maxjax.numpy import _creation as creation
+from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _shape as shapes
+from maxjax.numpy import _statistics as statistics
+from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._promotion import as_array, cast, check_arraylike
+
+__all__ = ["pad"]
+
+_OPTIONS = {
+    "constant": {"constant_values"}, "edge": set(), "linear_ramp": {"end_values"},
+    "maximum": {"stat_length"}, "mean": {"stat_length"}, "median": {"stat_length"},
+    "minimum": {"stat_length"}, "reflect": {"reflect_type"}, "symmetric": {"reflect_type"},
+    "wrap": set(), "empty": set(),
+}
+_STATISTICS: dict[str, Callable[..., Array]] = {
+    "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean,
+    "median": statistics.median,
+}
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
+    """The array with borders of ``pad_width`` elements.
+
+    Args:
+      pad_width: a number; a pair (before, after); such a pair for each axis; or a dictionary of
+        axis to one of these.
+      mode: "constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect",
+        "symmetric", "wrap", "empty", or a function of (vector, widths, axis, options).
+    """
+    check_arraylike("pad", array)
+    x = as_array(array)
+    widths = _pad_widths(pad_width, x.ndim)
+    if callable(mode):
+        return _by_function(x, widths, mode, kwargs)
+    if mode not in _OPTIONS:
+        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
+    unsupported = set(kwargs) - _OPTIONS[mode]
+    if unsupported:
+        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unsupported}")
+    if any(width < 0 for pair in widths for width in pair):
+        raise ValueError("index can't contain negative values")
+    if mode == "constant":
+        return _constant(x, widths, kwargs.get("constant_values", 0))
+    if mode == "empty":
+        return primitives.pad(x, 0, tuple((low, high, 0) for low, high in widths))
+    if mode == "linear_ramp":
+        return _ramp(x, widths, kwargs.get("end_values", 0))
+    if mode in _STATISTICS:
+        return _statistic(x, widths, mode, kwargs.get("stat_length"))
+    return _by_position(x, widths, mode, kwargs.get("reflect_type", "even"))
+
+
+def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
+    if isinstance(pad_width, dict):
+        pairs: list[Any] = [(0, 0)] * rank
+        for axis, value in pad_width.items():
+            pairs[axis] = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+        return [(int(low), int(high)) for low, high in pairs]
+    if any(isinstance(leaf, Tracer) for leaf in np.ravel(np.array(pad_width, dtype=object))):
+        raise TypeError("pad_width must be a static integer or tuple of integers")
+    widths = np.asarray(pad_width)
+    if widths.dtype.kind not in "iu":
+        raise TypeError("`pad_width` must be of integral type.")
+    return [(int(low), int(high)) for low, high in _for_each_axis(widths, rank, "pad_width")]
+
+
+def _for_each_axis(value: Any, rank: int, name: str) -> list[Any]:
+    """A pair for each axis, of a number, a pair, or one or several pairs."""
+    shape = np.shape(value)
+    if shape in ((), (1,)):
+        number = np.reshape(value, ())[()] if not isinstance(value, (list, tuple)) else value[0]
+        return [(number, number)] * rank
+    if shape == (2,):
+        return [(value[0], value[1])] * rank
+    if shape == (1, 2):
+        return [(value[0][0], value[0][1])] * rank
+    if shape == (rank, 2):
+        return [(value[i][0], value[i][1]) for i in range(rank)]
+    if shape == (rank, 1):
+        return [(value[i][0], value[i][0]) for i in range(rank)]
+    raise ValueError(f"jnp.pad: {name} with nested structure {value} is not broadcastable to "
+                     f"({rank}, 2)")
+
+
+def _constant(x: Array, widths: list[tuple[int, int]], values: Any) -> Array:
+    if isinstance(values, (Array, int, float, complex, np.generic)) and not np.shape(values):
+        config = tuple((low, high, 0) for low, high in widths)
+        if all(entry == (0, 0, 0) for entry in config):
+            return x
+        return pad_p.bind(x, cast(values, x.dtype), padding_config=config)
+    for axis, ((low, high), (before, after)) in enumerate(zip(
+            widths, _for_each_axis(values, x.ndim, "constant_values"), strict=True)):
+        for config, value in (((low, 0, 0), before), ((0, high, 0), after)):
+            if config != (0, 0, 0):
+                entries = [(0, 0, 0)] * x.ndim
+                entries[axis] = config
+                x = pad_p.bind(x, cast(value, x.dtype), padding_config=tuple(entries))
+    return x
+
+
+def _positions(size: int, low: int, high: int, mode: str) -> np.ndarray:
+    """Which element of a line stands at each place of the padded line."""
+    places = np.arange(-low, size + high)
+    if mode == "edge":
+        return np.clip(places, 0, size - 1)
+    if mode == "wrap":
+        return places % size
+    period = 2 * size if mode == "symmetric" else max(1, 2 * (size - 1))
+    places = places % period
+    return np.where(places < size, places,
+                    (2 * size - 1 if mode == "symmetric" else period) - places)
+
+
+def _by_position(x: Array, widths: list[tuple[int, int]], mode: str, reflect_type: str) -> Array:
+    if reflect_type not in ("even", "odd"):
+        raise ValueError(f"unsupported value for reflect_type, {reflect_type!r}")
+    for axis, (low, high) in enumerate(widths):
+        size = x.shape[axis]
+        if not (low or high):
+            continue
+        if size == 0:
+            raise ValueError(
+                f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
+        if reflect_type == "odd":
+            x = _odd(x, axis, low, high, mode)
+            continue
+        index = _positions(size, low, high, mode).astype(np.int32)
+        x = shapes.take_in_bounds(x, as_array(index), axis)
+    return x
+
+
+def _odd(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
+    """Reflects in the edge elements: twice the edge less the mirrored element."""
+    offset = 1 if mode == "reflect" else 0
+    while low or high:
+        size = x.shape[axis]
+        room = size - offset
+        before, after = min(low, room), min(high, room)
+        if room <= 0:       # one element: only itself to continue with
+            return _by_position(x, [(low, high) if i == axis else (0, 0) for i in range(x.ndim)],
+                                "edge", "even")
+        parts = [x]
+        if before:
+            mirrored = shapes.flip(
+                primitives.slice_in_dim(x, offset, offset + before, axis), axis)
+            parts.insert(0, 2 * primitives.slice_in_dim(x, 0, 1, axis) - mirrored)
+        if after:
+            mirrored = shapes.flip(
+                primitives.slice_in_dim(x, size - offset - after, size - offset, axis), axis)
+            parts.append(2 * primitives.slice_in_dim(x, size - 1, size, axis) - mirrored)
+        x = shapes.joined(parts, axis)
+        low, high = low - before, high - after
+    return x
+
+
+def _ramp(x: Array, widths: list[tuple[int, int]], end_values: Any) -> Array:
+    for axis, ((low, high), (before, after)) in enumerate(zip(
+            widths, _for_each_axis(end_values, x.ndim, "end_values"), strict=True)):
+        size = x.shape[axis]
+        first = primitives.slice_in_dim(x, 0, 1, axis)
+        last = primitives.slice_in_dim(x, size - 1, size, axis)
+        parts = [x]
+        if low:
+            parts.insert(0, _line(cast(before, x.dtype), first, low, axis))
+        if high:
+            parts.append(shapes.flip(_line(cast(after, x.dtype), last, high, axis), axis))
+        x = shapes.joined(parts, axis)
+    return x
+
+
+def _line(start: Any, stop: Array, count: int, axis: int) -> Array:
+    line = creation.linspace(start, shapes.squeeze(stop, axis), count, endpoint=False, axis=axis,
+                             dtype=stop.dtype)
+    return convert_element_type(line, stop.dtype)
+
+
+def _statistic(x: Array, widths: list[tuple[int, int]], mode: str, stat_length: Any) -> Array:
+    lengths = (None if stat_length is None
+               else _for_each_axis(np.asarray(stat_length), x.ndim, "stat_length"))
+    for axis, (low, high) in enumerate(widths):
+        size = x.shape[axis]
+        before, after = (size, size) if lengths is None else lengths[axis]
+        parts = [x]
+        for width, sample, place in (
+                (low, primitives.slice_in_dim(x, 0, min(int(before), size), axis), 0),
+                (high, primitives.slice_in_dim(x, size - min(int(after), size), size, axis), 2)):
+            if not width:
+                continue
+            value = _STATISTICS[mode](sample, axis=axis, keepdims=True)
+            if dtypes.is_integer(x.dtype):
+                value = ufuncs.round(value)
+            value = convert_element_type(value, x.dtype)
+            shape = tuple(width if i == axis else n for i, n in enumerate(x.shape))
+            block = shapes.broadcast_to(value, shape)
+            parts.insert(0, block) if place == 0 else parts.append(block)
+        x = shapes.joined(parts, axis)
+    return x
+
+
+def _by_function(x: Array, widths: list[tuple[int, int]], function: Callable[..., Any],
+                 options: dict[str, Any]) -> Array:
+    x = primitives.pad(x, 0, tuple((low, high, 0) for low, high in widths))
+    for axis, pair in enumerate(widths):
+        moved = shapes.moveaxis(x, axis, -1)
+        lines = primitives.reshape(moved, (moved.size // max(moved.shape[-1], 1),
+                                           moved.shape[-1]))
+        rows = [function(row, pair, axis, options) for row in lines]
+        x = shapes.moveaxis(primitives.reshape(shapes.stack(rows), moved.shape), -1, axis)
+    return x

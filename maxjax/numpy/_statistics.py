@@ -1,0 +1,354 @@
+"""Order statistics, histograms, covariance."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax._primitives import shape as primitives
+from maxjax._primitives.convert import convert_element_type
+from maxjax.numpy import _creation as creation
+from maxjax.numpy import _indexing as indexing
+from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _shape as shapes
+from maxjax.numpy import _sorting as sorting
+from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._contraction import dot
+from maxjax.numpy._promotion import (
+    as_array,
+    canonical_axes,
+    cast,
+    check_arraylike,
+    check_out,
+    concrete,
+    constant,
+    promote_inexact,
+)
+from maxjax.numpy._ufuncs import where
+
+__all__ = [
+    "bincount", "corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges",
+    "histogramdd", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
+]
+
+_QUANTILE_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+
+
+def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+             method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Array:
+    """The value below which a fraction ``q`` of the elements lies.
+
+    Args:
+      method: what is done between two elements: "linear", "lower", "higher", "midpoint",
+        "nearest".
+    """
+    return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, False,
+                     weights)
+
+
+def nanquantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+                method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Array:
+    """As ``quantile``, without NaN."""
+    return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, True,
+                     weights)
+
+
+def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+               method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+               out_sharding: Any = None) -> Array:
+    """As ``quantile``, of hundredths."""
+    check_arraylike("percentile", a, q)
+    a, q = promote_inexact("percentile", a, q)
+    return quantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
+
+
+def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+                  method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Array:
+    """As ``percentile``, without NaN."""
+    check_arraylike("nanpercentile", a, q)
+    a, q = promote_inexact("nanpercentile", a, q)
+    return nanquantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
+
+
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+           keepdims: bool = False) -> Array:
+    """The middle element, or the mean of the two in the middle."""
+    check_arraylike("median", a)
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+              keepdims: bool = False) -> Array:
+    """As ``median``, without NaN."""
+    check_arraylike("nanmedian", a)
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: bool, method: str,
+              keepdims: bool, skip_nan: bool, weights: Any) -> Array:
+    check_arraylike(name, a, q)
+    check_out(name, out)
+    if overwrite_input:
+        raise ValueError("jax.numpy.quantile does not support overwrite_input=True or "
+                         "out != None")
+    if weights is not None:
+        raise NotImplementedError(f"the 'weights' argument to jnp.{name} is not supported.")
+    if method not in _QUANTILE_METHODS[:-1]:
+        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', or "
+                         "'nearest'")
+    x, fraction = (as_array(v) for v in promote_inexact(name, a, q))
+    if dtypes.is_complex(x.dtype):
+        raise ValueError(f"{name} does not support complex input, as the operation is poorly "
+                         "defined.")
+    if fraction.ndim > 1:
+        raise ValueError(f"q must be have rank <= 1, got shape {fraction.shape}")
+    x = convert_element_type(x, x.dtype)
+    shape = x.shape
+    axes = canonical_axes(axis, x.ndim)
+    kept = tuple(i for i in range(x.ndim) if i not in axes)
+    rest = tuple(shape[i] for i in kept)
+    size = math.prod(shape[i] for i in axes)
+    x = primitives.reshape(primitives.transpose(x, (*kept, *axes)), (*rest, size))
+    last = len(rest)
+    missing = ufuncs.isnan(x)
+    compute = x.dtype
+    if skip_nan:
+        x = sorting.sort(x, last)      # NaN is last
+        count = convert_element_type(reductions.sum(~missing, last), compute)
+        top = count - 1
+    else:
+        x = sorting.sort(where(reductions.any(missing, last, keepdims=True), np.nan, x), last)
+        top = as_array(constant(size - 1, compute))
+    # q comes first in the result.
+    wide = primitives.reshape(fraction, fraction.shape + (1,) * (len(rest) if skip_nan else 0))
+    position = wide * top
+    lower, upper = ufuncs.floor(position), ufuncs.ceil(position)
+    weight = position - lower
+    limit = ufuncs._maximum(top, 0)
+    low_index, high_index = (
+        convert_element_type(ufuncs.clip(index, 0, limit), dtypes.int32)
+        for index in (lower, upper))
+    low, high = (_at_positions(x, index, skip_nan, fraction.ndim) for index in (low_index,
+                                                                                high_index))
+    if not skip_nan:
+        weight = primitives.reshape(weight, fraction.shape + (1,) * len(rest))
+    if method == "linear":
+        result = low * (1 - weight) + high * weight
+    elif method == "lower":
+        result = low
+    elif method == "higher":
+        result = high
+    elif method == "nearest":
+        result = where(weight <= 0.5, low, high)
+    else:
+        result = (low + high) * 0.5
+    if skip_nan:
+        result = where(shapes.broadcast_to(count == 0, result.shape), np.nan, result)
+    if keepdims:
+        sizes = tuple(1 if i in axes else n for i, n in enumerate(shape))
+        result = primitives.reshape(result, fraction.shape + sizes)
+    return convert_element_type(result, compute)
+
+
+def _at_positions(x: Array, index: Array, each_line: bool, q_rank: int) -> Array:
+    """Elements of the last axis: one position for all lines, or one for each line."""
+    last = x.ndim - 1
+    if not each_line:
+        taken = shapes.take_in_bounds(x, index, last)
+        return shapes.moveaxis(taken, last, 0) if q_rank else taken
+    if not q_rank:
+        line = indexing.take_along_axis(x, shapes.expand_dims(index, last), last)
+        return shapes.squeeze(line, last)
+    lines = indexing.take_along_axis(x, shapes.moveaxis(index, 0, -1), last)
+    return shapes.moveaxis(lines, last, 0)
+
+
+# --- histograms -------------------------------------------------------------------------------------
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None,
+             out_sharding: Any = None) -> Array:
+    """How often each non-negative integer stands in ``x`` (or the sum of its weights).
+
+    Args:
+      length: the size of the result, which must be given where ``x`` is traced.
+    """
+    check_arraylike("bincount", x)
+    x = as_array(x)
+    if not (dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_):
+        raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
+    if x.ndim != 1:
+        raise ValueError(f"only 1-dimensional input supported; got shape {x.shape}")
+    minimum = operator.index(minlength)
+    if length is None:
+        message = ("The error occurred because of argument 'x' of jnp.bincount. To avoid this "
+                   "error, pass a static `length` argument.")
+        host = concrete(x, message)
+        length = max(minimum, int(host.max()) + 1 if host.size else 0)
+    else:
+        length = operator.index(length)
+    index = ufuncs._maximum(x, 0) if x.dtype != dtypes.bool_ else x.astype(dtypes.int32)
+    if weights is None:
+        counted = constant(1, dtypes.canonical(dtypes.int64))
+    else:
+        counted = as_array(weights, "bincount")
+        if counted.shape != x.shape:
+            raise ValueError("shape of weights must match shape of x.")
+    zeros = primitives.full((length,), 0, counted.dtype)
+    return as_array(zeros).at[index].add(counted, mode="drop")
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
+    """The edges of the bins of a histogram."""
+    check_arraylike("histogram_bin_edges", a)
+    if isinstance(bins, str):
+        raise NotImplementedError("string values for `bins` not implemented.")
+    x = shapes.ravel(as_array(promote_inexact("histogram_bin_edges", a)[0]))
+    dtype = x.dtype
+    if not isinstance(bins, (Array, np.ndarray, list, tuple)) or np.ndim(bins) == 0:
+        count = operator.index(concrete(bins, "bins argument of histogram_bin_edges"))
+        if range is None:
+            low, high = ((reductions.min(x), reductions.max(x)) if x.size
+                         else (constant(0, dtype), constant(1, dtype)))
+        else:
+            low, high = (as_array(cast(v, dtype)) for v in range)
+        flat = low == high
+        low, high = where(flat, low - 0.5, low), where(flat, high + 0.5, high)
+        return creation.linspace(low, high, count + 1, dtype=dtype)
+    return convert_element_type(creation.asarray(bins), dtype)
+
+
+def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+              density: bool | None = None) -> tuple[Array, Array]:
+    """(how many elements lie in each bin, the edges of the bins)"""
+    if weights is None:
+        check_arraylike("histogram", a)
+        x = as_array(promote_inexact("histogram", a)[0])
+        counted = creation.ones_like(x)
+    else:
+        check_arraylike("histogram", a, weights)
+        x, counted = (as_array(v) for v in promote_inexact("histogram", a, weights))
+        if x.shape != counted.shape:
+            raise ValueError("weights should have the same shape as a.")
+    edges = histogram_bin_edges(x, bins, range, weights)
+    x, counted = shapes.ravel(x), shapes.ravel(counted)
+    place = sorting.searchsorted(edges, x, side="right")
+    place = where(x == edges[-1], edges.shape[0] - 1, place)
+    counts = bincount(place, counted, length=edges.shape[0])[1:]
+    if density:
+        widths = edges[1:] - edges[:-1]
+        counts = counts / widths / reductions.sum(counts)
+    return counts, edges
+
+
+def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+                density: bool | None = None) -> tuple[Array, Array, Array]:
+    """A histogram over two coordinates: (counts, edges of x, edges of y)."""
+    check_arraylike("histogram2d", x, y)
+    if not isinstance(bins, (int, np.integer)) and len(bins) not in (1, 2):
+        edges = creation.asarray(bins)
+        bins = [edges, edges]
+    sample = shapes.stack([shapes.ravel(x), shapes.ravel(y)], 1)
+    counts, edges = histogramdd(sample, bins, range, weights, density)
+    return counts, edges[0], edges[1]
+
+
+def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
+                weights: Any = None, density: bool | None = None) -> tuple[Array, list[Array]]:
+    """A histogram over several coordinates: (counts, the edges for each coordinate)."""
+    check_arraylike("histogramdd", sample)
+    x = as_array(promote_inexact("histogramdd", sample)[0])
+    count, rank = x.shape
+    if isinstance(bins, (int, np.integer)):
+        bins = [bins] * rank
+    if len(bins) != rank:
+        raise ValueError("should be a bin for each dimension.")
+    if range is not None and len(range) != rank:
+        raise ValueError("`range` should have length equal to the number of sample dimensions.")
+    edges, flat = [], as_array(primitives.full((count,), 0, dtypes.int32))
+    sizes = []
+    for d, bin_ in enumerate(bins):
+        line = x[:, d]
+        edge = histogram_bin_edges(line, bin_, None if range is None else range[d])
+        place = sorting.searchsorted(edge, line, side="right")
+        place = where(line == edge[-1], place - 1, place)
+        edges.append(edge)
+        sizes.append(edge.shape[0] + 1)
+        flat = flat * sizes[-1] + convert_element_type(place, dtypes.int32)
+    counted = (creation.ones_like(x[:, 0]) if weights is None else shapes.ravel(weights))
+    counts = shapes.reshape(bincount(flat, counted, length=math.prod(sizes)), tuple(sizes))
+    counts = counts[(slice(1, -1),) * rank]
+    if density:
+        counts = counts / reductions.sum(counts)
+        for axis, edge in enumerate(edges):
+            widths = edge[1:] - edge[:-1]
+            counts = counts / shapes.reshape(
+                widths, tuple(-1 if i == axis else 1 for i in builtins.range(rank)))
+    return counts, edges
+
+
+# --- covariance -------------------------------------------------------------------------------------
+
+def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+        fweights: Any = None, aweights: Any = None, dtype: Any = None) -> Array:
+    """The covariance matrix of variables in rows (columns with ``rowvar=False``)."""
+    values = [m] if y is None else [m, y]
+    check_arraylike("cov", *values)
+    arrays = [as_array(v) for v in promote_inexact("cov", *values)]
+    if dtype is not None:
+        arrays = [v.astype(dtype) for v in arrays]
+    if any(v.ndim > 2 for v in arrays):
+        raise ValueError("m has more than 2 dimensions")
+    rows = []
+    for v in arrays:
+        v = shapes.atleast_2d(v)
+        rows.append(v.T if not rowvar and v.shape[0] != 1 else v)
+    x = rows[0] if len(rows) == 1 else shapes.concatenate(rows, 0)
+    if ddof is None:
+        ddof = 0 if bias else 1
+    weights = None
+    if fweights is not None:
+        check_arraylike("cov", fweights)
+        weights = as_array(fweights)
+        if not dtypes.is_integer(weights.dtype):
+            raise TypeError("fweights must be integer.")
+        weights = ufuncs.abs(weights)
+    if aweights is not None:
+        check_arraylike("cov", aweights)
+        reliability = ufuncs.abs(as_array(aweights))
+        weights = reliability if weights is None else weights * reliability
+    if weights is None:
+        center = reductions.mean(x, axis=1, keepdims=True)
+        norm: Any = x.shape[1] - ddof
+    else:
+        total = reductions.sum(weights)
+        center = shapes.expand_dims(reductions.average(
+            x, axis=1, weights=shapes.broadcast_to(weights, x.shape)), 1)
+        if ddof == 0:
+            norm = total
+        elif aweights is None:
+            norm = total - ddof
+        else:
+            norm = total - ddof * reductions.sum(weights * as_array(aweights)) / total
+    x = x - center
+    right = x if weights is None else x * weights
+    return shapes.squeeze(dot(x, ufuncs.conj(right.T)) / norm)
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Array:
+    """The correlation coefficients of variables in rows (columns with ``rowvar=False``)."""
+    c = cov(x, y, rowvar, dtype=dtype)
+    if c.ndim == 0:
+        return c / c
+    deviation = ufuncs.sqrt(ufuncs.real(c.diagonal()))
+    c = c / shapes.expand_dims(deviation, 1) / shapes.expand_dims(deviation, 0)
+    if dtypes.is_complex(c.dtype):
+        real, imag = (ufuncs.clip(part, -1, 1) for part in (ufuncs.real(c), ufuncs.imag(c)))
+        return ufuncs._complex(real, imag)
+    return ufuncs.clip(c, -1, 1)

@@ -1,0 +1,413 @@
+"""Samplers that are arithmetic on uniform bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax import lax
+from maxjax import numpy as jnp
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array, base_trace
+from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
+from maxjax._primitives.random_bits import multiply_add, random_bits_p
+from maxjax._primitives.shape import (
+    broadcast_in_dim,
+    full,
+    reshape,
+    slice_in_dim,
+    slice_p,
+    squeeze_p,
+)
+from maxjax.numpy._promotion import canonical_dtype, canonical_shape
+from maxjax.random._keys import jitted, partitionable, single_key, split_typed
+
+
+def float_dtype(dtype: Any, name: str) -> Any:
+    """The dtype of a sampler's result; the default float if None.
+
+    Raises:
+      ValueError: it is no float.
+    """
+    dtype = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, name)
+    if not dtypes.is_floating(dtype):
+        raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {dtype.name}")
+    return dtype
+
+
+def int_dtype(dtype: Any, name: str) -> Any:
+    dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, name)
+    if not dtypes.is_integer(dtype):
+        raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {dtype.name}")
+    return dtype
+
+
+def result_shape(shape: Any, *others: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that is asked for, which parameters must broadcast to; theirs if None.
+
+    Raises:
+      ValueError: they do not broadcast.
+    """
+    if shape is None:
+        return broadcast_shapes(*others)
+    shape = canonical_shape(shape)
+    if broadcast_shapes(shape, *others) != shape:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={[shape, *others]}")
+    return shape
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return tuple(np.broadcast_shapes(*shapes))
+    except ValueError:
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: shapes={list(shapes)}") from None
+
+
+def as_float(value: Any, dtype: Any) -> Any:
+    """A parameter as a strong array of ``dtype``."""
+    return convert_element_type(base_trace[0].operand(value), dtype)
+
+
+def unstack(keys: Any) -> list[Any]:
+    """The keys of a 1-D array of them."""
+    return [squeeze_p.bind(slice_p.bind(keys, start_indices=(i,), limit_indices=(i + 1,),
+                                        strides=(1,)), dimensions=(0,))
+            for i in range(keys.shape[0])]
+
+
+def _wide(value: Any, rank: int) -> Any:
+    """A parameter with dimensions of size 1 before its own."""
+    shape = (1,) * (rank - value.ndim) + value.shape
+    if shape == value.shape:
+        return value
+    return broadcast_in_dim(value, shape, tuple(range(rank - value.ndim, rank)))
+
+
+# --- bits and uniform -----------------------------------------------------------------------------
+
+def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
+         out_sharding: Any = None) -> Array:
+    """Random unsigned integers, uniform over all of the dtype.
+
+    Raises:
+      ValueError: ``dtype`` is no unsigned integer.
+    """
+    dtype = dtypes.canonical(dtypes.uint64) if dtype is None else canonical_dtype(dtype, "bits")
+    if not dtypes.is_unsigned(dtype):
+        raise ValueError(
+            f"dtype argument to `bits` must be an unsigned int dtype, got {dtype.name}")
+    typed = single_key("bits", key)
+    return _bits(typed, dtype.itemsize * 8, canonical_shape(shape))
+
+
+def _bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
+    return random_bits_p.bind(
+        key, bit_width=width, shape=shape, partitionable=partitionable())
+
+
+def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any = 0.0,
+            maxval: Any = 1.0, *, out_sharding: Any = None) -> Array:
+    """Uniform floats in ``[minval, maxval)``.
+
+    Args:
+      key: one key, typed or raw.
+      minval, maxval: broadcast to ``shape``.
+
+    >>> uniform(key(0), (2,))
+    Array([0.947667 , 0.9785799], dtype=float32)
+    """
+    typed = single_key("uniform", key)
+    dtype = float_dtype(dtype, "uniform")
+    return _uniform(typed, canonical_shape(shape), dtype, minval, maxval)
+
+
+@jitted("shape", "dtype")
+def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: Any) -> Any:
+    low, high = as_float(minval, dtype), as_float(maxval, dtype)
+    rank = len(shape)
+    low, high = _wide(low, rank), _wide(high, rank)
+    info = dtypes.finfo(dtype)
+    mantissa, width = info.nmant, dtype.itemsize * 8
+    # Random bits for the mantissa of a number in [1, 2).
+    random_width = 8 if mantissa < 8 else width
+    random = _bits(key, random_width, shape)
+    unsigned = np.dtype(f"uint{width}")
+    if random_width != width:
+        random = convert_element_type(random, unsigned)
+    one = np.ones((), dtype).view(unsigned)[()]
+    mantissa_bits = lax.bitwise_or(
+        lax.shift_right_logical(random, np.array(random_width - mantissa, unsigned)[()]), one)
+    floats = lax.sub(bitcast_convert_type_p.bind(mantissa_bits, new_dtype=dtype),
+                     np.ones((), dtype)[()])
+    # XLA rounds the product and the sum at once.
+    scaled = multiply_add(floats, lax.sub(high, low), low)
+    return lax.max(low, reshape(scaled, shape))
+
+
+def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any = None, *,
+            out_sharding: Any = None) -> Array:
+    """Uniform integers in ``[minval, maxval)``.
+
+    Args:
+      minval, maxval: integers, broadcast to ``shape``.
+
+    Raises:
+      TypeError: ``dtype`` is no integer.
+    """
+    typed = single_key("randint", key)
+    dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, "randint")
+    if not dtypes.is_integer(dtype):
+        raise TypeError(f"randint only accepts integer dtypes, got {dtype.name}")
+    shape = canonical_shape(shape)
+    if dtype.itemsize < 4 and dtype not in dtypes.SMALL_INTS:
+        info = np.iinfo(dtype)
+        low = jnp.clip(minval, int(info.min), int(info.max))
+        high = jnp.clip(maxval, int(info.min), int(info.max) + 1)
+        return convert_element_type(_randint(typed, shape, low, high, dtypes.int32), dtype)
+    return _randint(typed, shape, minval, maxval, dtype)
+
+
+@jitted("shape", "dtype")
+def _randint(key: Any, shape: tuple[int, ...], minval: Any, maxval: Any, dtype: Any) -> Any:
+    low, high = base_trace[0].operand(minval), base_trace[0].operand(maxval)
+    # Floats are cut off; what is out of range saturates.
+    low, high = (value if dtypes.is_integer(value.dtype) else convert_element_type(value, dtype)
+                 for value in (low, high))
+    info = np.iinfo(dtype)
+    result_shape(shape, low.shape, high.shape)
+    largest = _clip_to(np.array(info.max, dtype), high.dtype)
+    # The span of a range that ends at the dtype's greatest value does not fit in the dtype.
+    past_end = lax.gt(high, largest)
+    low, high = (convert_element_type(_clip_to_info(value, info), dtype) for value in (low, high))
+    rank = len(shape)
+    low, high = _wide(low, rank), _wide(high, rank)
+    width = dtype.itemsize * 8
+    first, second = unstack(split_typed(key))
+    higher, lower = _bits(first, width, shape), _bits(second, width, shape)
+    unsigned = np.dtype(f"uint{width}")
+    one = np.ones((), unsigned)[()]
+    span = convert_element_type(lax.sub(high, low), unsigned)
+    span = lax.select_n(lax.le(high, low), span, full(span.shape, 1, unsigned))
+    past_end = lax.bitwise_and(_wide(past_end, rank) if rank else past_end, lax.gt(high, low))
+    span = lax.select_n(jnp.broadcast_to(past_end, span.shape), span, lax.add(span, one))
+    # (higher * 2**width + lower) mod span, with 2**width mod span by squares of half of it.
+    half = lax.rem(np.array(1 << (width // 2), unsigned)[()], span)
+    multiplier = lax.rem(lax.mul(half, half), span)
+    offset = lax.add(lax.mul(lax.rem(higher, span), multiplier), lax.rem(lower, span))
+    offset = lax.rem(offset, span)
+    return lax.add(low, convert_element_type(offset, dtype))
+
+
+def _clip_to(value: np.ndarray, dtype: Any) -> Any:
+    info = np.iinfo(dtype)
+    return np.array(min(max(int(value), int(info.min)), int(info.max)), dtype)[()]
+
+
+def _clip_to_info(value: Any, info: Any) -> Any:
+    own = np.iinfo(value.dtype)
+    low = np.array(max(int(own.min), int(info.min)), value.dtype)[()]
+    high = np.array(min(int(own.max), int(info.max)), value.dtype)[()]
+    return lax.min(high, lax.max(low, value))
+
+
+# --- normal ---------------------------------------------------------------------------------------
+
+def normal(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
+           out_sharding: Any = None) -> Array:
+    """Standard normal floats, or complex numbers of unit variance.
+
+    >>> normal(key(0), (2,))
+    Array([1.6226422, 2.0252647], dtype=float32)
+    """
+    typed = single_key("normal", key)
+    dtype = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "normal")
+    if not dtypes.is_inexact(dtype):
+        raise ValueError(
+            f"dtype argument to `normal` must be a float or complex dtype, got {dtype.name}")
+    return _normal(typed, canonical_shape(shape), dtype)
+
+
+@jitted("shape", "dtype")
+def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    if not dtypes.is_complex(dtype):
+        return _normal_real(key, shape, dtype)
+    real = dtypes.real_dtype(dtype)
+    first, second = unstack(split_typed(key))
+    value = lax.add(
+        convert_element_type(_normal_real(first, shape, real), dtype),
+        lax.mul(np.array(1j, dtype)[()],
+                convert_element_type(_normal_real(second, shape, real), dtype)))
+    return lax.div(value, np.array(np.array(np.sqrt(2), real), dtype)[()])
+
+
+@jitted("shape", "dtype")
+def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    low = np.nextafter(np.array(-1.0, dtype), np.array(0.0, dtype), dtype=dtype)[()]
+    values = _uniform(key, shape, dtype, low, np.ones((), dtype)[()])
+    return lax.mul(np.array(np.sqrt(2), dtype)[()], lax.erf_inv(values))
+
+
+def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *,
+                     out_sharding: Any = None) -> Array:
+    """Standard normal floats under the condition ``lower < x < upper``."""
+    typed = single_key("truncated_normal", key)
+    dtype = float_dtype(dtype, "truncated_normal")
+    shape = result_shape(shape, np.shape(lower), np.shape(upper))
+    return _truncated_normal(typed, lower, upper, shape, dtype)
+
+
+@jitted("shape", "dtype")
+def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...],
+                      dtype: Any) -> Any:
+    lower, upper = as_float(lower, dtype), as_float(upper, dtype)
+    root = np.array(np.sqrt(2), dtype)[()]
+    low, high = (lax.erf(lax.div(bound, root)) for bound in (lower, upper))
+    values = lax.mul(root, lax.erf_inv(_uniform(key, shape, dtype, low, high)))
+    infinity = np.array(np.inf, dtype)[()]
+    # Rounding may have left the open interval.
+    return jnp.clip(values, lax.nextafter(lax.stop_gradient(lower), infinity),
+                    lax.nextafter(lax.stop_gradient(upper), -infinity))
+
+
+# --- Bernoulli ------------------------------------------------------------------------------------
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
+              out_sharding: Any = None) -> Array:
+    """Booleans that are true with probability ``p``.
+
+    Args:
+      p: floats; the result has their shape unless ``shape`` is given.
+      mode: "high" draws twice as many bits, so that very small ``p`` come out right.
+    """
+    if mode not in ("high", "low"):
+        raise ValueError(f"got {mode=}, expected 'high' or 'low'")
+    dtype = jnp.result_type(p)
+    if not dtypes.is_floating(dtype):
+        raise TypeError(
+            f"bernoulli probability `p` must have a floating dtype, got {dtype.name}.")
+    typed = single_key("bernoulli", key)
+    if shape is not None:
+        shape = canonical_shape(shape)
+    return _bernoulli(typed, as_float(p, dtype), result_shape(shape, np.shape(p)), mode)
+
+
+@jitted("shape", "mode")
+def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], mode: str) -> Any:
+    dtype = p.dtype
+    if mode == "low":
+        return lax.lt(_uniform(key, shape, dtype, 0.0, 1.0), _wide_or_scalar(p, shape))
+    both = _uniform(key, (2, *shape), dtype, 0.0, 1.0)
+    first, second = (reshape(slice_in_dim(both, i, i + 1, 0), shape) for i in (0, 1))
+    epsilon = np.array(dtypes.finfo(dtype).eps, dtype)[()]
+    return lax.lt(lax.mul(second, epsilon), lax.sub(_wide_or_scalar(p, shape), first))
+
+
+def _wide_or_scalar(value: Any, shape: tuple[int, ...]) -> Any:
+    return value if not value.shape or value.shape == shape else _wide(value, len(shape))
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """-1 or 1, each with probability 1/2."""
+    typed = single_key("rademacher", key)
+    dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(
+        dtype, "rademacher")
+    return _rademacher(typed, canonical_shape(shape), dtype)
+
+
+@jitted("shape", "dtype")
+def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    heads = _bernoulli(key, as_float(0.5, dtypes.canonical(dtypes.float64)), shape, "low")
+    heads = convert_element_type(heads, dtype)
+    return lax.sub(lax.mul(np.array(2, dtype)[()], heads), np.array(1, dtype)[()])
+
+
+# --- by inversion ---------------------------------------------------------------------------------
+
+def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Exponential floats of mean 1."""
+    typed = single_key("exponential", key)
+    return _exponential(typed, canonical_shape(shape), float_dtype(dtype, "exponential"))
+
+
+@jitted("shape", "dtype")
+def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return lax.neg(lax.log1p(lax.neg(_uniform(key, shape, dtype, 0.0, 1.0))))
+
+
+def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *,
+           out_sharding: Any = None) -> Array:
+    """Gumbel floats, of density ``exp(-(x + exp(-x)))``.
+
+    Args:
+      mode: "low" or "high"; the latter draws twice as many bits for the tail.
+    """
+    typed = single_key("gumbel", key)
+    dtype = float_dtype(dtype, "gumbel")
+    return _gumbel(typed, canonical_shape(shape), dtype, gumbel_mode(mode))
+
+
+def gumbel_mode(mode: str | None) -> str:
+    if mode is None:
+        return "low"
+    if mode not in ("high", "low"):
+        raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
+    return mode
+
+
+@jitted("shape", "dtype", "mode")
+def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
+    info = dtypes.finfo(dtype)
+    tiny = np.array(info.tiny, dtype)[()]
+    if mode == "low":
+        return lax.neg(lax.log(lax.neg(lax.log(_uniform(key, shape, dtype, tiny, 1.0)))))
+    both = _uniform(key, (2, *shape), dtype, 0.0, 1.0)
+    high, low = (reshape(slice_in_dim(both, i, i + 1, 0), shape) for i in (0, 1))
+    epsilon = np.array(info.eps, dtype)[()]
+    half = np.array(0.5, dtype)[()]
+    small = lax.add(multiply_add(low, epsilon, high), tiny)
+    x = lax.select_n(lax.ge(high, half), small, high)
+    return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(x)))))
+
+
+def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Laplace floats, of density ``exp(-|x|) / 2``."""
+    typed = single_key("laplace", key)
+    return _laplace(typed, canonical_shape(shape), float_dtype(dtype, "laplace"))
+
+
+@jitted("shape", "dtype")
+def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    low = np.array(-1.0 + dtypes.finfo(dtype).epsneg, dtype)[()]
+    values = _uniform(key, shape, dtype, low, 1.0)
+    return lax.mul(lax.sign(values), lax.log1p(lax.neg(lax.abs(values))))
+
+
+def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Logistic floats, whose cumulative distribution is the sigmoid."""
+    typed = single_key("logistic", key)
+    return _logistic(typed, canonical_shape(shape), float_dtype(dtype, "logistic"))
+
+
+@jitted("shape", "dtype")
+def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    low = np.array(dtypes.finfo(dtype).tiny, dtype)[()]
+    values = _uniform(key, shape, dtype, low, 1.0)
+    return lax.sub(lax.log(values), lax.log1p(lax.neg(values)))
+
+
+def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Cauchy floats, of density ``1 / (pi * (1 + x**2))``."""
+    typed = single_key("cauchy", key)
+    return _cauchy(typed, canonical_shape(shape), float_dtype(dtype, "cauchy"))
+
+
+@jitted("shape", "dtype")
+def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    low = np.array(dtypes.finfo(dtype).eps, dtype)[()]
+    values = _uniform(key, shape, dtype, low, 1.0)
+    return lax.tan(lax.mul(np.array(math.pi, dtype)[()],
+                           lax.sub(values, np.array(0.5, dtype)[()])))

@@ -1,0 +1,189 @@
+"""Samplers that pick and reorder: permutation, choice, categorical."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from maxjax import lax
+from maxjax import numpy as jnp
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax._primitives.reduction import argmax_p
+from maxjax._primitives.shape import reshape, slice_in_dim, transpose
+from maxjax._primitives.sorting import sort_p, top_k_p
+from maxjax.numpy._promotion import canonical_axis, canonical_shape, check_arraylike
+from maxjax.random._basic import (
+    _bits,
+    _gumbel,
+    _uniform,
+    broadcast_shapes,
+    gumbel_mode,
+    randint,
+    unstack,
+)
+from maxjax.random._keys import jitted, single_key, split_typed
+
+
+# --- permutation ----------------------------------------------------------------------------------
+
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
+                out_sharding: Any = None) -> Array:
+    """``x`` (or ``arange(x)``, if it is an integer) in random order along an axis.
+
+    Args:
+      independent: reorder each line along ``axis`` on its own.
+
+    >>> permutation(key(0), 8)
+    Array([0, 1, 5, 6, 4, 3, 2, 7], dtype=int32)
+    """
+    typed = single_key("permutation", key)
+    check_arraylike("permutation", x)
+    if not np.ndim(x):
+        if not jnp.issubdtype(jnp.result_type(x), jnp.integer):
+            raise TypeError("x must be an integer or at least 1-dimensional")
+        return _shuffle(typed, jnp.arange(operator.index(x)), 0)
+    x = jnp.asarray(x)
+    axis = canonical_axis(axis, x.ndim)
+    if independent or x.ndim == 1:
+        return _shuffle(typed, x, axis)
+    order = _shuffle(typed, jnp.arange(x.shape[axis]), 0)
+    return jnp.take(x, order, axis)
+
+
+@jitted("axis")
+def _shuffle(key: Any, x: Any, axis: int) -> Any:
+    # Sorting by random keys, often enough that equal keys hardly count: after r rounds the
+    # chance of a tie that was never undone is below x.size ** (1 - exponent).
+    exponent = 3
+    rounds = int(math.ceil(exponent * math.log(max(1, x.size)) / math.log(0xFFFFFFFF)))
+    for _ in range(rounds):
+        key, subkey = unstack(split_typed(key))
+        keys = _bits(subkey, 32, x.shape)
+        _, x = sort_p.bind(keys, x, dimension=axis, is_stable=True, num_keys=1)
+    return x
+
+
+# --- choice ---------------------------------------------------------------------------------------
+
+def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0,
+           mode: str | None = None) -> Array:
+    """Random elements of ``a`` along an axis, or of ``arange(a)`` if it is an integer.
+
+    Args:
+      replace: elements may be drawn more than once.
+      p: the probability of each element; uniform if None.
+      mode: see ``gumbel``; for draws without replacement by probabilities.
+
+    Raises:
+      ValueError: there are too few elements, or ``p`` has another length.
+    """
+    typed = single_key("choice", key)
+    shape = canonical_shape(shape)
+    check_arraylike("choice", a)
+    array = None
+    if np.ndim(a):
+        array = jnp.asarray(a)
+        axis = canonical_axis(axis, array.ndim)
+        count = array.shape[axis]
+    else:
+        axis = 0
+        count = int(a)
+    draws = math.prod(shape)
+    if not draws:
+        if array is None:
+            return jnp.zeros(shape, dtypes.canonical(dtypes.int64))
+        return jnp.zeros((*array.shape[:axis], *shape, *array.shape[axis + 1:]), array.dtype)
+    if count <= 0:
+        raise ValueError("a must be greater than 0 unless no samples are taken")
+    if not replace and draws > count:
+        raise ValueError(f"Cannot take a larger sample (size {draws}) than population (size "
+                         f"{count}) when 'replace=False'")
+    if p is None:
+        if replace:
+            index = randint(typed, shape, 0, count)
+            return index if array is None else jnp.take(array, index.reshape(-1), axis).reshape(
+                *array.shape[:axis], *shape, *array.shape[axis + 1:])
+        lines = permutation(typed, count if array is None else array, axis)
+        return _reshaped(slice_in_dim(lines, 0, draws, axis), axis, shape)
+    check_arraylike("choice", p)
+    p = jnp.asarray(p)
+    if p.shape != (count,):
+        raise ValueError(
+            "p must be None or a 1D vector with the same size as a.shape[axis]. p has shape "
+            f"{p.shape} and a.shape[axis] is {count}.")
+    if not dtypes.is_inexact(p.dtype):
+        p = p.astype(dtypes.canonical(dtypes.float64))
+    if replace:
+        cumulative = jnp.cumsum(p)
+        values = jnp.multiply(cumulative[-1], jnp.subtract(
+            1, _uniform(typed, shape, cumulative.dtype, 0.0, 1.0)))
+        index = jnp.searchsorted(cumulative, values).astype(dtypes.canonical(dtypes.int64))
+    else:
+        scores = lax.add(_gumbel(typed, (count,), p.dtype, gumbel_mode(mode)), lax.log(p))
+        _, index = top_k_p.bind(scores, k=draws, axis=0)
+        index = reshape(index, shape)
+    if array is None:
+        return index
+    return _reshaped(jnp.take(array, index.reshape(-1), axis), axis, shape)
+
+
+def _reshaped(lines: Any, axis: int, shape: tuple[int, ...]) -> Any:
+    """The drawn lines along ``axis`` in the shape that was asked for."""
+    return reshape(lines, (*lines.shape[:axis], *shape, *lines.shape[axis + 1:]))
+
+
+# --- categorical ----------------------------------------------------------------------------------
+
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True,
+                mode: str | None = None, *, out_sharding: Any = None) -> Array:
+    """Indices drawn with probabilities ``softmax(logits, axis)``.
+
+    Args:
+      logits: unnormalized log probabilities.
+      shape: of the result; ends in the shape of ``logits`` without ``axis``.
+      replace: without, ``shape``'s leading part are draws of different indices.
+
+    Raises:
+      ValueError: the shapes do not fit, or there are too few indices.
+    """
+    typed = single_key("categorical", key)
+    check_arraylike("categorical", logits)
+    logits = jnp.asarray(logits)
+    dtype = logits.dtype
+    if not dtypes.is_floating(dtype):
+        mode = gumbel_mode(mode)
+        raise ValueError(f"dtype argument to `gumbel` must be a float dtype, got {dtype.name}")
+    if not logits.ndim:
+        raise IndexError("index -1 is out of bounds for axis 0 with size 0")
+    axis = canonical_axis(axis, logits.ndim)
+    rest = tuple(size for dim, size in enumerate(logits.shape) if dim != axis)
+    if shape is None:
+        shape = rest
+    else:
+        shape = canonical_shape(shape)
+        if broadcast_shapes(shape, rest) != shape:
+            raise ValueError(f"Incompatible shapes for broadcasting: shapes={[shape, rest]}")
+    leading = shape[:len(shape) - len(rest)]
+    mode = gumbel_mode(mode)
+    index_dtype = dtypes.int32
+    if replace:
+        position = len(leading) + axis
+        inner = list(shape[len(leading):])
+        inner.insert(axis, logits.shape[axis])
+        noise = _gumbel(typed, (*leading, *inner), dtype, mode)
+        scores = jnp.add(noise, logits)
+        return argmax_p.bind(scores, axes=(position,), index_dtype=index_dtype)
+    draws = math.prod(leading)
+    count = logits.shape[axis]
+    if draws > count:
+        raise ValueError(f"Number of samples without replacement ({draws}) cannot exceed number of "
+                         f"categories ({count}).")
+    scores = lax.add(logits, _gumbel(typed, logits.shape, dtype, mode))
+    order = (*(dim for dim in range(logits.ndim) if dim != axis), axis)
+    _, index = top_k_p.bind(transpose(scores, order), k=draws, axis=logits.ndim - 1)
+    moved = transpose(index, (index.ndim - 1, *range(index.ndim - 1)))
+    return reshape(moved, shape)

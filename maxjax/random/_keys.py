@@ -1,0 +1,232 @@
+"""Random keys: made, split, folded, and taken apart."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import config, dtypes
+from maxjax._higher_order.jit import make_jit
+from maxjax._ir.trace import Array, Tracer, base_trace
+from maxjax._primitives.random_bits import (
+    THREEFRY,
+    Generator,
+    random_fold_in_p,
+    random_seed_p,
+    random_split_p,
+    random_unwrap_p,
+    random_wrap_p,
+)
+
+_KNOWN = ("philox2x32", "philox4x32", "threefry2x32", "rbg", "unsafe_rbg", "threefry4x32")
+
+
+def jitted(*static: str) -> Callable[..., Any]:
+    """Decorates a sampler: traced once for each shape and dtype, and named in jaxprs."""
+    return functools.partial(make_jit, static_argnames=static)
+
+
+def generator_of(impl: Any) -> Generator:
+    """The generator that ``impl`` names; the configured one if it is None.
+
+    Raises:
+      ValueError: nobody knows that name.
+      NotImplementedError: JAX has it and maxjax does not.
+    """
+    if impl is None:
+        impl = config.default_prng_impl.value
+    if isinstance(impl, Generator):
+        return impl
+    name = impl.impl if dtypes.is_key(impl) else getattr(impl, "_impl", impl)
+    if name == THREEFRY.name:
+        return THREEFRY
+    if name in _KNOWN:
+        raise NotImplementedError(
+            f"the generator {name!r} is not there yet; maxjax has 'threefry2x32'")
+    known = ", ".join(f'"{name}"' for name in _KNOWN)
+    raise ValueError(f'unrecognized PRNG implementation "{impl}". Did you mean one of: {known}?')
+
+
+def partitionable() -> bool:
+    """Whether counters have the layout that can be computed in parts."""
+    return bool(config.threefry_partitionable.value)
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+def is_key_array(value: Any) -> bool:
+    return isinstance(value, Array) and dtypes.is_key(value.dtype)
+
+
+def typed_key(key: Any) -> tuple[Any, bool]:
+    """A key array, and whether it came as raw words.
+
+    Raises:
+      TypeError: it is neither.
+    """
+    if is_key_array(key):
+        return key, False
+    if key is None or isinstance(key, (list, tuple, dict)):
+        raise TypeError(f"unexpected PRNG key type {type(key)}")
+    return wrap_words(key, generator_of(None)), True
+
+
+def wrap_words(words: Any, impl: Generator) -> Any:
+    if not isinstance(words, (Array, np.ndarray)):
+        raise TypeError("JAX encountered invalid PRNG key data: expected key_data to have ndim, "
+                        f"shape, and dtype attributes. Got {words}")
+    if words.ndim < 1:
+        raise TypeError("JAX encountered invalid PRNG key data: expected key_data.ndim >= 1; "
+                        f"got ndim={words.ndim}")
+    shape = (impl.dtype.words,)
+    if words.shape[-1:] != shape:
+        raise TypeError("JAX encountered invalid PRNG key data: expected key_data.shape to end "
+                        f"with {shape}; got shape={words.shape} for impl={impl.name}")
+    if words.dtype != dtypes.uint32:
+        raise TypeError("JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; "
+                        f"got dtype={words.dtype}")
+    return random_wrap_p.bind(base_trace[0].operand(words), impl=impl)
+
+
+def single_key(name: str, key: Any) -> Any:
+    """One key, for a sampler of that name.
+
+    Raises:
+      TypeError: it is no key.
+      ValueError: it is an array of keys.
+    """
+    return checked_key(name, key)[0]
+
+
+def checked_key(name: str, key: Any) -> tuple[Any, bool]:
+    typed, raw = typed_key(key)
+    if typed.shape:
+        raise ValueError(
+            f"{name} accepts a single key, but was given a key array of shape {key.shape} != (). "
+            "Use jax.vmap for batching.")
+    return typed, raw
+
+
+def _like_given(key: Any, raw: bool) -> Any:
+    return random_unwrap_p.bind(key) if raw else key
+
+
+# --- making keys ----------------------------------------------------------------------------------
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+    """A typed random key from an integer.
+
+    Args:
+      seed: an integer, or a scalar array of one.
+      impl: the name of the generator; default "threefry2x32".
+
+    Returns:
+      An array of shape () and dtype ``key<fry>``.
+    """
+    return _seeded("key", seed, impl if impl is not None else dtype)
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
+    """A raw random key from an integer: an array of shape (2,) and dtype uint32."""
+    return random_unwrap_p.bind(_seeded("PRNGKey", seed, impl))
+
+
+def _seeded(name: str, seed: Any, impl: Any) -> Any:
+    generator = generator_of(impl)
+    if is_key_array(seed):
+        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
+    if np.shape(seed):
+        raise TypeError(
+            f"{name} accepts a scalar seed, but was given an array of shape {np.shape(seed)} != ()."
+            " Use jax.vmap for batching")
+    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+        if not -(1 << 63) <= int(seed) < 1 << 63:
+            raise OverflowError("Python int too large to convert to C long")
+        # As a 64-bit integer, of which only the low half counts without 64-bit types.
+        wide = np.asarray(int(seed), np.int64)
+        seed = wide if config.enable_x64.value else wide.astype(np.int32)
+    operand = base_trace[0].operand(seed)
+    if operand.dtype == dtypes.bool_:
+        operand = base_trace[0].operand(np.asarray(operand).astype(np.int32)) if not isinstance(
+            operand, Tracer) else operand.astype(dtypes.int32)
+    if not dtypes.is_integer(operand.dtype):
+        raise TypeError(f"PRNG key seed must be an integer; got {operand!r}")
+    return random_seed_p.bind(operand, impl=generator)
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+    """Typed keys from raw words, shape ``(..., 2)`` and dtype uint32."""
+    return wrap_words(key_bits_array, generator_of(impl if impl is not None else dtype))
+
+
+def key_data(keys: Any) -> Array:
+    """The words of keys: shape ``keys.shape + (2,)`` and dtype uint32."""
+    typed, raw = typed_key(keys)
+    return base_trace[0].operand(keys) if raw else random_unwrap_p.bind(typed)
+
+
+def key_impl(keys: Any) -> str:
+    """The name of the generator that keys are for."""
+    typed, _ = typed_key(keys)
+    return typed.dtype.impl
+
+
+def key_dtype(impl_spec: Any = None) -> Any:
+    """The dtype of keys of a generator."""
+    return generator_of(impl_spec).dtype
+
+
+def clone(key: Any) -> Any:
+    """The same key once more, for code that uses a key twice on purpose."""
+    typed, raw = typed_key(key)
+    return _like_given(typed, raw)
+
+
+# --- new keys from old ----------------------------------------------------------------------------
+
+def split(key: Any, num: int | tuple[int, ...] = 2) -> Array:
+    """New keys from one.
+
+    Args:
+      key: one key, typed or raw.
+      num: how many, or the shape of the array of them.
+
+    Returns:
+      Keys of shape ``(num,)``; raw if the given one is.
+    """
+    typed, raw = checked_key("split", key)
+    shape = tuple(map(operator.index, num)) if isinstance(num, (tuple, list)) else (
+        operator.index(num),)
+    if math.prod(shape) < 0 or any(size < 0 for size in shape):
+        raise ValueError(f"split needs a number of keys that is not negative, got {num}")
+    return _like_given(split_typed(typed, shape), raw)
+
+
+def split_typed(key: Any, shape: tuple[int, ...] = (2,)) -> Any:
+    return random_split_p.bind(key, shape=shape, partitionable=partitionable())
+
+
+def fold_in(key: Any, data: Any) -> Array:
+    """A new key from a key and an integer.
+
+    Args:
+      data: a scalar; taken as uint32.
+    """
+    typed, raw = checked_key("fold_in", key)
+    if np.shape(data):
+        raise TypeError(f"fold_in accepts a scalar, but was given an array ofshape {np.shape(data)}"
+                        " != (). Use jax.vmap for batching.")
+    if isinstance(data, Array):
+        data = data.astype(dtypes.uint32)
+    elif isinstance(data, (int, np.integer)) and not isinstance(data, bool):
+        if not 0 <= int(data) < 1 << 32 and isinstance(data, int):
+            raise OverflowError(f"Python integer {data} out of bounds for uint32")
+        data = np.asarray(int(data) & 0xFFFFFFFF, np.uint32)
+    else:
+        data = np.asarray(data).astype(np.uint32)
+    return _like_given(random_fold_in_p.bind(typed, base_trace[0].operand(data)), raw)

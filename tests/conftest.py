@@ -1,0 +1,20 @@
+"""What all tests share: real JAX on the CPU, no compiling unless a test asks, fixed examples."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("MAXJAX_COMPILE", "never")
+
+import hypothesis
+
+# The same examples in every run: what fails can be run again, and the time is known.
+hypothesis.settings.register_profile(
+    "fixed", derandomize=True, deadline=None, database=None,
+    suppress_health_check=list(hypothesis.HealthCheck))
+hypothesis.settings.load_profile("fixed")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "tier1: MAX compiles a program; takes tens of seconds")

@@ -111,7 +111,8 @@ UNARY = {
 }
 for _name, (_points, _complex, _kind) in UNARY.items():
     # XLA's polygamma, digamma's derivative, is wrong at infinity and between the poles.
-    _derived = _name != "digamma"
+    # That of bessel_i1e is 1/2 at NaN.
+    _derived = _name not in ("digamma", "bessel_i1e")
     add(f"{_name}-special", each(_name), map(special, (np.float32, *narrow)),
         smooth=False, tolerance=_kind, differentiable=_derived)
     add(f"{_name}-float64", ops(_name), [special(np.float64)],
@@ -121,6 +122,8 @@ for _name, (_points, _complex, _kind) in UNARY.items():
         # Off the branch cuts, which lie on the axes.
         _z = COMPLEX if _name not in ("log1p", "asin", "acos", "acosh", "atanh", "atan", "asinh"
                                       ) else COMPLEX[:4]
+        if _name == "acosh":        # JAX's derivative has the wrong sign for negative real parts
+            _z = COMPLEX[[0, 2]]
         add(f"{_name}-complex", ops(_name), [_z.astype(np.complex64)], tolerance="loose",
             smooth=_name not in ("sign",))
 for _name in ("neg", "sign", "square"):

@@ -33,6 +33,12 @@ from maxjax._ir.trace import base_trace
 
 FLOAT0 = jax.dtypes.float0
 
+# Most of the time of a run is XLA's: the next run finds what this one compiled.
+jax.config.update("jax_compilation_cache_dir",
+                  str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:

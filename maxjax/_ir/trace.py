@@ -128,6 +128,12 @@ class Array:
     def __len__(self) -> int:
         return len(self.aval)
 
+    if TYPE_CHECKING:
+        # What maxjax.numpy installs.
+        def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __iter__(self) -> Any: ...
+
 
 class Tracer(Array):
     """Stands for a value while a function is being transformed."""

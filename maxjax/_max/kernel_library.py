@@ -43,6 +43,10 @@ BINARY: dict[str, tuple[str, ...]] = {
 MIXED: dict[str, tuple[tuple[str, str], ...]] = {
     "is_finite": tuple((dtype, "bool") for dtype in _FLOATS),
     "convert": tuple((source, target) for source in _ALL for target in _ALL if source != target),
+    "bitcast": tuple((source, target) for group in (
+        ("int8", "uint8"), ("float16", "bfloat16", "int16", "uint16"),
+        ("float32", "int32", "uint32"), ("float64", "int64", "uint64"))
+        for source in group for target in group if source != target),
 }
 
 

@@ -61,7 +61,7 @@ def elementwise(name: str, *,
             dtype = out_dtype
         else:
             dtype = out_dtype(*[aval.dtype for aval in avals], **params)
-        weak = all([aval.weak_type for aval in avals])
+        weak = all(aval.weak_type for aval in avals)
         return ShapedArray(shape, dtype, weak)
 
     rules = (jvp,) if callable(jvp) else jvp

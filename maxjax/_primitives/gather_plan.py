@@ -200,7 +200,9 @@ class WindowPlan:
             line = np.arange(self.batch[dim]) * stride
             total = total + line.reshape(
                 [-1 if d == dim else 1 for d in range(len(self.batch))])
-        total = np.broadcast_to(np.asarray(total, np.intp), self.batch)
+        total = np.asarray(total, np.intp)
+        if total.shape != self.batch:
+            total = np.broadcast_to(total, self.batch)
         if not self.window:
             return total
         return total.reshape((*self.batch, *(1,) * len(self.window))) + self.offsets

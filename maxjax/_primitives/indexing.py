@@ -32,6 +32,7 @@ from maxjax._primitives.gather_plan import (
     window_factors,
     window_sizes,
 )
+from maxjax._primitives.rows import scatter_rows_p, take_rows_p, write_rows
 from maxjax._primitives.rules import FactorRule, is_linear, scalar_like
 from maxjax._primitives.shape import (
     broadcast_in_dim,
@@ -48,60 +49,6 @@ from maxjax._primitives.shape import (
 CLIP = GatherScatterMode.CLIP
 FILL_OR_DROP = GatherScatterMode.FILL_OR_DROP
 INDICES = (*dtypes.INTS, *dtypes.SMALL_INTS)
-
-# --- take_rows and scatter_rows: what lowered gathers and scatters consist of ---------------------
-_INTERNAL = "it stands only in lowered programs, where derivatives have been taken"
-
-take_rows_p = Primitive(
-    "take_rows",
-    # (before, rows, after), int32 (count,), all in bounds -> (before, count, after)
-    abstract=lambda x, rows: ShapedArray((x.shape[0], rows.shape[0], x.shape[2]), x.dtype),
-    evaluate=lambda x, rows: np.take(x, rows, axis=1),
-    lower=lambda ctx, x, rows: ctx.gather_rows(x, rows, 1),
-    no_derivative=_INTERNAL,
-)
-
-
-def _scatter_rows_evaluate(x, rows, updates, *, kind):
-    out = np.array(x)
-    kept = rows < x.shape[0]
-    if not kept.all():
-        rows, updates = rows[kept], updates[kept]
-    _write_rows(out, rows, updates, kind, unique=False)
-    return out
-
-
-scatter_rows_p = Primitive(
-    "scatter_rows",
-    # (rows, after), int32 (count,) where `rows` itself means dropped, (count, after)
-    abstract=lambda x, rows, updates, *, kind: ShapedArray(x.shape, x.dtype),
-    evaluate=_scatter_rows_evaluate,
-    lower=lambda ctx, x, rows, updates, *, kind: ctx.scatter_rows(kind, x, rows, updates),
-    no_derivative=_INTERNAL,
-)
-
-_UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum,
-           "max": np.maximum}
-
-
-def _write_rows(out: np.ndarray, rows: np.ndarray, updates: np.ndarray, kind: str,
-                unique: bool) -> None:
-    """Combines ``updates`` into rows of ``out`` (2-D, contiguous) in place, in their order."""
-    width = out.shape[1]
-    if width == 1:
-        out, updates = out.reshape(-1), updates.reshape(-1)
-    if kind == "set":
-        out[rows] = updates
-        return
-    ufunc = _UFUNCS[kind]
-    if unique:
-        out[rows] = ufunc(out[rows], updates)
-        return
-    if width > 1:       # NumPy is fast only where both index and operand have one dimension
-        rows = (rows[:, None].astype(np.intp) * width + np.arange(width)).reshape(-1)
-        out, updates = out.reshape(-1), updates.reshape(-1)
-    ufunc.at(out, rows, updates)
-
 
 @functools.lru_cache(maxsize=4096)
 def gather_plan(shape, indices_shape, dimension_numbers, slice_sizes) -> WindowPlan:
@@ -381,7 +328,7 @@ def _scatter_evaluate(kind: str):
                     inside.reshape((*inside.shape, *(1,) * len(plan.window))),
                     rows.shape).reshape(-1)
                 rows, updates = rows.reshape(-1)[kept], updates[kept]
-        _write_rows(out.reshape(height, width), rows.reshape(-1), updates, kind,
+        write_rows(out.reshape(height, width), rows.reshape(-1), updates, kind,
                     unique_indices or plan.count == 1)
         return out
     return evaluate

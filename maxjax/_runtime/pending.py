@@ -254,6 +254,7 @@ class LazyTrace(Trace):
              donated: Sequence[int] = ()) -> list[ArrayImpl]:
         """Runs a jaxpr on concrete leaves."""
         values = []
+        foreign = []
         device = None
         for leaf in leaves:
             if leaf.__class__ is ArrayImpl:
@@ -262,13 +263,20 @@ class LazyTrace(Trace):
                 if leaf._device is not None:
                     device = common_device(None, device, leaf)
             elif isinstance(leaf, np.ndarray):
-                values.append(physical_value(leaf))
+                value = physical_value(leaf)
+                values.append(value)
+                if value is leaf:
+                    foreign.append(value)
             elif isinstance(leaf, Tracer):
                 raise leaked_tracer_error(leaf)
             else:
                 values.append(self.operand(leaf).host())
         program: Program = closed.cache.get("program") or program_of(closed)
         outputs = program.run(values)
+        if foreign:
+            # The caller may write to its arrays later: no result is one of them, or a view of one.
+            outputs = [value.copy() if any(np.may_share_memory(value, array) for array in foreign)
+                       else value for value in outputs]
         results = [ArrayImpl(aval, value if value.__class__ is np.ndarray else np.asarray(value))
                    for aval, value in zip(program.out_avals, outputs, strict=True)]
         if device is not None:

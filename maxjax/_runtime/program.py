@@ -74,7 +74,7 @@ class Program:
             if mode != "never":
                 return tiering.run_compiled(self, values)
         elif self.state == "cold" and config.compile_mode.value == "always":
-            tiering.compile_now(self)
+            tiering.compile_or_warn(self)
             if self.compiled is not None:
                 return tiering.run_compiled(self, values)
         start = _clock()
@@ -105,6 +105,9 @@ class Tiering:
         pass
 
     def compile_now(self, program: Program) -> None:
+        program.state = "failed"
+
+    def compile_or_warn(self, program: Program) -> None:
         program.state = "failed"
 
     def run_compiled(self, program: Program, values: list[Any]) -> list[Any]:

@@ -21,7 +21,7 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from maxjax._ir.serialize import NotSerializable, dumps, encode
 from maxjax._max import kernel_digest, session
-from maxjax._max.service import CompileService
+from maxjax._max.service import CompileService, warn_once
 from maxjax._runtime import program as program_module
 from maxjax._runtime.program import Program
 from maxjax._transforms.partition import partition
@@ -112,6 +112,19 @@ class Tiering:
         if program.compiled is None:
             raise CompileError(program.reason or "there is no compiled program")
 
+    def compile_or_warn(self, program: Program) -> None:
+        """Waits for MAX; where it fails, the program stays interpreted, and a warning says why."""
+        try:
+            self.compile_now(program)
+        except CompileError as error:
+            self.fail(program, str(error))
+
+    def fail(self, program: Program, reason: str | None) -> None:
+        program.state = "failed"
+        program.reason = reason
+        warn_once((reason or "unknown").splitlines()[0])
+        logger.info("maxjax: a program stays interpreted: %s", reason)
+
     def prepare(self, program: Program) -> bool:
         """Cuts the program into pieces and makes its text and key; False if it has no tier 1."""
         if program.artifact_key is not None:
@@ -140,17 +153,14 @@ class Tiering:
     def adopt(self, program: Program, path: Any, error: str | None) -> None:
         """Swaps a compiled artifact in."""
         if path is None:
-            program.state = "failed"
-            program.reason = error
-            logger.warning("maxjax: a program stays interpreted: %s", error)
+            self.fail(program, error)
             return
         try:
             program.compiled = CompiledProgram(program, session.load(path))
         except Exception as failure:
             self.service.cache.discard(program.artifact_key)
-            program.state = "failed"
-            program.reason = f"the artifact cannot be loaded: {type(failure).__name__}: {failure}"
-            logger.warning("maxjax: a program stays interpreted: %s", program.reason)
+            self.fail(program,
+                      f"the artifact cannot be loaded: {type(failure).__name__}: {failure}")
             return
         program.state = "compiled"
         program.reason = None

@@ -344,7 +344,7 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
       dimension_numbers: which dimensions correspond.
       slice_sizes: the size of a window in each dimension of the operand.
       unique_indices, indices_are_sorted: promises, which allow for faster code.
-      mode: what becomes of windows out of bounds; clipped by default.
+      mode: what becomes of windows out of bounds; by default it is promised that none is.
       fill_value: what they read in mode "fill": by default NaN, the least signed or the greatest
         unsigned integer.
 
@@ -354,10 +354,8 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
     """
     operand = _operand(operand)
     indices = _indices(start_indices)
-    if mode is None:
-        parsed = GatherScatterMode.CLIP if fill_value is None else GatherScatterMode.FILL_OR_DROP
-    else:
-        parsed = GatherScatterMode.from_any(mode)
+    parsed = (GatherScatterMode.PROMISE_IN_BOUNDS if mode is None
+              else GatherScatterMode.from_any(mode))
     fills = parsed in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     numbers = GatherDimensionNumbers(*[tuple(map(int, dims)) for dims in dimension_numbers])
     return gather_p.bind(

@@ -1,3 +1,429 @@
-"""Operations of jax.lax."""
+"""Operations of jax.lax on sliding windows: convolutions and reductions."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._ir.trace import Array
+from maxjax._primitives import arithmetic
+from maxjax._primitives.convolution import (
+    ConvDimensionNumbers,
+    conv_general_dilated_p,
+    dilated,
+    output_spatial,
+)
+from maxjax._primitives.shape import broadcast_in_dim, pad_p, rev_p, slice_p, transpose
+from maxjax._primitives.window import (
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_sum_p,
+    select_and_gather_add_p,
+    select_and_scatter_add_p,
+)
+from maxjax.lax._contraction import canonical_precision
+from maxjax.lax._elementwise import operand as as_operand
+from maxjax.lax._elementwise import same_dtypes_error
+from maxjax.lax._reductions import Computation, initial_values, is_identity
+from maxjax.lax._shape import integers
+
+__all__ = [
+    "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "PaddingType", "conv",
+    "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_p",
+    "conv_general_dilated_patches", "conv_transpose", "conv_with_general_padding",
+    "padtype_to_pads", "reduce_window", "reduce_window_max_p", "reduce_window_min_p",
+    "reduce_window_sum_p", "select_and_gather_add_p", "select_and_scatter_add_p",
+]
+
+ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
+
+
+class PaddingType(enum.Enum):
+    """How windows reach over the edges."""
+
+    VALID = 1
+    SAME = 2
+    SAME_LOWER = 3
+
+
+def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any,
+                    padding: Any) -> list[tuple[int, int]]:
+    """The padding before and after each dimension that a name stands for.
+
+    Args:
+      padding: "VALID" (none), "SAME" (as many windows as elements, divided by the stride; the
+        larger half after) or "SAME_LOWER" (the larger half before).
+
+    Raises:
+      RuntimeError: the name is not known.
+    """
+    name = padding.name if isinstance(padding, PaddingType) else padding
+    name = name.upper() if isinstance(name, str) else name
+    if name == "VALID":
+        return [(0, 0)] * len(in_shape)
+    if name not in ("SAME", "SAME_LOWER"):
+        raise RuntimeError("Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', "
+                           f"got {padding}.")
+    pads = []
+    for size, width, stride in zip(in_shape, window_shape, window_strides, strict=True):
+        count = -(-size // stride)
+        total = max(0, (count - 1) * stride + width - size)
+        small, large = total // 2, total - total // 2
+        pads.append((small, large) if name == "SAME" else (large, small))
+    return [(int(low), int(high)) for low, high in pads]
+
+
+# --- convolutions ---------------------------------------------------------------------------------
+
+def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
+                           dimension_numbers: Any) -> ConvDimensionNumbers:
+    """Dimension numbers in their canonical form.
+
+    Args:
+      dimension_numbers: None (batch, features, spatial...; for rhs output features, input
+        features, spatial...), or three strings such as ("NHWC", "HWIO", "NHWC").
+
+    Raises:
+      TypeError: they do not fit the shapes.
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    rank = len(lhs_shape)
+    if rank != len(rhs_shape):
+        raise TypeError("convolution requires lhs and rhs ndim to be equal, got "
+                        f"{rank} and {len(rhs_shape)}.")
+    if dimension_numbers is None:
+        return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
+    if not isinstance(dimension_numbers, (list, tuple)):
+        raise TypeError("convolution dimension_numbers must be tuple/list or None, got "
+                        f"{type(dimension_numbers)}.")
+    if len(dimension_numbers) != 3:
+        raise TypeError("convolution dimension_numbers list/tuple must be length 3, got "
+                        f"{len(dimension_numbers)}.")
+    if not all(isinstance(spec, str) for spec in dimension_numbers):
+        raise TypeError("convolution dimension_numbers elements must be strings, got "
+                        f"{tuple(map(type, dimension_numbers))}.")
+    for number, spec in enumerate(dimension_numbers):
+        if len(spec) != rank:
+            raise TypeError(f"convolution dimension_numbers[{number}] must have len equal to the "
+                            f"ndim of lhs and rhs, got {spec} for lhs and rhs shapes "
+                            f"{tuple(lhs_shape)} and {tuple(rhs_shape)}.")
+        if len(set(spec)) != rank:
+            raise TypeError(f"convolution dimension_numbers[{number}] cannot have duplicate "
+                            f"characters, got {spec}.")
+    lhs, rhs, out = dimension_numbers
+    spatial = [char for char in rhs if char not in "OI"]
+    if not (set(lhs) - set("NC") == set(rhs) - set("OI") == set(out) - set("NC")):
+        raise TypeError("convolution dimension_numbers elements must each have the same set of "
+                        f"spatial characters, got {tuple(dimension_numbers)}.")
+    return ConvDimensionNumbers(
+        tuple(lhs.index(char) for char in ("N", "C", *spatial)),
+        tuple(rhs.index(char) for char in ("O", "I", *spatial)),
+        tuple(out.index(char) for char in ("N", "C", *spatial)))
+
+
+def _check_groups(lhs: Array, rhs: Array, numbers: ConvDimensionNumbers, feature_groups: int,
+                  batch_groups: int) -> None:
+    name = "conv_general_dilated"
+    lhs_spec, rhs_spec, _ = numbers
+    for what, count in (("feature_group_count", feature_groups),
+                        ("batch_group_count", batch_groups)):
+        if count < 1:
+            raise ValueError(f"{name} {what} must be a positive integer, got {count}.")
+    features, batch = lhs.shape[lhs_spec[1]], lhs.shape[lhs_spec[0]]
+    outputs, inputs = rhs.shape[rhs_spec[0]], rhs.shape[rhs_spec[1]]
+    if features % feature_groups:
+        raise ValueError(f"{name} feature_group_count must divide lhs feature dimension size, but "
+                         f"{feature_groups} does not divide {features}.")
+    if features // feature_groups != inputs:
+        raise ValueError(f"{name} lhs feature dimension size divided by feature_group_count must "
+                         f"equal the rhs input feature dimension size, but {features} // "
+                         f"{feature_groups} != {inputs}.")
+    if outputs % feature_groups:
+        raise ValueError(f"{name} rhs output feature dimension size must be a multiple of "
+                         f"feature_group_count, but {outputs} is not a multiple of "
+                         f"{feature_groups}.")
+    if batch % batch_groups:
+        raise ValueError(f"{name} batch_group_count must divide lhs batch dimension size, but "
+                         f"{batch_groups} does not divide {batch}.")
+    if outputs % batch_groups:
+        raise ValueError(f"{name} rhs output feature dimension size must be a multiple of "
+                         f"batch_group_count, but {outputs} is not a multiple of {batch_groups}.")
+    if feature_groups > 1 and batch_groups > 1:
+        raise ValueError(f"At most one of batch_group_count and feature_group_count may be > 1, "
+                         f"got batch_group_count={batch_groups} and "
+                         f"feature_group_count={feature_groups}")
+
+
+def conv_general_dilated(
+        lhs: Any, rhs: Any, window_strides: Sequence[int],
+        padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None,
+        rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
+        feature_group_count: int = 1, batch_group_count: int = 1, precision: Any = None,
+        preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
+    """Convolution of any rank.
+
+    Args:
+      lhs: the input, of rank n + 2.
+      rhs: the window, of rank n + 2.
+      window_strides: n integers.
+      padding: "SAME", "VALID" or "SAME_LOWER", or n pairs (before, after).
+      lhs_dilation: n integers: one less than the holes between elements of lhs.
+      rhs_dilation: the same for rhs.
+      dimension_numbers: see ``conv_dimension_numbers``.
+      feature_group_count: features are parted into so many groups, convolved separately.
+      batch_group_count: the same for the batch.
+      precision: of products on accelerators.
+      preferred_element_type: the dtype of the result and of the accumulation.
+
+    Raises:
+      TypeError, ValueError: shapes, dtypes or parameters do not fit.
+    """
+    name = "conv_general_dilated"
+    x, y = as_operand(lhs, name), as_operand(rhs, name, 1)
+    numbers = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
+    rank = x.ndim - 2
+    spatial = tuple(x.shape[dim] for dim in numbers.lhs_spec[2:])
+    window = tuple(y.shape[dim] for dim in numbers.rhs_spec[2:])
+    strides = integers(window_strides)
+    dilation = (1,) * rank if lhs_dilation is None else integers(lhs_dilation)
+    window_dilation = (1,) * rank if rhs_dilation is None else integers(rhs_dilation)
+    for what, values in (("window_strides", strides), ("lhs_dilation", dilation),
+                         ("rhs_dilation", window_dilation)):
+        if len(values) != rank:
+            raise ValueError(f"{name} window and {what} must have the same number of dimensions, "
+                             f"but got {rank} and {len(values)}")
+        if any(value < 1 for value in values):
+            raise ValueError(f"{name} {what} must have every element be strictly positive, got "
+                             f"{values}.")
+    if isinstance(padding, (str, PaddingType)):
+        if any(d != 1 for d in dilation):
+            raise ValueError(
+                "String padding is not implemented for transposed convolution using this op. "
+                "Please either exactly specify the required padding or use conv_transpose.")
+        effective = [dilated(width, d) for width, d in zip(window, window_dilation, strict=True)]
+        pads = tuple(padtype_to_pads(spatial, effective, strides, padding))
+    else:
+        pads = tuple([integers(pair) for pair in padding])
+    if x.dtype != y.dtype and preferred_element_type is None:
+        raise same_dtypes_error(name, [x.aval, y.aval])
+    if len(pads) != rank:
+        raise TypeError(f"Wrong number of explicit pads for convolution: expected {rank}, got "
+                        f"{len(pads)}.")
+    _check_groups(x, y, numbers, feature_group_count, batch_group_count)
+    if preferred_element_type is not None:
+        preferred_element_type = dtypes.canonical(preferred_element_type)
+    return conv_general_dilated_p.bind(
+        x, y, window_strides=strides, padding=pads, lhs_dilation=dilation,
+        rhs_dilation=window_dilation, dimension_numbers=numbers,
+        feature_group_count=int(feature_group_count), batch_group_count=int(batch_group_count),
+        precision=canonical_precision(precision), preferred_element_type=preferred_element_type)
+
+
+def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None,
+         preferred_element_type: Any = None) -> Array:
+    """Convolution of (batch, features, spatial...) with (out features, features, spatial...)."""
+    return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision,
+                                preferred_element_type=preferred_element_type)
+
+
+def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
+                              lhs_dilation: Sequence[int] | None,
+                              rhs_dilation: Sequence[int] | None, precision: Any = None,
+                              preferred_element_type: Any = None) -> Array:
+    """``conv`` with padding and dilations of any kind."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
+        preferred_element_type=preferred_element_type)
+
+
+def _transposed_padding(width: int, stride: int, padding: str) -> tuple[int, int]:
+    """What makes a transposed convolution the size that the forward one had."""
+    if padding == "SAME":
+        total = width + stride - 2
+        before = width - 1 if stride > width - 1 else -(-total // 2)
+    elif padding == "VALID":
+        total = width + stride - 2 + max(width - stride, 0)
+        before = width - 1
+    else:
+        raise ValueError("Padding mode must be `SAME` or `VALID`.")
+    return before, total - before
+
+
+def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
+                   rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
+                   transpose_kernel: bool = False, precision: Any = None,
+                   preferred_element_type: Any = None,
+                   use_consistent_padding: bool = False) -> Array:
+    """The transpose of a convolution with strides ("deconvolution"): it enlarges.
+
+    Args:
+      lhs, rhs: as for ``conv_general_dilated``; by default channels are last.
+      strides: of the convolution that is transposed.
+      padding: "SAME", "VALID" or n pairs.
+      rhs_dilation: as for ``conv_general_dilated``.
+      transpose_kernel: flips the window and exchanges its features, which makes this the
+        gradient of the convolution with the same window.
+      use_consistent_padding: explicit padding is that of the forward convolution.
+    """
+    x, y = as_operand(lhs, "conv_transpose"), as_operand(rhs, "conv_transpose", 1)
+    rank = x.ndim - 2
+    if dimension_numbers is None:
+        if not 1 <= rank <= 3:
+            raise ValueError("No 4+ dimensional dimension_number defaults.")
+        space = "DHW"[3 - rank:] if rank != 2 else "HW"
+        if rank == 1:
+            space = "H"
+        dimension_numbers = (f"N{space}C", f"{space}IO", f"N{space}C")
+    numbers = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
+    spatial_dims = numbers.rhs_spec[2:]
+    window = [y.shape[dim] for dim in spatial_dims]
+    dilation = (1,) * rank if rhs_dilation is None else integers(rhs_dilation)
+    effective = [dilated(width, d) for width, d in zip(window, dilation, strict=True)]
+    if isinstance(padding, str) and padding in ("SAME", "VALID"):
+        pads: Any = [_transposed_padding(width, stride, padding)
+                     for width, stride in zip(effective, strides, strict=True)]
+    elif use_consistent_padding and not isinstance(padding, str):
+        pads = [(width - 1 - low, width - 1 - high)
+                for width, (low, high) in zip(effective, padding, strict=True)]
+    else:
+        pads = padding
+    if transpose_kernel:
+        y = rev_p.bind(y, dimensions=spatial_dims)
+        order = list(range(y.ndim))
+        out, into = numbers.rhs_spec[:2]
+        order[out], order[into] = into, out
+        y = transpose(y, tuple(order))
+    return conv_general_dilated(
+        x, y, (1,) * rank, pads, strides, dilation, numbers, precision=precision,
+        preferred_element_type=preferred_element_type)
+
+
+def conv_general_dilated_patches(
+        lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
+        lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+        dimension_numbers: Any = None, precision: Any = None,
+        preferred_element_type: Any = None) -> Array:
+    """The windows themselves, flattened into the features: (features, window...) for each place.
+
+    It is a convolution of each feature with all windows that are 1 at one element.
+    """
+    x = as_operand(lhs, "conv_general_dilated_patches")
+    window = integers(filter_shape)
+    numbers = conv_dimension_numbers(x.shape, (1, 1, *window), dimension_numbers)
+    features, places = x.shape[numbers.lhs_spec[1]], int(np.prod(window))
+    units = np.eye(places, dtype=x.dtype).reshape(places, 1, *window)
+    units = np.tile(units, (features, *(1,) * (len(window) + 1)))
+    rhs = units.transpose(np.argsort(numbers.rhs_spec))
+    return conv_general_dilated(
+        x, rhs, window_strides, padding, lhs_dilation, rhs_dilation, numbers,
+        feature_group_count=features, precision=precision,
+        preferred_element_type=preferred_element_type)
+
+
+# --- reduce_window --------------------------------------------------------------------------------
+
+# The reductions that have a primitive: that of the computation -> (reduction, identity).
+_MONOIDS = {
+    arithmetic.add_p: (reduce_window_sum_p, lambda dtype: 0),
+    arithmetic.max_p: (reduce_window_max_p, lambda dtype: dtypes.extremes(dtype)[0]),
+    arithmetic.min_p: (reduce_window_min_p, lambda dtype: dtypes.extremes(dtype)[1]),
+}
+
+
+def reduce_window(operand: Any, init_value: Any, computation: Callable[[Any, Any], Any],
+                  window_dimensions: Sequence[int], window_strides: Sequence[int] | None = None,
+                  padding: str | Sequence[tuple[int, int]] = "VALID",
+                  base_dilation: Sequence[int] | None = None,
+                  window_dilation: Sequence[int] | None = None) -> Any:
+    """Combines the elements of each window by a function of two.
+
+    Args:
+      operand: an array, or a pytree of arrays of one shape.
+      init_value: a scalar (for each operand); also what padding and holes hold.
+      computation: an associative function of two such values.
+      window_dimensions: the size of windows in each dimension.
+      window_strides: the distance of windows; 1 if absent.
+      padding: "VALID", "SAME", "SAME_LOWER" or pairs (before, after).
+      base_dilation: one less than the holes between elements.
+      window_dilation: the same within windows.
+
+    Raises:
+      TypeError: parameters do not fit the operand.
+    """
+    leaves, tree = pytree.flatten(operand)
+    arrays = [as_operand(x, "reduce_window", position) for position, x in enumerate(leaves)]
+    inits = initial_values("reduce_window", arrays, pytree.leaves(init_value))
+    shape = arrays[0].shape
+    params = _window_parameters(shape, window_dimensions, window_strides, padding, base_dilation,
+                                window_dilation)
+    combine = Computation(computation, tree, [x.aval for x in arrays], "reduce_window")
+    known = _MONOIDS.get(combine.primitive)
+    if known is not None and not dtypes.is_bool(arrays[0].dtype):
+        primitive, identity = known
+        if is_identity(inits[0], identity(arrays[0].dtype)):
+            return pytree.unflatten(tree, [primitive.bind(arrays[0], **params)])
+    return pytree.unflatten(tree, _by_elements(arrays, inits, combine, **params))
+
+
+def _window_parameters(shape: tuple[int, ...], window_dimensions: Sequence[int],
+                       window_strides: Any, padding: Any, base_dilation: Any,
+                       window_dilation: Any) -> dict[str, Any]:
+    name = "reduce_window"
+    window = integers(window_dimensions)
+    if len(window) != len(shape):
+        raise TypeError(f"{name} got the wrong number of window_dimensions for operand: got "
+                        f"operand shape {shape} with window_dimensions {window}.")
+    values = {"window_dimensions": window}
+    for what, given in (("window_strides", window_strides), ("base_dilation", base_dilation),
+                        ("window_dilation", window_dilation)):
+        values[what] = (1,) * len(shape) if given is None else integers(given)
+        if len(values[what]) != len(window):
+            raise TypeError(f"{name} got inconsistent {what} and window_dimensions: got {what} "
+                            f"{values[what]} and window_dimensions {window}.")
+    for what, numbers in values.items():
+        if any(value < 1 for value in numbers):
+            raise TypeError(f"{name} {what} must have every element be strictly positive, got "
+                            f"{numbers}.")
+    if isinstance(padding, (str, PaddingType)):
+        base = [dilated(size, d) for size, d in zip(shape, values["base_dilation"], strict=True)]
+        effective = [dilated(width, d) for width, d in zip(
+            window, values["window_dilation"], strict=True)]
+        pads = padtype_to_pads(base, effective, values["window_strides"], padding)
+    else:
+        pads = [integers(pair) for pair in padding]
+        if len(pads) != len(window):
+            raise TypeError(f"{name} got inconsistent padding and window_dimensions: got padding "
+                            f"{tuple(pads)} and window_dimensions {window}.")
+    return {"window_dimensions": window, "window_strides": values["window_strides"],
+            "padding": tuple(pads), "base_dilation": values["base_dilation"],
+            "window_dilation": values["window_dilation"]}
+
+
+def _by_elements(arrays: Sequence[Array], inits: Sequence[Any], combine: Computation, *,
+                 window_dimensions: Any, window_strides: Any, padding: Any, base_dilation: Any,
+                 window_dilation: Any) -> list[Any]:
+    """Combines one strided slice after the other: as many as a window has elements."""
+    counts = output_spatial(arrays[0].shape, window_dimensions, window_strides, padding,
+                            base_dilation, window_dilation)
+    total = [broadcast_in_dim(init, counts, ()) if counts else init for init in inits]
+    if not all(counts):
+        return total
+    config = tuple((low, high, d - 1) for (low, high), d in zip(
+        padding, base_dilation, strict=True))
+    wide = [pad_p.bind(x, init, padding_config=config) for x, init in zip(
+        arrays, inits, strict=True)]
+    for offset in np.ndindex(*window_dimensions):
+        starts = tuple(operator.mul(k, step) for k, step in zip(
+            offset, window_dilation, strict=True))
+        limits = tuple(start + (count - 1) * stride + 1 for start, count, stride in zip(
+            starts, counts, window_strides, strict=True))
+        total = combine(total, [
+            slice_p.bind(x, start_indices=starts, limit_indices=limits,
+                         strides=window_strides) for x in wide])
+    return total

@@ -6,13 +6,19 @@ from maxjax._ir.trace import Array as ndarray
 from maxjax.numpy import _array_methods
 from maxjax.numpy._contraction import *  # noqa: F403
 from maxjax.numpy._creation import *  # noqa: F403
+from maxjax.numpy._grids import *  # noqa: F403
 from maxjax.numpy._indexing import *  # noqa: F403
+from maxjax.numpy._logic import *  # noqa: F403
 from maxjax.numpy._matrices import *  # noqa: F403
+from maxjax.numpy._padding import *  # noqa: F403
 from maxjax.numpy._printing import *  # noqa: F403
 from maxjax.numpy._reductions import *  # noqa: F403
 from maxjax.numpy._scalar_types import *  # noqa: F403
+from maxjax.numpy._sets import *  # noqa: F403
 from maxjax.numpy._shape import *  # noqa: F403
+from maxjax.numpy._signal import *  # noqa: F403
 from maxjax.numpy._sorting import *  # noqa: F403
+from maxjax.numpy._statistics import *  # noqa: F403
 from maxjax.numpy._ufunc_objects import *  # noqa: F403
 from maxjax.numpy._ufuncs import *  # noqa: F403
 

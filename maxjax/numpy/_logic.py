@@ -140,8 +140,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         return cast(result, x.dtype)
 
     result = shapes.broadcast_to(as_array(value(functions[0])), x.shape)
-    # The first condition that holds decides.
-    for condition, function in zip(reversed(conditions), reversed(functions[1:]), strict=True):
+    for condition, function in zip(conditions, functions[1:], strict=True):
         result = where(condition, value(function), result)
     return result
 

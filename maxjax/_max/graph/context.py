@@ -15,7 +15,6 @@ from max.dtype import DType
 from max.graph import DeviceRef, TensorType, TensorValue, ops
 
 from maxjax._base import dtypes
-from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
@@ -182,7 +181,35 @@ class GraphContext:
         return ops.cast(x, kind)
 
     def bitcast(self, x: TensorValue, dtype: Any) -> TensorValue:
-        raise InternalError("bitcast needs the kernel of that name")
+        """The same bits; a narrower dtype adds a last dimension, a wider one takes it away."""
+        old, new = self.dtype(x), dtypes.physical(dtype)
+        if old.itemsize == new.itemsize:
+            if old == new:
+                return x
+            if dtypes.bool_ in (old, new):
+                return self.convert(x, dtype)
+            return self.kernel("bitcast", x, out_dtype=dtype)
+        wide, narrow = max(old.itemsize, new.itemsize), min(old.itemsize, new.itemsize)
+        wide_bits, narrow_bits = np.dtype(f"uint{wide * 8}"), np.dtype(f"uint{narrow * 8}")
+        count = wide // narrow
+        shape = self.shape(x)
+        if new.itemsize < old.itemsize:
+            bits = self.reshape(self.bitcast(x, wide_bits), (*shape, 1))
+            shifts = self.constant(np.arange(count, dtype=wide_bits) * wide_bits.type(narrow * 8))
+            parts = self.kernel("shift_right_logical", bits, shifts)
+            mask = self.scalar((1 << narrow * 8) - 1, parts)
+            return self.bitcast(ops.cast(self.kernel("and", parts, mask), max_dtype(narrow_bits)),
+                                dtype)
+        parts = ops.cast(self.bitcast(x, narrow_bits), max_dtype(wide_bits))
+        total = None
+        for number in range(count):
+            starts = [0] * (len(shape) - 1) + [number]
+            limits = [*shape[:-1], number + 1]
+            part = self.reshape(self.slice(parts, starts, limits, None), shape[:-1])
+            if number:
+                part = self.kernel("shift_left", part, self.scalar(number * narrow * 8, part))
+            total = part if total is None else self.kernel("or", total, part)
+        return self.bitcast(total, dtype)
 
     # --- shapes ---
     def reshape(self, x: TensorValue, shape: Sequence[int]) -> TensorValue:
@@ -198,10 +225,32 @@ class GraphContext:
 
     def transpose(self, x: TensorValue, permutation: Sequence[int]) -> TensorValue:
         shape = self.shape(x)
-        moved = [dim for dim in permutation if shape[dim] != 1]
-        if moved == sorted(moved):      # only dimensions of size 1 move
-            return self.reshape(x, [shape[dim] for dim in permutation])
-        return ops.permute(x, list(permutation))
+        result = [shape[dim] for dim in permutation]
+        # Runs of neighbours that stay together are one dimension; those of size 1 are none.
+        groups: list[list[int]] = []
+        for dim in permutation:
+            if shape[dim] == 1:
+                continue
+            if groups and all(shape[d] == 1 for d in range(groups[-1][-1] + 1, dim)) \
+                    and dim > groups[-1][-1]:
+                groups[-1].append(dim)
+            else:
+                groups.append([dim])
+        if len(groups) <= 1 or math.prod(shape) == 0:
+            return self.reshape(x, result)
+        order = sorted(range(len(groups)), key=lambda g: groups[g][0])
+        sizes = [math.prod(shape[dim] for dim in groups[g]) for g in order]
+        places = [order.index(g) for g in range(len(groups))]
+        swapped = _exchange(places)
+        if swapped is None:
+            return self.reshape(ops.permute(self.reshape(x, sizes), places), result)
+        first = swapped
+        outer, inner = math.prod(sizes[:first]), math.prod(sizes[first + 2:])
+        rows, columns = sizes[first], sizes[first + 1]
+        wide = self.reshape(x, (outer, rows, columns, inner))
+        turned = ops.custom("maxjax_transpose", CPU, [wide], [TensorType(
+            x.dtype, (outer, columns, rows, inner), CPU)])[0].tensor
+        return self.reshape(turned, result)
 
     def concatenate(self, xs: Sequence[TensorValue], axis: int) -> TensorValue:
         kept = [x for x in xs if math.prod(self.shape(x))] or list(xs)[:1]
@@ -298,8 +347,6 @@ class GraphContext:
         outer, _, inner = self.shape(x)
         if kind in ("and", "or") and x.dtype == DType.bool:
             kind = {"and": "min", "or": "max"}[kind]
-        if kind == "sum":
-            return ops.squeeze(ops.sum(x, axis=1), 1)
         return ops.custom(f"maxjax_reduce_{kind}", CPU, [x],
                           [TensorType(x.dtype, (outer, inner), CPU)])[0].tensor
 
@@ -336,9 +383,38 @@ class GraphContext:
         return ops.matmul(a, b)
 
     # --- indexing ---
-    def gather_rows(self, x: TensorValue, indices: TensorValue, axis: int) -> TensorValue:
-        """Slices of ``x`` along ``axis`` at indices that are in bounds."""
+    def gather_rows(self, x: TensorValue, indices: Any, axis: int) -> TensorValue:
+        """Slices of ``x`` along ``axis`` at indices (or a NumPy array of them) that are in bounds.
+        """
+        if isinstance(indices, np.ndarray):
+            indices = self.constant(indices)
+        if x.dtype == DType.bool:
+            return ops.cast(ops.gather(ops.cast(x, DType.uint8), indices, axis), DType.bool)
         return ops.gather(x, indices, axis)
+
+    def scatter_rows(self, kind: str, x: TensorValue, rows: TensorValue,
+                     updates: TensorValue) -> TensorValue:
+        """``x`` (rows, width) with updates (count, width) combined in at int32 places (count,).
+
+        ``kind``: set, add, mul, min or max. Equal places take their updates in order; a place
+        outside drops its update.
+        """
+        if x.dtype == DType.bool:
+            kind = {"add": "max", "mul": "min"}.get(kind, kind)
+        return ops.custom(f"maxjax_scatter_rows_{kind}", CPU, [x, rows, updates],
+                          [x.type])[0].tensor
+
+    def sort_permutation(self, x: TensorValue) -> TensorValue:
+        """The int32 permutation that sorts each row of a matrix, stably."""
+        return ops.custom("maxjax_argsort", CPU, [x],
+                          [TensorType(DType.int32, self.shape(x), CPU)])[0].tensor
+
+    def threefry(self, key0: TensorValue, key1: TensorValue, counter0: TensorValue,
+                 counter1: TensorValue) -> list[TensorValue]:
+        """threefry2x32 of uint32 vectors; the keys' have size 1 or the counters'."""
+        results = ops.custom("maxjax_threefry2x32", CPU, [key0, key1, counter0, counter1],
+                             [counter0.type, counter1.type])
+        return [result.tensor for result in results]
 
     # --- composition ---
     def decompose(self, function: Callable[..., Any], *xs: TensorValue) -> Any:
@@ -392,6 +468,14 @@ class GraphContext:
                 values[var] = value
         self.in_avals, self.out_avals = outer
         return [read(atom) for atom in jaxpr.outvars]
+
+
+def _exchange(places: list[int]) -> int | None:
+    """Where a permutation exchanges two neighbours and leaves all else; None if it does not."""
+    moved = [i for i, place in enumerate(places) if place != i]
+    if len(moved) == 2 and moved[1] == moved[0] + 1:
+        return moved[0]
+    return None
 
 
 class LoweringError(Exception):

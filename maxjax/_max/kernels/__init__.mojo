@@ -5,3 +5,4 @@ from .unary import *
 from .reduction import *
 from .arrangement import *
 from .cumulative import *
+from .scatter import *

@@ -1,0 +1,156 @@
+"""Writing rows of a matrix at computed places, in order, so that the last of equal places wins.
+
+Registered as `maxjax_scatter_rows_<kind>`: x (rows, width), places (count) of int32, updates
+(count, width) give (rows, width). A place outside x drops its update.
+"""
+import extensibility
+from extensibility import InputTensor, OutputTensor
+from max.gpu.host import DeviceContext
+from std.sys.info import simd_width_of
+
+from .reduction import Array, Maximizing, Multiplying, Reducer, Minimizing, Summing, accumulated, stored
+
+
+struct Replacing(Reducer):
+    @staticmethod
+    @always_inline
+    def identity[dtype: DType]() -> Scalar[dtype]:
+        return Scalar[dtype](0)
+
+    @staticmethod
+    @always_inline
+    def combine[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return y
+
+
+@always_inline
+def update[
+    R: Reducer, dtype: DType, width: Int
+](target: Array[dtype], source: Array[dtype], column: Int):
+    comptime kind = accumulated[dtype]()
+    var old = target.unsafe_load[width=width](column).cast[kind]()
+    var new = source.unsafe_load[width=width](column).cast[kind]()
+    target.unsafe_store(column, R.combine[kind, width](old, new).cast[dtype]())
+
+
+def scatter[
+    R: Reducer, dtype: DType
+](
+    result: Array[dtype],
+    x: Array[dtype],
+    places: Array[DType.int32],
+    updates: Array[dtype],
+    rows: Int,
+    width: Int,
+    count: Int,
+):
+    comptime lanes = simd_width_of[dtype]()
+    var total = rows * width
+    var i = 0
+    while i + lanes <= total:
+        result.unsafe_store(i, x.unsafe_load[width=lanes](i))
+        i += lanes
+    while i < total:
+        result.unsafe_store(i, x.unsafe_load[width=1](i))
+        i += 1
+    for item in range(count):
+        var place = Int(places.unsafe_load[width=1](item))
+        if place < 0 or place >= rows:
+            continue
+        var target = result.unsafe_offset(place * width)
+        var source = updates.unsafe_offset(item * width)
+        var column = 0
+        while column + lanes <= width:
+            update[R, dtype, lanes](target, source, column)
+            column += lanes
+        while column < width:
+            update[R, dtype, 1](target, source, column)
+            column += 1
+
+
+@always_inline
+def scatter_tensor[
+    R: Reducer
+](
+    result: OutputTensor[rank=2, ...],
+    x: InputTensor[dtype=result.dtype, rank=2, ...],
+    places: InputTensor[dtype = DType.int32, rank=1, ...],
+    updates: InputTensor[dtype=result.dtype, rank=2, ...],
+):
+    comptime kind = stored[result.dtype]()
+    scatter[R, kind](
+        result.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+        x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+        places.unsafe_ptr().as_unsafe_any_origin(),
+        updates.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+        x.dim_size[0](),
+        x.dim_size[1](),
+        places.dim_size[0](),
+    )
+
+
+@extensibility.register("maxjax_scatter_rows_set")
+struct ScatterRowsSet:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[rank=2, ...],
+        x: InputTensor[dtype=result.dtype, rank=2, ...],
+        places: InputTensor[dtype = DType.int32, rank=1, ...],
+        updates: InputTensor[dtype=result.dtype, rank=2, ...],
+        context: DeviceContext,
+    ) raises:
+        scatter_tensor[Replacing](result, x, places, updates)
+
+
+@extensibility.register("maxjax_scatter_rows_add")
+struct ScatterRowsAdd:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[rank=2, ...],
+        x: InputTensor[dtype=result.dtype, rank=2, ...],
+        places: InputTensor[dtype = DType.int32, rank=1, ...],
+        updates: InputTensor[dtype=result.dtype, rank=2, ...],
+        context: DeviceContext,
+    ) raises:
+        scatter_tensor[Summing](result, x, places, updates)
+
+
+@extensibility.register("maxjax_scatter_rows_mul")
+struct ScatterRowsMul:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[rank=2, ...],
+        x: InputTensor[dtype=result.dtype, rank=2, ...],
+        places: InputTensor[dtype = DType.int32, rank=1, ...],
+        updates: InputTensor[dtype=result.dtype, rank=2, ...],
+        context: DeviceContext,
+    ) raises:
+        scatter_tensor[Multiplying](result, x, places, updates)
+
+
+@extensibility.register("maxjax_scatter_rows_min")
+struct ScatterRowsMin:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[rank=2, ...],
+        x: InputTensor[dtype=result.dtype, rank=2, ...],
+        places: InputTensor[dtype = DType.int32, rank=1, ...],
+        updates: InputTensor[dtype=result.dtype, rank=2, ...],
+        context: DeviceContext,
+    ) raises:
+        scatter_tensor[Minimizing](result, x, places, updates)
+
+
+@extensibility.register("maxjax_scatter_rows_max")
+struct ScatterRowsMax:
+    @staticmethod
+    def execute[target: StaticString](
+        result: OutputTensor[rank=2, ...],
+        x: InputTensor[dtype=result.dtype, rank=2, ...],
+        places: InputTensor[dtype = DType.int32, rank=1, ...],
+        updates: InputTensor[dtype=result.dtype, rank=2, ...],
+        context: DeviceContext,
+    ) raises:
+        scatter_tensor[Maximizing](result, x, places, updates)

@@ -1,0 +1,217 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from maxjax import lax
+from maxjax import numpy as jnp
+from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._higher_order.jit import make_jit as jit
+from maxjax._ir.trace import Array
+from maxjax._primitives.shape import full
+from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact
+
+
+def _floats(name: str, x: Any) -> Any:
+    """The argument of a function that has no meaning for integers."""
+    check_arraylike(name, x)
+    return promote_inexact(name, x)[0]
+
+
+@custom_jvp
+@jit
+def relu(x: Any) -> Array:
+    """``max(x, 0)``; its derivative at 0 is 0."""
+    return jnp.maximum(x, 0)
+
+
+relu.defjvps(lambda t, ans, x: lax.select(x > 0, t, full(x.shape, 0, t.dtype)))
+
+
+@custom_jvp
+@jit
+def relu6(x: Any) -> Array:
+    """``min(max(x, 0), 6)``; its derivative at 0 and 6 is 0."""
+    return jnp.minimum(jnp.maximum(x, 0), 6.0)
+
+
+relu6.defjvps(lambda t, ans, x: lax.select((x > 0) & (x < 6), t, full(x.shape, 0, t.dtype)))
+
+
+@jit
+def identity(x: Any) -> Array:
+    """``x``."""
+    check_arraylike("identity", x)
+    return jnp.asarray(x)
+
+
+def sigmoid(x: Any) -> Array:
+    """``1 / (1 + exp(-x))``."""
+    return lax.logistic(_floats("sigmoid", x))
+
+
+@jit
+def silu(x: Any) -> Array:
+    """``x * sigmoid(x)``."""
+    x = _floats("silu", x)
+    return x * sigmoid(x)
+
+
+swish = silu
+
+
+@jit
+def mish(x: Any) -> Array:
+    """``x * tanh(softplus(x))``."""
+    x = _floats("mish", x)
+    return x * jnp.tanh(softplus(x))
+
+
+@jit
+def softplus(x: Any) -> Array:
+    """``log(1 + exp(x))``."""
+    check_arraylike("softplus", x)
+    return jnp.logaddexp(x, 0.0)
+
+
+@jit
+def sparse_plus(x: Any) -> Array:
+    """0 up to -1, ``x`` from 1 on, ``(x + 1)**2 / 4`` between."""
+    x = as_array(x, "sparse_plus")
+    return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+
+
+@jit
+def sparse_sigmoid(x: Any) -> Array:
+    """The derivative of ``sparse_plus``."""
+    return 0.5 * jnp.clip(as_array(x, "sparse_sigmoid") + 1.0, 0.0, 2.0)
+
+
+@jit
+def soft_sign(x: Any) -> Array:
+    """``x / (|x| + 1)``."""
+    x = _floats("soft_sign", x)
+    return x / (jnp.abs(x) + 1)
+
+
+def tanh(x: Any, /) -> Array:
+    """The hyperbolic tangent."""
+    return jnp.tanh(x)
+
+
+@jit
+def log_sigmoid(x: Any) -> Array:
+    """``log(sigmoid(x))``."""
+    x = _floats("log_sigmoid", x)
+    return -softplus(-x)
+
+
+@jit
+def elu(x: Any, alpha: Any = 1.0) -> Array:
+    """``x`` above 0, ``alpha * (exp(x) - 1)`` below."""
+    x = _floats("elu", x)
+    # The branch that is not chosen must not overflow: its derivative would be NaN.
+    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
+
+
+@jit
+def celu(x: Any, alpha: Any = 1.0) -> Array:
+    """``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))``."""
+    x = _floats("celu", x)
+    return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
+
+
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_SCALE = 1.0507009873554804934193349852946
+
+
+@jit
+def selu(x: Any) -> Array:
+    """``elu`` with the scale and slope that keep mean 0 and variance 1."""
+    return _SELU_SCALE * elu(x, _SELU_ALPHA)
+
+
+@jit
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
+    """``x`` above 0, ``negative_slope * x`` below."""
+    x = _floats("leaky_relu", x)
+    return jnp.where(x >= 0, x, negative_slope * x)
+
+
+@jit
+def hard_tanh(x: Any) -> Array:
+    """``x`` cut off at -1 and 1."""
+    x = as_array(x, "hard_tanh")
+    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
+
+
+@jit
+def hard_sigmoid(x: Any) -> Array:
+    """``relu6(x + 3) / 6``."""
+    return relu6(as_array(x, "hard_sigmoid") + 3.0) / 6.0
+
+
+@jit
+def hard_silu(x: Any) -> Array:
+    """``x * hard_sigmoid(x)``."""
+    x = _floats("hard_silu", x)
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
+
+
+def gelu(x: Any, approximate: bool = True) -> Array:
+    """``x`` times the normal cumulative distribution at ``x``.
+
+    Args:
+      approximate: by tanh; else with the error function.
+    """
+    x = _floats("gelu", x)
+    if approximate:
+        scale = np.array(math.sqrt(2 / math.pi), x.dtype)[()]
+        cdf = 0.5 * (1.0 + jnp.tanh(scale * (x + 0.044715 * x ** 3)))
+        return x * cdf
+    half = np.array(math.sqrt(0.5), x.dtype)[()]
+    return 0.5 * x * lax.erfc(-x * half)
+
+
+@jit
+def squareplus(x: Any, b: Any = 4) -> Array:
+    """``(x + sqrt(x**2 + b)) / 2``."""
+    x = _floats("squareplus", x)
+    return (x + jnp.sqrt(jnp.square(x) + jnp.asarray(b).astype(x.dtype))) / 2
+
+
+@jit
+def log1mexp(x: Any) -> Array:
+    """``log(1 - exp(-x))`` for positive ``x``, without cancellation."""
+    x = _floats("log1mexp", x)
+    threshold = jnp.log(2.0).astype(x.dtype)
+    return jnp.where(x < threshold, jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
+
+
+def glu(x: Any, axis: int = -1) -> Array:
+    """The first half along ``axis`` times the sigmoid of the second.
+
+    Raises:
+      ValueError: the size is odd.
+    """
+    return _glu(x, axis)
+
+
+def _glu_function(x: Any, axis: int) -> Any:
+    x = _floats("glu", x)
+    size = x.shape[axis]
+    if size % 2:
+        raise ValueError("axis size must be divisible by 2")
+    first, second = jnp.split(x, 2, axis)
+    return first * sigmoid(second)
+
+
+_glu_function.__name__ = "glu"
+_glu = jit(_glu_function, static_argnames=("axis",))

@@ -1,0 +1,251 @@
+"""Normalization along axes: softmax and its kin, standardize, one_hot, attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from maxjax import lax
+from maxjax import numpy as jnp
+from maxjax._base import dtypes
+from maxjax._higher_order.jit import make_jit
+from maxjax._ir.trace import Array
+from maxjax._primitives.convert import stop_gradient_p
+from maxjax.numpy._promotion import (
+    as_array,
+    canonical_axes,
+    canonical_axis,
+    check_arraylike,
+    promote_inexact,
+)
+
+
+def _jit(name: str, *static: str) -> Any:
+    def decorate(function: Any) -> Any:
+        function.__name__ = function.__qualname__ = name
+        return make_jit(function, static_argnames=static)
+    return decorate
+
+
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+    """``exp(x) / sum(exp(x))`` along an axis, or several.
+
+    Args:
+      where: the elements that count; the others give 0.
+    """
+    check_arraylike("softmax", x)
+    x = promote_inexact("softmax", x)[0]
+    largest = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
+    kept = x if where is None else jnp.where(where, x, -jnp.inf)
+    powers = jnp.exp(kept - stop_gradient_p.bind(largest))
+    result = powers / jnp.sum(powers, axis, where=where, keepdims=True)
+    return result if where is None else jnp.where(where, result, 0)
+
+
+@_jit("log_softmax", "axis")
+def _log_softmax(x: Any, axis: Any, where: Any) -> Any:
+    x = promote_inexact("log_softmax", x)[0]
+    largest = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
+    kept = x if where is None else jnp.where(where, x, -jnp.inf)
+    shifted = kept - stop_gradient_p.bind(largest)
+    logarithm = jnp.log(jnp.sum(jnp.exp(shifted), axis, where=where, keepdims=True))
+    result = shifted - logarithm
+    return result if where is None else jnp.where(where, result, -jnp.inf)
+
+
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+    """``log(softmax(x))``, without overflow."""
+    check_arraylike("log_softmax", x)
+    return _log_softmax(x, tuple(axis) if isinstance(axis, list) else axis, where)
+
+
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,
+              return_sign: bool = False, where: Any = None) -> Any:
+    """``log(sum(b * exp(a)))`` along axes, without overflow.
+
+    Args:
+      b: factors, of either sign.
+      return_sign: also give the sign of the sum, and the logarithm of its absolute value.
+      where: the elements that count.
+    """
+    check_arraylike("logsumexp", a)
+    if b is None:
+        array = promote_inexact("logsumexp", a)[0]
+        factor = None
+    else:
+        array, factor = promote_inexact("logsumexp", a, b)
+        array = jnp.where(factor != 0, array, -jnp.inf)
+        array, factor = jnp.broadcast_arrays(array, factor)
+    axes = canonical_axes(axis, array.ndim)
+    largest = jnp.max(array.real if dtypes.is_complex(array.dtype) else array, axes,
+                      keepdims=keepdims, where=where, initial=-jnp.inf)
+    largest = stop_gradient_p.bind(
+        jnp.where(jnp.isfinite(largest), largest, jnp.zeros((), largest.dtype)))
+    shift = largest if keepdims else jnp.expand_dims(largest, axes)
+    powers = jnp.exp(array - shift.astype(array.dtype))
+    if factor is not None:
+        powers = powers * factor
+    total = jnp.sum(powers, axes, keepdims=keepdims, where=where)
+    sign = jnp.sign(total)
+    if return_sign or not dtypes.is_complex(total.dtype):
+        total = jnp.abs(total)
+    result = jnp.log(total) + largest.astype(total.dtype)
+    if return_sign:
+        return result, sign
+    if factor is not None and not dtypes.is_complex(result.dtype):
+        result = jnp.where(sign < 0, jnp.array(np.nan, result.dtype), result)
+    return result
+
+
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
+    """``log(mean(exp(x)))`` along axes."""
+    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    shape = np.shape(x)
+    if where is None:
+        count = math.prod(shape[dim] for dim in canonical_axes(axis, len(shape)))
+        return total - np.log(np.array(count, total.dtype))
+    count = jnp.sum(jnp.broadcast_to(where, shape), axis=axis, keepdims=keepdims)
+    return total - jnp.log(count.astype(total.dtype))
+
+
+@_jit("standardize", "axis", "algorithm")
+def _standardize(x: Any, axis: Any, mean: Any, variance: Any, epsilon: Any, where: Any,
+                 algorithm: str) -> Any:
+    x = promote_inexact("standardize", x)[0]
+    if mean is None:
+        mean = jnp.mean(x, axis, keepdims=True, where=where)
+    if variance is None:
+        if algorithm == "fast":
+            # E[x**2] - E[x]**2, which rounding may make negative.
+            square = jnp.mean(jnp.square(x), axis, keepdims=True, where=where)
+            variance = jnp.clip(square - jnp.square(mean), min=0)
+        else:
+            variance = jnp.mean(jnp.square(x - mean), axis, keepdims=True, where=where)
+    return jnp.subtract(x, mean) * lax.rsqrt(jnp.asarray(variance) + epsilon)
+
+
+def standardize(x: Any, axis: Any = -1, mean: Any = None, variance: Any = None,
+                epsilon: Any = 1e-5, where: Any = None, *, algorithm: str = "fast") -> Array:
+    """``(x - mean) / sqrt(variance + epsilon)`` along axes.
+
+    Args:
+      mean, variance: those of ``x`` along the axes, unless given.
+      where: the elements that count for them.
+      algorithm: "fast" or "naive", how the variance is computed.
+    """
+    check_arraylike("standardize", x)
+    if algorithm not in ("fast", "naive"):
+        raise ValueError(f"algorithm must be either 'fast' or 'naive', got {algorithm!r}.")
+    return _standardize(x, tuple(axis) if isinstance(axis, list) else axis, mean, variance,
+                        epsilon, where, algorithm)
+
+
+@_jit("_one_hot", "num_classes", "dtype", "axis")
+def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
+    x = jnp.asarray(x)
+    position = axis if axis >= 0 else axis + x.ndim + 1
+    shape = [1] * (x.ndim + 1)
+    shape[position] = num_classes
+    classes = lax.broadcasted_iota(x.dtype, shape, position)
+    return (jnp.expand_dims(x, position) == classes).astype(dtype)
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+    """1 at each index of ``x`` along a new axis, 0 elsewhere; all 0 for indices out of range.
+
+    Args:
+      x: indices.
+      num_classes: the size of the new axis.
+      dtype: of the result; the default float if None.
+    """
+    check_arraylike("one_hot", x)
+    number = int(num_classes)
+    kind = dtypes.canonical(dtypes.float64) if dtype is None else jnp.dtype(dtype)
+    position = canonical_axis(axis, np.ndim(x) + 1)
+    return _one_hot(x, number, dtypes.canonical(kind), position)
+
+
+# --- attention ------------------------------------------------------------------------------------
+
+def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *,
+                          scale: float | None = None, is_causal: bool = False,
+                          query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
+                          local_window_size: Any = None, implementation: str | None = None,
+                          return_residual: bool = False) -> Any:
+    """``softmax(query @ key.T * scale + bias) @ value`` for each head.
+
+    Args:
+      query: shape ``(B, T, N, H)``, or without the batch dimension.
+      key, value: shape ``(B, S, K, H)``; ``N`` is a multiple of ``K``.
+      bias: added to the scores; broadcasts to ``(B, N, T, S)``.
+      mask: where False, a key is not seen; broadcasts to ``(B, N, T, S)``.
+      scale: of the scores; ``1 / sqrt(H)`` if None.
+      is_causal: a query sees no later key.
+      query_seq_lengths, key_value_seq_lengths: shape ``(B,)``: what lies beyond is not seen.
+      local_window_size: how many keys before and after itself a query sees; an int for both.
+      implementation: accepted.
+      return_residual: also give the log-sum-exp of the scores, shape ``(B, T, N)``.
+
+    Raises:
+      ValueError: the shapes do not fit.
+    """
+    given = as_array(query, "dot_product_attention")
+    query, key, value = (
+        as_array(x, "dot_product_attention") for x in (query, key, value))
+    if query.ndim == 3:
+        query, key, value = (jnp.expand_dims(x, 0) for x in (query, key, value))
+    batch, length, heads, width = query.shape
+    if key.shape != value.shape or key.ndim != 4 or key.shape[0] != batch:
+        raise ValueError(f"key and value must have the shape (B, S, K, H), got {key.shape} and "
+                         f"{value.shape} for a query of shape {query.shape}")
+    groups, span = key.shape[2], key.shape[1]
+    if heads % groups:
+        raise ValueError(f"The number of query heads must be a multiple of key/value heads, but "
+                         f"got {heads} vs {groups}")
+    if scale is None:
+        scale = 1.0 / math.sqrt(width)
+    grouped = query.reshape(batch, length, groups, heads // groups, width)
+    scores = jnp.einsum("btkgh,bskh->bkgts", grouped, key,
+                        preferred_element_type=jnp.float32)
+    scores = scores.reshape(batch, heads, length, span) * np.array(scale, scores.dtype)
+    if bias is not None:
+        scores = scores + jnp.asarray(bias).astype(scores.dtype)
+    seen = None if mask is None else jnp.asarray(mask)
+    for part in _visible(length, span, is_causal, local_window_size, query_seq_lengths,
+                         key_value_seq_lengths):
+        seen = part if seen is None else jnp.logical_and(seen, part)
+    if seen is not None:
+        lowest = np.array(-0.7 * float(np.finfo(np.float32).max), scores.dtype)
+        scores = jnp.where(seen, scores, lowest)
+    weights = softmax(scores, axis=-1).astype(value.dtype)
+    if query_seq_lengths is not None:
+        rows = jnp.arange(length)[None, None, :, None] < jnp.asarray(
+            query_seq_lengths)[:, None, None, None]
+        weights = jnp.where(rows, weights, jnp.zeros((), weights.dtype))
+    weights = weights.reshape(batch, groups, heads // groups, length, span)
+    result = jnp.einsum("bkgts,bskh->btkgh", weights, value).reshape(
+        batch, length, heads, width).astype(given.dtype).reshape(given.shape)
+    if not return_residual:
+        return result
+    residual = jnp.transpose(logsumexp(scores, axis=-1), (0, 2, 1))
+    return result, residual.reshape(given.shape[:-1]).astype(given.dtype)
+
+
+def _visible(length: int, span: int, is_causal: bool, window: Any, query_lengths: Any,
+             key_lengths: Any) -> list[Any]:
+    """What each condition lets a query see: booleans that broadcast to (B, N, T, S)."""
+    rows = jnp.arange(length)[:, None]
+    columns = jnp.arange(span)[None, :]
+    parts = []
+    if is_causal:
+        parts.append((rows >= columns)[None, None])
+    if window is not None:
+        before, after = (window, window) if isinstance(window, int) else window
+        parts.append(((columns >= rows - before) & (columns <= rows + after))[None, None])
+    if key_lengths is not None:
+        parts.append(columns[None, None] < jnp.asarray(key_lengths)[:, None, None, None])
+    if query_lengths is not None:
+        parts.append(rows[None, None] < jnp.asarray(query_lengths)[:, None, None, None])
+    return parts

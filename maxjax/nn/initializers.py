@@ -1,0 +1,232 @@
+"""jax.nn.initializers: functions (key, shape, dtype) that give the first values of parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax import numpy as jnp
+from maxjax import random
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax.numpy._promotion import canonical_dtype
+
+Initializer = Callable[..., Array]
+_Axes = int | Sequence[int]
+
+
+def _dtype(dtype: Any, default: Any = None) -> Any:
+    chosen = default if dtype is None else dtype
+    if chosen is None:
+        return dtypes.canonical(dtypes.float64)
+    return canonical_dtype(chosen, "initializer")
+
+
+def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+    """Zeros."""
+    return jnp.zeros(shape, _dtype(dtype))
+
+
+def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+    """Ones."""
+    return jnp.ones(shape, _dtype(dtype))
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """An initializer that gives ``value`` everywhere."""
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+        return jnp.full(shape, value, _dtype(dtype, default))
+
+    return init
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """An initializer, uniform in ``[0, scale)``."""
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+        kind = _dtype(dtype, default)
+        return random.uniform(key, shape, kind) * jnp.array(scale, kind)
+
+    return init
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """An initializer, normal with the given deviation."""
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+        kind = _dtype(dtype, default)
+        return random.normal(key, shape, kind) * jnp.array(stddev, kind)
+
+    return init
+
+
+def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0,
+                     upper: Any = 2.0) -> Initializer:
+    """An initializer, normal between ``lower`` and ``upper`` and then scaled by ``stddev``."""
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+        kind = _dtype(dtype, default)
+        return random.truncated_normal(key, lower, upper, shape, kind) * jnp.array(stddev, kind)
+
+    return init
+
+
+def _as_tuple(axes: _Axes) -> tuple[int, ...]:
+    return (axes,) if isinstance(axes, int) else tuple(axes)
+
+
+def _fans(shape: Sequence[int], in_axis: _Axes, out_axis: _Axes,
+          batch_axis: _Axes) -> tuple[float, float]:
+    """How many inputs and outputs each weight's unit has."""
+    if len(shape) <= 1:
+        raise ValueError("Can't compute input and output sizes of a "
+                         f"{len(shape)}-dimensional weights tensor. Must be at least 2D.")
+    inside = math.prod(shape[axis] for axis in _as_tuple(in_axis))
+    outside = math.prod(shape[axis] for axis in _as_tuple(out_axis))
+    batch = math.prod(shape[axis] for axis in _as_tuple(batch_axis))
+    receptive = math.prod(shape) / inside / outside / batch
+    return inside * receptive, outside * receptive
+
+
+def _complex_uniform(key: Any, shape: Any, dtype: Any) -> Any:
+    """Uniform on the unit disc."""
+    first, second = random.split(key)
+    real = dtypes.real_dtype(dtype)
+    radius = jnp.sqrt(random.uniform(first, shape, real)).astype(dtype)
+    angle = (2 * np.pi * random.uniform(second, shape, real)).astype(dtype)
+    return radius * jnp.exp(1j * angle)
+
+
+def _complex_truncated_normal(key: Any, upper: Any, shape: Any, dtype: Any) -> Any:
+    """Normal on the complex plane, within a radius."""
+    first, second = random.split(key)
+    real = dtypes.real_dtype(dtype)
+    top = jnp.array(upper, real)
+    inside = (1 - jnp.exp(-(top ** 2))) * random.uniform(first, shape, real)
+    radius = jnp.sqrt(-jnp.log(1 - inside)).astype(dtype)
+    angle = (2 * np.pi * random.uniform(second, shape, real)).astype(dtype)
+    return radius * jnp.exp(1j * angle)
+
+
+def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: _Axes = -2,
+                     out_axis: _Axes = -1, batch_axis: _Axes = (),
+                     dtype: Any = None) -> Initializer:
+    """An initializer of variance ``scale / n``.
+
+    Args:
+      mode: what ``n`` is: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg".
+      distribution: "truncated_normal", "normal" or "uniform".
+      in_axis, out_axis, batch_axis: the axes of inputs, outputs and of neither.
+
+    Raises:
+      ValueError: there is no such mode or distribution; the shape has less than 2 dimensions.
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+        kind = _dtype(dtype, default)
+        shape = tuple(shape)
+        fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
+        if mode == "fan_in":
+            denominator = fan_in
+        elif mode == "fan_out":
+            denominator = fan_out
+        elif mode == "fan_avg":
+            denominator = (fan_in + fan_out) / 2
+        elif mode == "fan_geo_avg":
+            denominator = (fan_in * fan_out) ** 0.5
+        else:
+            raise ValueError(f"invalid mode for variance scaling initializer: {mode}")
+        variance = jnp.array(scale / denominator, kind)
+        is_complex = dtypes.is_complex(kind)
+        if distribution == "truncated_normal":
+            if is_complex:
+                # The deviation of the distribution once it is cut off.
+                deviation = jnp.sqrt(variance) / jnp.array(0.95311164380491208, kind)
+                return _complex_truncated_normal(key, 2, shape, kind) * deviation
+            deviation = jnp.sqrt(variance) / jnp.array(0.87962566103423978, kind)
+            return random.truncated_normal(key, -2, 2, shape, kind) * deviation
+        if distribution == "normal":
+            return random.normal(key, shape, kind) * jnp.sqrt(variance)
+        if distribution == "uniform":
+            if is_complex:
+                return _complex_uniform(key, shape, kind) * jnp.sqrt(variance)
+            return random.uniform(key, shape, kind, -1) * jnp.sqrt(3 * variance)
+        raise ValueError(
+            f"invalid distribution for variance scaling initializer: {distribution}")
+
+    return init
+
+
+def _scaling(scale: float, mode: str, distribution: str, doc: str) -> Callable[..., Initializer]:
+    def make(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (),
+             dtype: Any = None) -> Initializer:
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+    make.__doc__ = doc
+    return make
+
+
+glorot_uniform = _scaling(1.0, "fan_avg", "uniform", "Glorot's (Xavier's) uniform initializer.")
+glorot_normal = _scaling(
+    1.0, "fan_avg", "truncated_normal", "Glorot's (Xavier's) normal initializer.")
+lecun_uniform = _scaling(1.0, "fan_in", "uniform", "LeCun's uniform initializer.")
+lecun_normal = _scaling(1.0, "fan_in", "truncated_normal", "LeCun's normal initializer.")
+he_uniform = _scaling(2.0, "fan_in", "uniform", "He's (Kaiming's) uniform initializer.")
+he_normal = _scaling(2.0, "fan_in", "truncated_normal", "He's (Kaiming's) normal initializer.")
+for _name, _function in list(globals().items()):
+    if _name.endswith(("_uniform", "_normal")) and getattr(
+            _function, "__name__", "") == "make":
+        _function.__name__ = _function.__qualname__ = _name
+xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
+kaiming_uniform, kaiming_normal = he_uniform, he_normal
+
+
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """An initializer of matrices with orthogonal columns (or rows, where those are fewer)."""
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+        kind = _dtype(dtype, default)
+        shape = tuple(shape)
+        if len(shape) < 2:
+            raise ValueError("orthogonal initializer requires at least a 2D shape")
+        columns = shape[column_axis]
+        rows = math.prod(shape) // columns
+        wide = (columns, rows) if rows < columns else (rows, columns)
+        values = random.normal(key, wide, kind)
+        factor, triangle = jnp.linalg.qr(values)
+        factor = factor * jnp.expand_dims(jnp.sign(jnp.diagonal(triangle)), 0)
+        if rows < columns:
+            factor = factor.T
+        rest = [size for axis, size in enumerate(shape) if axis != column_axis % len(shape)]
+        factor = jnp.moveaxis(factor.reshape(*rest, columns), -1, column_axis)
+        return jnp.array(scale, kind) * factor
+
+    return init
+
+
+def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """An initializer of convolution kernels that are orthogonal at their centre, zero elsewhere."""
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+        kind = _dtype(dtype, default)
+        shape = tuple(shape)
+        if len(shape) not in (3, 4, 5):
+            raise ValueError("Delta orthogonal initializer requires a 3D, 4D, or 5D shape.")
+        if shape[-1] < shape[-2]:
+            raise ValueError("`fan_in` must be less or equal than `fan_out`. ")
+        matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])
+        centre = tuple((size - 1) // 2 for size in shape[:-2])
+        return jnp.zeros(shape, kind).at[centre].set(matrix)
+
+    return init

@@ -1,0 +1,481 @@
+"""Differences, integrals, interpolation, polynomials, convolution, windows."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maxjax import lax
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax._primitives import shape as primitives
+from maxjax._primitives.convert import convert_element_type
+from maxjax.numpy import _creation as creation
+from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _shape as shapes
+from maxjax.numpy import _sorting as sorting
+from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._promotion import (
+    as_array,
+    canonical_axes,
+    canonical_axis,
+    cast,
+    check_arraylike,
+    concrete,
+    promote_dtypes,
+    promote_inexact,
+)
+from maxjax.numpy._ufuncs import where
+
+__all__ = [
+    "bartlett", "blackman", "convolve", "correlate", "diff", "ediff1d", "gradient", "hamming",
+    "hanning", "interp", "kaiser", "packbits", "poly", "polyadd", "polyder", "polydiv", "polyint",
+    "polymul", "polysub", "polyval", "trapezoid", "trim_zeros", "unpackbits", "unwrap",
+]
+
+
+def _part(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:
+    return primitives.slice_in_dim(x, start, stop, axis, step)
+
+
+# --- differences and integrals ----------------------------------------------------------------------
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+    """The ``n``-th differences of neighbours along an axis."""
+    x = as_array(a, "diff")
+    n = operator.index(concrete(n, "'n' argument of jnp.diff()"))
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if x.ndim == 0:
+        raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
+    if n == 0:
+        return x
+    index = canonical_axis(axis, x.ndim)
+    parts = [x]
+    for value, place in ((prepend, 0), (append, 1)):
+        if value is None:
+            continue
+        extra = as_array(value, "diff")
+        if not extra.ndim:
+            extra = shapes.broadcast_to(
+                extra, tuple(1 if i == index else size for i, size in enumerate(x.shape)))
+        parts.insert(0 if place == 0 else len(parts), extra)
+    if len(parts) > 1:
+        x = shapes.concatenate(parts, index)
+    for _ in range(n):
+        size = x.shape[index]
+        after = _part(x, index, min(1, size), size)
+        before = _part(x, index, 0, max(size - 1, 0))
+        x = ufuncs.not_equal(after, before) if x.dtype == dtypes.bool_ else after - before
+    return x
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
+    """The differences of neighbours in the flattened array, between given ends."""
+    x = shapes.ravel(as_array(ary, "ediff1d"))
+    parts = [_part(x, 0, min(1, x.size), x.size) - _part(x, 0, 0, max(x.size - 1, 0))]
+    if to_begin is not None:
+        parts.insert(0, shapes.ravel(creation.asarray(to_begin, dtype=x.dtype)))
+    if to_end is not None:
+        parts.append(shapes.ravel(creation.asarray(to_end, dtype=x.dtype)))
+    return shapes.concatenate(parts, 0)
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+    """Central differences in the interior, one-sided ones at the edges.
+
+    Args:
+      varargs: the distance of samples: one for all axes, or for each axis a number or coordinates.
+    """
+    if edge_order is not None:
+        raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
+    x = as_array(promote_inexact("gradient", f)[0])
+    axes = canonical_axes(axis, x.ndim)
+    if isinstance(axis, (tuple, list)):
+        axes = tuple(canonical_axis(i, x.ndim) for i in axis)
+    if any(x.shape[i] < 2 for i in axes):
+        raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 "
+                         "elements are required.")
+    if len(varargs) not in (0, 1, len(axes)):
+        raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for axes={axis}")
+    spacing = list(varargs) * len(axes) if len(varargs) == 1 else list(varargs) or [1.0] * len(axes)
+    results = [_gradient(x, i, h) for i, h in zip(axes, spacing, strict=True)]
+    return results[0] if len(axes) == 1 else results
+
+
+def _gradient(x: Array, axis: int, spacing: Any) -> Array:
+    size = x.shape[axis]
+    first = _part(x, axis, 1, 2) - _part(x, axis, 0, 1)
+    last = _part(x, axis, size - 1, size) - _part(x, axis, size - 2, size - 1)
+    before, here, after = (_part(x, axis, i, size - 2 + i) for i in range(3))
+    if not np.ndim(spacing) if not isinstance(spacing, Array) else not spacing.ndim:
+        parts = [first, (after - before) * 0.5, last]
+        return shapes.concatenate(parts, axis) / spacing
+    coordinates = as_array(spacing, "gradient")
+    if coordinates.ndim != 1 or coordinates.shape[0] != size:
+        raise ValueError("when 1d, distances must match the length of the corresponding dimension "
+                         f"({size},), got {coordinates.shape}")
+    steps = diff(coordinates)
+    steps = shapes.reshape(steps, tuple(size - 1 if i == axis else 1 for i in range(x.ndim)))
+    left, right = _part(steps, axis, 0, size - 2), _part(steps, axis, 1, size - 1)
+    middle = (-right / (left * (left + right)) * before + (right - left) / (left * right) * here
+              + left / (right * (left + right)) * after)
+    return shapes.concatenate(
+        [first / _part(steps, axis, 0, 1), middle, last / _part(steps, axis, size - 2, size - 1)],
+        axis)
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+    """The integral along an axis by the trapezoidal rule."""
+    if x is None:
+        y = as_array(promote_inexact("trapezoid", y)[0])
+        moved = shapes.moveaxis(y, axis, -1)
+        steps: Any = dx
+        if getattr(dx, "ndim", 0):
+            steps = as_array(dx)
+    else:
+        y, x = (as_array(v) for v in promote_inexact("trapezoid", y, x))
+        moved = shapes.moveaxis(y, axis, -1)
+        if x.ndim == 1:
+            steps = diff(x)
+        else:
+            steps = shapes.moveaxis(diff(x, axis=axis), axis, -1)
+    size = moved.shape[-1]
+    last = moved.ndim - 1
+    pairs = _part(moved, last, min(1, size), size) + _part(moved, last, 0, max(size - 1, 0))
+    return 0.5 * reductions.sum(steps * pairs, -1)
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Array:
+    """The array with jumps of more than half a period taken out."""
+    x = as_array(p, "unwrap")
+    if dtypes.is_complex(x.dtype):
+        raise ValueError("jnp.unwrap does not support complex inputs.")
+    if x.shape[axis] == 0:
+        return as_array(promote_inexact("unwrap", x)[0])
+    dtype = dtypes.promote((
+        (x.dtype, x.weak_type), dtypes.python_scalar(type(period) if type(period) in (
+            int, float) else float)))[0]
+    x = x.astype(dtype)
+    half = period / 2 if not isinstance(period, int) else period // 2
+    low = -half if not (isinstance(period, int) and period % 2) else -half - 1
+    if discont is None:
+        discont = half
+    steps = diff(x, axis=axis)
+    wrapped = ufuncs.mod(steps - low, period) + low
+    wrapped = where((wrapped == low) & (steps > 0), half if not isinstance(period, int)
+                    or period % 2 == 0 else wrapped, wrapped)
+    correction = where(ufuncs.abs(steps) < discont, 0, wrapped - steps)
+    index = canonical_axis(axis, x.ndim)
+    rest = _part(x, index, 1, x.shape[index]) + reductions.cumsum(correction, index)
+    return shapes.concatenate([_part(x, index, 0, 1), rest], index)
+
+
+# --- interpolation ----------------------------------------------------------------------------------
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
+           period: Any = None) -> Array:
+    """Linear interpolation between the points (xp, fp), of which xp rises.
+
+    Args:
+      left, right: values outside of the points; "extrapolate" continues the last line.
+    """
+    check_arraylike("interp", x, xp, fp)
+    for value in (xp, fp):
+        if np.ndim(value) != 1 if not isinstance(value, Array) else value.ndim != 1:
+            raise ValueError("xp and fp must be one-dimensional arrays of equal size")
+    if np.shape(xp) != np.shape(fp):
+        raise ValueError("xp and fp must be one-dimensional arrays of equal size")
+    x, xp = (as_array(v) for v in promote_inexact("interp", x, xp))
+    fp = as_array(promote_inexact("interp", fp)[0])
+    if dtypes.is_complex(x.dtype):
+        raise ValueError("jnp.interp: complex x values not supported.")
+    if period is not None:
+        if np.ndim(period):
+            raise ValueError(f"period must be a scalar; got {period}")
+        period = abs(period)
+        x, xp = x % period, xp % period
+        order = sorting.argsort(xp)
+        xp, fp = shapes.take_in_bounds(xp, order, 0), shapes.take_in_bounds(fp, order, 0)
+        size = xp.shape[0]
+        xp = shapes.concatenate(
+            [_part(xp, 0, size - 1, size) - period, xp, _part(xp, 0, 0, 1) + period])
+        fp = shapes.concatenate([_part(fp, 0, size - 1, size), fp, _part(fp, 0, 0, 1)])
+    size = xp.shape[0]
+    place = ufuncs.clip(sorting.searchsorted(xp, x, side="right"), 1, max(size - 1, 1))
+    place = ufuncs._minimum(place, size - 1)
+    f1, f0 = shapes.take_in_bounds(fp, place, 0), shapes.take_in_bounds(
+        fp, ufuncs._maximum(place - 1, 0), 0)
+    x1, x0 = shapes.take_in_bounds(xp, place, 0), shapes.take_in_bounds(
+        xp, ufuncs._maximum(place - 1, 0), 0)
+    step = x1 - x0
+    # Equal neighbours: no line between them.
+    tiny = ufuncs.abs(step) <= float(np.spacing(dtypes.finfo(xp.dtype).eps))
+    safe = where(tiny, 1, step)
+    result = where(tiny, f0, f0 + ((x - x0) / safe) * (f1 - f0))
+    if not (isinstance(left, str) and left == "extrapolate"):
+        if isinstance(left, str):
+            raise ValueError(f"the only valid string value of `left` is 'extrapolate', but got: "
+                             f"{left!r}")
+        if left is not None or period is None:
+            result = where(x < xp[0], fp[0] if left is None else left, result)
+    if not (isinstance(right, str) and right == "extrapolate"):
+        if isinstance(right, str):
+            raise ValueError(f"the only valid string value of `right` is 'extrapolate', but got: "
+                             f"{right!r}")
+        if right is not None or period is None:
+            result = where(x > xp[-1], fp[-1] if right is None else right, result)
+    return result
+
+
+# --- polynomials ------------------------------------------------------------------------------------
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
+    """The polynomial with coefficients ``p``, highest first, at ``x``."""
+    p, x = (as_array(v) for v in promote_dtypes("polyval", p, x))
+    shape = shapes.broadcast_shapes(p.shape[1:], x.shape)
+    result = as_array(primitives.full(shape, 0, p.dtype)) if shape else as_array(
+        cast(0, p.dtype))
+    for i in range(p.shape[0]):
+        result = result * x + p[i]
+    return result
+
+
+def _polynomials(name: str, a1: Any, a2: Any) -> tuple[Array, Array]:
+    a1, a2 = (as_array(v) for v in promote_dtypes(name, a1, a2))
+    size = max(a1.shape[0], a2.shape[0])
+    return (primitives.pad(a1, 0, ((size - a1.shape[0], 0, 0),)),
+            primitives.pad(a2, 0, ((size - a2.shape[0], 0, 0),)))
+
+
+def polyadd(a1: Any, a2: Any) -> Array:
+    """The sum of two polynomials."""
+    a1, a2 = _polynomials("polyadd", a1, a2)
+    return a1 + a2
+
+
+def polysub(a1: Any, a2: Any) -> Array:
+    """The difference of two polynomials."""
+    a1, a2 = _polynomials("polysub", a1, a2)
+    return a1 - a2
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
+    """The product of two polynomials."""
+    a1, a2 = (as_array(v) for v in promote_inexact("polymul", a1, a2))
+    if trim_leading_zeros:
+        a1, a2 = trim_zeros(a1, "f"), trim_zeros(a2, "f")
+    a1, a2 = (creation.asarray([0], x.dtype) if not x.size else x for x in (a1, a2))
+    return convolve(a1, a2)
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+    """Quotient and remainder of two polynomials."""
+    u, v = (as_array(x) for x in promote_inexact("polydiv", u, v))
+    m, n = u.shape[0] - 1, v.shape[0] - 1
+    count = max(m - n + 1, 1)
+    quotient = []
+    scale = 1.0 / v[0]
+    for k in range(m - n + 1):
+        factor = scale * u[k]
+        quotient.append(factor)
+        u = u.at[k:k + n + 1].add(-factor * v)
+    q = shapes.stack(quotient) if quotient else creation.zeros((count,), u.dtype)
+    if trim_leading_zeros:
+        u = trim_zeros(u, "f")
+    return q, u
+
+
+def poly(seq_of_zeros: Any) -> Array:
+    """The coefficients of the polynomial with given zeros."""
+    z = as_array(promote_inexact("poly", seq_of_zeros)[0])
+    if z.ndim != 1:
+        raise ValueError("input must be 1d array; the eigenvalues of a matrix are not supported")
+    result = creation.ones((1,), z.dtype)
+    for i in range(z.shape[0]):
+        result = convolve(result, shapes.stack([creation.ones((), z.dtype), -z[i]]))
+    return result
+
+
+def polyder(p: Any, m: int = 1) -> Array:
+    """The ``m``-th derivative of a polynomial."""
+    m = operator.index(concrete(m, "'m' argument of jnp.polyder"))
+    p = as_array(promote_inexact("polyder", p)[0])
+    if m < 0:
+        raise ValueError("Order of derivative must be positive")
+    if m == 0:
+        return p
+    size = p.shape[0]
+    factors = np.array([math.prod(range(k - m + 1, k + 1)) for k in range(size - 1, m - 1, -1)])
+    return p[:-m] * as_array(factors.astype(p.dtype))
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
+    """The ``m``-th integral of a polynomial, with constants ``k``."""
+    m = operator.index(concrete(m, "'m' argument of jnp.polyint"))
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    constants = 0 if k is None else k
+    p, constants = (as_array(v) for v in promote_inexact("polyint", p, constants))
+    constants = shapes.atleast_1d(constants)
+    if constants.shape[0] == 1 and m > 1:
+        constants = shapes.broadcast_to(constants, (m,))
+    if constants.shape != (m,):
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
+    if m == 0:
+        return p
+    for i in range(m):
+        size = p.shape[0]
+        divisors = as_array(np.arange(size, 0, -1).astype(p.dtype))
+        p = shapes.concatenate([p / divisors, constants[i:i + 1]])
+    return p
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
+    """The array without zeros at its ends; its values must be known."""
+    x = as_array(filt, "trim_zeros")
+    host = np.asarray(concrete(x, "Error arose in the `filt` argument of trim_zeros()"))
+    kept = np.nonzero(host)[0]
+    size = host.shape[0]
+    if not kept.size:
+        return x[:0]
+    start = int(kept[0]) if "f" in trim.lower() else 0
+    stop = int(kept[-1]) + 1 if "b" in trim.lower() else size
+    return x[start:stop]
+
+
+# --- convolution ------------------------------------------------------------------------------------
+
+def _convolve(name: str, a: Any, v: Any, mode: str, flipped: bool, precision: Any,
+              preferred: Any) -> Array:
+    a, v = (as_array(x) for x in promote_inexact(name, a, v))
+    if a.ndim != 1 or v.ndim != 1:
+        raise ValueError(f"{name}() only support 1-dimensional inputs.")
+    if not a.size or not v.size:
+        raise ValueError(f"{name}: inputs cannot be empty, got shapes {a.shape} and {v.shape}.")
+    swapped = a.shape[0] < v.shape[0]
+    if swapped:
+        a, v = v, a
+    kernel = shapes.flip(v) if flipped else v
+    size = v.shape[0]
+    if mode == "valid":
+        padding = (0, 0)
+    elif mode == "same":
+        padding = ((size - 1) // 2 if not flipped else size // 2, 0)
+        padding = (padding[0], size - 1 - padding[0])
+        if flipped:
+            padding = (size // 2, size - size // 2 - 1)
+    elif mode == "full":
+        padding = (size - 1, size - 1)
+    else:
+        raise ValueError("mode must be one of ['full', 'same', 'valid']")
+    result = lax.conv_general_dilated(
+        a[None, None, :], kernel[None, None, :], (1,), [padding], precision=precision,
+        preferred_element_type=preferred)[0, 0]
+    return shapes.flip(result) if swapped and not flipped else result
+
+
+def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None,
+             preferred_element_type: Any = None) -> Array:
+    """The convolution of two vectors: all of it ("full"), as long as ``a`` ("same"), or where
+    they overlap completely ("valid")."""
+    return _convolve("convolve", a, v, mode, True, precision, preferred_element_type)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
+              preferred_element_type: Any = None) -> Array:
+    """The correlation of two vectors; modes as in ``convolve``."""
+    return _convolve("correlate", a, ufuncs.conj(v), mode, False, precision,
+                     preferred_element_type)
+
+
+# --- windows ----------------------------------------------------------------------------------------
+
+def _window(name: str, M: Any, function: Callable[[Array], Array]) -> Array:
+    count = operator.index(concrete(M, f"'M' argument of jnp.{name}()"))
+    dtype = dtypes.canonical(dtypes.float64)
+    if count <= 1:
+        return creation.ones(max(count, 0), dtype)
+    return function(creation.iota(dtype, count))
+
+
+def bartlett(M: int) -> Array:
+    """A triangle from 0 to 1 to 0."""
+    return _window("bartlett", M, lambda n: 1 - ufuncs.abs(2 * n + 1 - M) / (M - 1))
+
+
+def blackman(M: int) -> Array:
+    """The Blackman window."""
+    return _window("blackman", M, lambda n: 0.42 - 0.5 * ufuncs.cos(2 * np.pi * n / (M - 1))
+                   + 0.08 * ufuncs.cos(4 * np.pi * n / (M - 1)))
+
+
+def hamming(M: int) -> Array:
+    """The Hamming window."""
+    return _window("hamming", M, lambda n: 0.54 - 0.46 * ufuncs.cos(2 * np.pi * n / (M - 1)))
+
+
+def hanning(M: int) -> Array:
+    """The Hann window."""
+    return _window("hanning", M, lambda n: 0.5 * (1 - ufuncs.cos(2 * np.pi * n / (M - 1))))
+
+
+def kaiser(M: int, beta: Any) -> Array:
+    """The Kaiser window of shape ``beta``."""
+    def function(n: Array) -> Array:
+        middle = 0.5 * (M - 1)
+        return (ufuncs.i0(beta * ufuncs.sqrt(1 - ((n - middle) / middle) ** 2))
+                / ufuncs.i0(as_array(cast(beta, n.dtype))))
+    return _window("kaiser", M, function)
+
+
+# --- bits -------------------------------------------------------------------------------------------
+
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
+    """Eight truth values to a byte."""
+    x = as_array(a, "packbits")
+    if not (dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_):
+        raise TypeError("Expected an input array of integer or boolean data type")
+    if bitorder not in ("little", "big"):
+        raise ValueError("'order' must be either 'little' or 'big'")
+    bits = (x != 0).astype(np.uint8)
+    if axis is None:
+        bits, axis = shapes.ravel(bits), 0
+    index = canonical_axis(axis, bits.ndim)
+    size = bits.shape[index]
+    bits = primitives.pad(bits, 0, tuple(
+        (0, -size % 8, 0) if i == index else (0, 0, 0) for i in range(bits.ndim)))
+    bits = shapes.reshape(shapes.moveaxis(bits, index, -1), (
+        *(n for i, n in enumerate(bits.shape) if i != index), -(-size // 8), 8))
+    places = np.arange(8, dtype=np.uint8)
+    weights = as_array(1 << (places if bitorder == "little" else places[::-1]))
+    packed = reductions.sum(bits * weights.astype(np.uint8), -1, dtype=np.uint8)
+    return shapes.moveaxis(packed, -1, index)
+
+
+def unpackbits(a: Any, axis: int | None = None, count: int | None = None,
+               bitorder: str = "big") -> Array:
+    """Each byte to eight bits."""
+    x = as_array(a, "unpackbits")
+    if x.dtype != dtypes.uint8:
+        raise TypeError("Expected an input array of unsigned byte data type")
+    if bitorder not in ("little", "big"):
+        raise ValueError("'order' must be either 'little' or 'big'")
+    if axis is None:
+        x, axis = shapes.ravel(x), 0
+    index = canonical_axis(axis, x.ndim)
+    places = np.arange(8, dtype=np.uint8)
+    moved = shapes.moveaxis(x, index, -1)
+    shifts = as_array(places if bitorder == "little" else places[::-1].copy())
+    bits = (shapes.expand_dims(moved, -1) >> shifts) & cast(1, dtypes.uint8)
+    bits = shapes.reshape(bits, (*moved.shape[:-1], 8 * moved.shape[-1]))
+    if count is not None:
+        bits = bits[..., :count] if count <= bits.shape[-1] else primitives.pad(
+            bits, 0, (*[(0, 0, 0)] * (bits.ndim - 1), (0, count - bits.shape[-1], 0)))
+    return shapes.moveaxis(convert_element_type(bits, dtypes.uint8), -1, index)
+
+

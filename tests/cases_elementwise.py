@@ -197,6 +197,11 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     add(f"{_name}-special", each_pair(_name),
         [side for dtype in (np.float32, bfloat16) for side in pairs(special(dtype)[:8])],
         smooth=False)
+for _name in ("eq_to", "lt_to", "le_to"):
+    add(_name, lambda j, *xs, name=_name: [
+            getattr(j.lax, f"{name}_p").bind(x, y)
+            for x, y in zip(xs[::2], xs[1::2], strict=True)],
+        [*pairs(special(np.float32)[:8]), *pairs(whole(np.int32)[:5])], differentiable=False)
 add("eq-complex", each_pair("eq"), pairs(np.array([1 + 1j, 1, np.nan, 1j], np.complex64)),
     differentiable=False)
 add("nextafter", each_pair("nextafter"),
@@ -245,6 +250,13 @@ add("clamp-integers", lambda j, lo, x, hi: j.lax.clamp(lo, x, hi),
     [np.asarray(np.int32(-2)), whole(np.int32), np.asarray(np.int32(3))])
 add("select-mask", lambda j, p, x, y: j.lax.select(p, x, y),
     [A > 0, A.astype(np.float32), B.astype(np.float32)])
+_large = np.resize(special(np.float32), (70, 60))
+add("select-large", lambda j, p, x, n: [
+        j.lax.select(p, x, j.lax.neg(x)), j.lax.select(p, n, j.lax.bitwise_not(n)),
+        j.lax.select(p, x, j.lax.full_like(x, 0))],
+    [np.arange(4200).reshape(70, 60) % 7 < 3, _large,
+     np.arange(4200, dtype=np.int32).reshape(70, 60)],
+    smooth=False, tolerance="exact")
 add("select-scalar", lambda j, p, x, y: j.lax.select(p, x, y),
     [np.asarray(True), A.astype(np.float32), B.astype(np.float32)])
 add("select-same", lambda j, p, x: j.lax.select(p, x, x), [A > 0, A.astype(np.float32)])

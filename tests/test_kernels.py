@@ -355,7 +355,7 @@ def test_in_graphs(cache: Path) -> None:
         x[-1, 0, -1] = np.nan
         outer, count, inner = shape
         cases.add("reduce_sum", [x], [jnp.sum(x, 1)], 2e-5)
-        cases.add("reduce_max", [x], [jnp.max(x, 1)])
+        cases.add("reduce_max", [x], [np.max(x, 1)])
         cases.add("argmax", [x], [jnp.argmax(x, 1).astype(np.int32)])
         cases.add("argmin", [x], [jnp.argmin(x, 1).astype(np.int32)])
         for reverse in (False, True):

@@ -50,6 +50,9 @@ LATER = {
     r"^(leaked|donation|trace count|custom_|remat|pure_callback|x=|debug|mesh|explicit|Invalid|"
     r"threefry)": "a description, no expression",
     r"^f\(lambda": "tracing errors have tests of their own",
+    r"^jnp\.ones\(2\)\+jnp\.ones\(2,int\)$": "JAX lists the dtypes in no fixed order",
+    r"^jnp\.log\(-1\.\)$": "jax_debug_nans is not there yet",
+    r"^lax\.slice\(": "JAX's own message speaks of slice sizes",
     r"jnp\.unique\(.*size=5": "JAX's own fill value differs from its documentation",
 }
 

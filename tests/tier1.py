@@ -15,6 +15,8 @@ import numpy as np
 from harness import Case
 
 import maxjax
+import maxjax.numpy
+import maxjax.tree_util
 from maxjax._base import dtypes
 from maxjax._ir.serialize import dumps, encode
 from maxjax._max import session

@@ -12,7 +12,7 @@ class _TracingError:
 
     def __init__(self, message: str):
         name = type(self).__name__
-        super().__init__(f"{message}\n\nSee {_SITE}{name}")
+        super().__init__(f"{message}\nSee {_SITE}{name}")
 
 
 class ConcretizationTypeError(_TracingError, TypeError):
@@ -58,14 +58,14 @@ class NonConcreteBooleanIndexError(_TracingError, IndexError):
     """A traced boolean array was used as an index: the result's shape would depend on values."""
 
     def __init__(self, tracer: Any):
-        super().__init__(f"Array boolean indices must be concrete; got {tracer.aval.str_short()}")
+        super().__init__(f"Array boolean indices must be concrete; got {tracer.aval.str_short()}\n")
 
 
 class UnexpectedTracerError(_TracingError, TypeError):
     """A traced array was used after, or outside, the transformation that made it."""
 
 
-class KeyReuseError(_TracingError, RuntimeError):
+class KeyReuseError(_TracingError, TypeError):
     """A random key was used twice."""
 
 

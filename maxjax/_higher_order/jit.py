@@ -211,7 +211,7 @@ class PjitFunction:
             args, kwargs = merge_static(*pytree.unflatten(tree, tracers), static)
             outputs = function(*args, **kwargs)
             leaves, out_tree = pytree.flatten(outputs)
-            return check_outputs(leaves, location, "jit")
+            return check_outputs(leaves, location, "jit", outputs)
 
         names = argument_names(function, tree, static)
         closed = trace_to_jaxpr(flat, avals, location, "jit", names)
@@ -239,7 +239,8 @@ class PjitFunction:
         """What the signature of these arguments was, or is now, traced to."""
         leaves, tree, static = self._flatten(args, kwargs)
         base = base_trace[0]
-        avals = tuple([getattr(leaf, "aval", None) or base.operand(leaf).aval for leaf in leaves])
+        avals = tuple([leaf.aval if hasattr(leaf, "aval") else base.operand(leaf).aval
+                       for leaf in leaves])
         return self._entry(avals, tree, static)
 
     def _flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:
@@ -325,20 +326,24 @@ def argument_names(function: Callable[..., Any], tree: Any, static: Any = None) 
     return result
 
 
-def check_outputs(leaves: Sequence[Any], location: str, kind: str) -> list[Any]:
-    """The leaves of a function's result as arrays."""
+def check_outputs(leaves: Sequence[Any], location: str, kind: str,
+                  tree: Any = None) -> list[Any]:
+    """The leaves of a function's result as arrays; ``tree`` is the result, for the message."""
     base = base_trace[0]
     results = []
-    for leaf in leaves:
+    for position, leaf in enumerate(leaves):
         if isinstance(leaf, Array):
             results.append(leaf)
             continue
         try:
             results.append(base.operand(leaf))
         except TypeError:
+            path = "" if tree is None else pytree.path_string(
+                pytree.flatten_with_path(tree)[0][position])
             raise TypeError(
-                f"function {location} traced for {kind} returned a value of type {type(leaf)}, "
-                "which is not a valid JAX type") from None
+                f"function {location} traced for {kind} returned a value of type {type(leaf)}"
+                + (f" at output component {path}" if path else "")
+                + ", which is not a valid JAX type") from None
     return results
 
 

@@ -35,6 +35,9 @@ class DynamicJaxprTracer(Tracer):
     def origin(self) -> str:
         return self._trace.origin(self.var)
 
+    def leak(self) -> str:
+        return self._trace.leak(self.var)
+
     def __repr__(self) -> str:
         weak = "~" if self.aval.weak_type else ""
         return f"JitTracer({weak}{self.aval.str_short()})"
@@ -43,7 +46,7 @@ class DynamicJaxprTracer(Tracer):
 class StagingTrace(Trace):
     """Writes each operation down as an equation of a new jaxpr."""
 
-    __slots__ = ("argument_names", "constants", "debug_info", "eqns", "invars", "kind")
+    __slots__ = ("argument_names", "constants", "debug_info", "dropped", "eqns", "invars", "kind")
 
     def __init__(self, debug_info: str = "", kind: str = "jit",
                  argument_names: Sequence[str] | None = None):
@@ -56,6 +59,8 @@ class StagingTrace(Trace):
         self.debug_info = debug_info
         self.kind = kind
         self.argument_names = argument_names
+        # Results that nothing used, and their equations: a leaked one is looked up here.
+        self.dropped: dict[Var, JaxprEqn] = {}
 
     def new_input(self, aval: ShapedArray) -> DynamicJaxprTracer:
         var = Var(aval)
@@ -100,20 +105,44 @@ class StagingTrace(Trace):
         context_line = (
             f"The error occurred while tracing the function {self.debug_info} for {self.kind}."
             if self.debug_info else f"The error occurred while tracing for {self.kind}.")
-        if var in self.invars:
-            position = self.invars.index(var)
-            names = self.argument_names
-            if names is not None and position < len(names):
-                return (f"{context_line} This concrete value was not available in Python because "
-                        f"it depends on the value of the argument {names[position]}.")
+        arguments, operations = self._ancestry(var)
+        names = self.argument_names
+        if arguments and names is not None and arguments[-1] < len(names):
+            chosen = [names[position] for position in arguments]
+            what = (f"value of the argument {chosen[0]}" if len(chosen) == 1 else
+                    f"values of the arguments {enumeration(chosen)}")
+            return (f"{context_line} This concrete value was not available in Python because "
+                    f"it depends on the {what}.")
+        if arguments or not operations:
             return context_line
-        for eqn in self.eqns:
-            if var in eqn.outvars:
-                operation = f"{eqn.primitive.name} of {eqn.outvars[0].aval.str_short()}"
-                where = f" from line {eqn.source}" if eqn.source else ""
-                return (f"{context_line} This value became a tracer due to JAX operations on "
-                        f"these lines:\n\n  operation {operation}{where}")
-        return context_line
+        lines = [f"  operation {eqn}" + (f"\n    from line {eqn.source}" if eqn.source else "")
+                 for eqn in operations[-5:]]
+        return (f"{context_line} This value became a tracer due to JAX operations on these "
+                "lines:\n\n" + "\n\n".join(lines))
+
+    def _ancestry(self, var: Var) -> tuple[list[int], list[JaxprEqn]]:
+        """The positions of the inputs that a variable depends on, and the operations between."""
+        needed = {var}
+        operations = []
+        for eqn in reversed(self.eqns):
+            if not needed.isdisjoint(eqn.outvars) or self.dropped.get(var) is eqn:
+                operations.append(eqn)
+                needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
+        operations.reverse()
+        return [n for n, invar in enumerate(self.invars) if invar in needed], operations
+
+    def leak(self, var: Var) -> str:
+        """Where a value that has escaped was made."""
+        if not self.debug_info:
+            return ""
+        eqn = self.dropped.get(var) or next(
+            (eqn for eqn in self.eqns if var in eqn.outvars), None)
+        text = ("The function being traced when the value leaked was "
+                f"{self.debug_info} traced for {self.kind}.")
+        if eqn is not None and eqn.source is not None:
+            text += (f"\nThe leaked intermediate value was created on line {eqn.source}, by the "
+                     f"operation {eqn.primitive.name}.")
+        return text
 
     def close(self, outputs: Sequence[Any]) -> ClosedJaxpr:
         """The finished jaxpr that gives ``outputs`` (tracers or concrete values)."""
@@ -122,6 +151,7 @@ class StagingTrace(Trace):
         used = {v for eqn in self.eqns for v in eqn.invars if type(v) is Var}
         used.update(v for v in outvars if type(v) is Var)
         for eqn in self.eqns:
+            self.dropped.update((v, eqn) for v in eqn.outvars if v not in used)
             eqn.outvars = [v if v in used else DropVar(v.aval) for v in eqn.outvars]
         constvars, consts = [], []
         for var, value in self.constants.values():
@@ -130,6 +160,13 @@ class StagingTrace(Trace):
                 consts.append(value)
         return ClosedJaxpr(
             Jaxpr(constvars, self.invars, outvars, self.eqns, self.debug_info), consts)
+
+
+def enumeration(names: Sequence[str]) -> str:
+    """``a and b``, or ``a, b, and c``."""
+    if len(names) < 3:
+        return " and ".join(names)
+    return f"{', '.join(names[:-1])}, and {names[-1]}"
 
 
 def trace_to_jaxpr(function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],

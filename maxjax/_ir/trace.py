@@ -149,6 +149,10 @@ class Tracer(Array):
         """Where the value came from, in words; empty if that is not known."""
         return ""
 
+    def leak(self) -> str:
+        """Where the value was made, for the error about its escape; empty if not known."""
+        return ""
+
     def concrete(self) -> Any:
         """The concrete array behind this tracer, or None when only its type is known."""
         return None
@@ -243,7 +247,7 @@ def truth_value_message(aval: ShapedArray) -> str:
 
 
 def leaked_tracer_error(tracer: Tracer) -> UnexpectedTracerError:
-    origin = tracer.origin()
+    leak = tracer.leak()
     return UnexpectedTracerError(
         "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
         "allowing for a reference to an intermediate value with type "
@@ -251,7 +255,7 @@ def leaked_tracer_error(tracer: Tracer) -> UnexpectedTracerError:
         "the transformation.\n"
         "JAX transformations require that functions explicitly return their outputs, and "
         "disallow saving intermediate values to global state."
-        + (f"\n{origin}" if origin else ""))
+        + (f"\n{leak}" if leak else ""))
 
 
 def aval_of(value: Any) -> ShapedArray:

@@ -132,10 +132,10 @@ ceil_p = _ufunc("ceil", np.ceil, accepts=FLOATING, lower=native("ceil"))
 
 
 def _round_away(x):
-    whole = np.trunc(x)
-    # Exact: x - whole has no rounding. The sign of a zero result is x's.
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(np.ones((), x.dtype), x),
-                    whole).astype(x.dtype)
+    # Added to what is below a half, the number before 1/2 does not reach the next whole number;
+    # added to a half it does, by rounding to even. The sign of a zero result is x's.
+    below_half = np.nextafter(np.array(0.5, x.dtype), np.array(0, x.dtype))
+    return np.trunc(x + np.copysign(below_half, x))
 
 
 AWAY_FROM_ZERO, TO_NEAREST_EVEN = 0, 1

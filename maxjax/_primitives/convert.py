@@ -16,6 +16,11 @@ from maxjax._primitives.widths import FLOATING, bit_width, widened
 def to_integer(x, dtype):
     """Floats to integers as XLA does it: NaN is 0, what is out of range saturates."""
     low, high = dtypes.extremes(dtype)
+    x = np.asarray(x)
+    if x.size and x.dtype in (dtypes.float32, dtypes.float64):
+        # Nearly always all are in range; NaN fails the comparison.
+        if np.min(x) > float(low) - 1.0 and np.max(x) < float(high):
+            return x.astype(dtype)
     wide = np.asarray(x, np.float64)
     wide = np.where(np.isnan(wide), 0.0, wide)
     # float64(high) may round up to 2**63: compare before converting.

@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.source import function_location
+from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.trace import Array, aval_of, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.convert import convert_element_type
@@ -26,12 +27,10 @@ def operands_of(leaves: Sequence[Any]) -> list[Any]:
 class FlatFunction:
     """A function of pytrees as one of flat lists; remembers the tree of its results."""
 
-    def __init__(self, function: Callable[..., Any], in_tree: Any, has_aux: bool = False,
-                 kind: str = "jvp"):
+    def __init__(self, function: Callable[..., Any], in_tree: Any, has_aux: bool = False):
         self.function = function
         self.in_tree = in_tree
         self.has_aux = has_aux
-        self.kind = kind
         self.out_tree: Any = None
         self.aux: Any = None
 
@@ -39,11 +38,9 @@ class FlatFunction:
         result = self.function(*pytree.unflatten(self.in_tree, leaves))
         if self.has_aux:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
-                what = f"got {type(result)}" if not isinstance(
-                    result, (tuple, list)) else f"got a {type(result).__name__} of length {len(result)}"
                 raise TypeError(
                     "expected function with aux output to return a two-element tuple, but "
-                    f"{what} with value {result!r}")
+                    f"got type {type(result)} with value {result!r}")
             result, self.aux = result
         outputs, self.out_tree = pytree.flatten(result)
         return [self.output(leaf) for leaf in outputs]
@@ -55,8 +52,7 @@ class FlatFunction:
             return base_trace[0].operand(leaf)
         except TypeError:
             raise TypeError(
-                f"function {function_location(self.function)} traced for {self.kind} returned a "
-                f"value of type {type(leaf)}, which is not a valid JAX type") from None
+                f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
 
 
 
@@ -87,7 +83,8 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     if tree != tangent_tree:
         raise TypeError(
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
-            f"have tree structure {tree} whereas tangents have tree structure {tangent_tree}.")
+            f"have tree structure {PyTreeDef(tree)} whereas tangents have tree structure "
+            f"{PyTreeDef(tangent_tree)}.")
     values = operands_of(leaves)
     given = [check_tangent(value.aval, tangent)
              for value, tangent in zip(values, tangent_leaves, strict=True)]
@@ -154,7 +151,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Returns:
       ``(result, fun_jvp)``, or ``(result, fun_jvp, aux)``.
     """
-    outs, linear, flat, values, aux = _linearize(fun, primals, has_aux, "linearize")
+    outs, linear, flat, values, aux = _linearize(fun, primals, has_aux)
     in_tree, out_tree = flat.in_tree, flat.out_tree
     avals = [value.aval for value in values]
     out_avals = [aval_of(out) for out in outs]
@@ -162,9 +159,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     def fun_jvp(*tangents: Any) -> Any:
         leaves, tree = pytree.flatten(tangents)
         if tree != in_tree:
-            raise TypeError(
-                "linearized function called with tangents of a tree structure other than its "
-                f"primals': got {tree}, expected {in_tree}")
+            raise TypeError(f"expected {PyTreeDef(in_tree)}, got {PyTreeDef(tree)}")
         given = []
         for aval, leaf in zip(avals, leaves, strict=True):
             if dtypes.is_inexact(aval.dtype):
@@ -172,8 +167,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
                 if value.aval.shape != aval.shape or value.aval.dtype != aval.dtype:
                     raise ValueError(
                         "linearized function called on tangent values inconsistent with the "
-                        f"original primal values: got {value.aval.str_short()} for primal aval "
-                        f"{aval.str_short()}")
+                        f"original primal values:\nGot tangent aval {value.aval.str_short()} for "
+                        f"primal aval {aval.str_short()} but expected "
+                        f"{aval.tangent().str_short()}.")
                 given.append(value)
         results = linear(*given)
         return pytree.unflatten(out_tree, [
@@ -183,11 +179,11 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (result, fun_jvp, aux) if has_aux else (result, fun_jvp)
 
 
-def _linearize(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, kind: str) -> tuple[
+def _linearize(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> tuple[
         list[Any], LinearMap, FlatFunction, list[Any], Any]:
     leaves, tree = pytree.flatten(tuple(primals))
     values = operands_of(leaves)
-    flat = FlatFunction(fun, tree, has_aux, kind)
+    flat = FlatFunction(fun, tree, has_aux)
     active = [dtypes.is_inexact(value.aval.dtype) for value in values]
     if not has_aux:
         outs, linear = linearize_flat(flat, values, active)
@@ -212,8 +208,9 @@ class VJPFunction:
     """Maps cotangents of a function's results to cotangents of its arguments."""
 
     def __init__(self, linear: LinearMap, in_tree: Any, in_avals: list[ShapedArray], out_tree: Any,
-                 out_avals: list[ShapedArray]):
+                 out_avals: list[ShapedArray], location: str = ""):
         self.linear = linear
+        self.location = location      # of the function, for messages
         self.in_tree = in_tree
         self.in_avals = in_avals
         self.out_tree = out_tree
@@ -223,8 +220,10 @@ class VJPFunction:
         leaves, tree = pytree.flatten(cotangents)
         if tree != self.out_tree:
             raise ValueError(
-                "unexpected tree structure of argument to vjp function: got "
-                f"{tree}, but expected to match {self.out_tree}")
+                "unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` "
+                "must match the pytree\nstructure of the differentiated function "
+                f"{self.location}.\n\nBut the tree structures differ: got {PyTreeDef(tree)}, "
+                f"expected {PyTreeDef(self.out_tree)}.")
         given = [self.check(aval, leaf)
                  for aval, leaf in zip(self.out_avals, leaves, strict=True)]
         return pytree.unflatten(self.in_tree, self.transpose(given))
@@ -258,9 +257,9 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False,
       ``(result, fun_vjp)``, or ``(result, fun_vjp, aux)``. ``fun_vjp(cotangent)`` gives a tuple of
       one pytree for each argument.
     """
-    outs, linear, flat, values, aux = _linearize(fun, primals, has_aux, "vjp")
+    outs, linear, flat, values, aux = _linearize(fun, primals, has_aux)
     function = VJPFunction(linear, flat.in_tree, [value.aval for value in values],
-                           flat.out_tree, [aval_of(out) for out in outs])
+                           flat.out_tree, [aval_of(out) for out in outs], function_location(fun))
     result = pytree.unflatten(flat.out_tree, outs)
     return (result, function, aux) if has_aux else (result, function)
 
@@ -293,6 +292,12 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
                 f"differentiating with respect to argnums={argnums} requires at least "
                 f"{max(numbers) + 1} positional arguments to be passed by the caller, but got only "
                 f"{len(args)} positional arguments.")
+        for n in numbers:
+            if n < -len(args):
+                raise ValueError(
+                    "Positional argument indices, e.g. for `static_argnums`, must have value "
+                    "greater than or equal to -len(args) and less than len(args), but got value "
+                    f"{n} for len(args) == {len(args)}.")
         positions = [n if n >= 0 else n + len(args) for n in numbers]
         dynamic = tuple(args[n] for n in positions)
 
@@ -305,7 +310,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
         partial.__wrapped__ = fun      # type: ignore[attr-defined]  # for messages
         for leaf in pytree.leaves(dynamic):
             check_input("grad", holomorphic, allow_int, leaf)
-        outs, linear, flat, values, aux = _linearize(partial, dynamic, has_aux, "grad")
+        outs, linear, flat, values, aux = _linearize(partial, dynamic, has_aux)
         check_scalar(outs, flat.out_tree)
         out = outs[0]
         check_output("grad", holomorphic, out)
@@ -355,7 +360,11 @@ def check_callable(fun: Any) -> None:
 
 
 def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: Any) -> None:
-    dtype = operands_of([leaf])[0].aval.dtype
+    try:
+        dtype = operands_of([leaf])[0].aval.dtype
+    except TypeError:
+        raise TypeError(
+            f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type.") from None
     if dtypes.is_key(dtype):
         if allow_int:
             return
@@ -391,8 +400,11 @@ def check_output(name: str, holomorphic: bool, out: Any) -> None:
                 f"{name} with holomorphic=True requires outputs with complex dtype, but got "
                 f"{dtype.name}.")
     elif not dtypes.is_floating(dtype):
+        advice = (
+            "For holomorphic differentiation, pass holomorphic=True. For differentiation of "
+            "non-holomorphic functions involving complex outputs, use jax.vjp directly."
+            if dtypes.is_complex(dtype) else
+            "For differentiation of functions with integer outputs, use jax.vjp directly.")
         raise TypeError(
             f"{name} requires real-valued outputs (output dtype that is a sub-dtype of "
-            f"np.floating), but got {dtype.name}. For holomorphic differentiation, pass "
-            "holomorphic=True. For differentiation of non-holomorphic functions involving complex "
-            "outputs, or function with integer outputs, use jax.vjp directly.")
+            f"np.floating), but got {dtype.name}. {advice}")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.trace import Array, base_trace
 from maxjax._transforms.autodiff import check_callable, operands_of
 from maxjax._transforms.batching import batch_flat, to_axis
@@ -100,10 +101,11 @@ def flatten_axes(what: str, axes: Any, value: Any, tree: Any) -> list[Any]:
     try:
         return pytree.broadcast_prefix(axes, value, what=what)
     except ValueError:
+        specification = axes[0] if what.endswith("in_axes") else axes
         raise ValueError(
-            f"{what} specification must be a tree prefix of the corresponding value, got "
-            f"specification {axes[0] if what.endswith('in_axes') else axes} for value tree "
-            f"{tree}.") from None
+            f"{what} specification must be a tree prefix of the corresponding value; \n"
+            f"got the specification {specification} for a value of structure "
+            f"{PyTreeDef(tree)}.") from None
 
 
 def normalize_in_axis(axis: int, shape: tuple[int, ...]) -> int:
@@ -127,7 +129,8 @@ def mapped_size(fun: Callable[..., Any], tree: Any, values: list[Any], axes: lis
     if axis_size is not None:
         sizes.append(axis_size)
     if not sizes:
-        raise ValueError("vmap must have at least one non-None value in in_axes")
+        raise ValueError("vmap must have at least one non-None value in in_axes or axis_size must be "
+            "specified")
     if len(set(sizes)) == 1:
         return sizes[0]
     raise ValueError(size_message(fun, tree, values, axes, axis_size))

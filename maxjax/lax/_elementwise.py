@@ -21,7 +21,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._primitives import arithmetic, comparison, convert, special, transcendental
 from maxjax._primitives.rules import broadcast_shape
 from maxjax._primitives.shape import broadcast_in_dim
-from maxjax._primitives.widths import bit_width
+from maxjax._primitives.widths import INEXACT, NUMBERS, bit_width
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.pending import leaf_aval, python_value
 
@@ -75,7 +75,7 @@ def operand(value: Any, name: str, position: int = 0) -> Array:
 
 
 def check_accepted(primitive: Primitive, avals: Sequence[ShapedArray]) -> None:
-    accepts = primitive.accepts
+    accepts: Any = primitive.accepts
     if accepts is None:
         return
     for position, aval in enumerate(avals):
@@ -218,7 +218,7 @@ rem = _binary(arithmetic.rem_p, "rem", "The remainder of division towards zero: 
 max = _binary(arithmetic.max_p, "max", "The greater; NaN if either is. Complex numbers are ordered "
               "by their real, then their imaginary parts.")
 min = _binary(arithmetic.min_p, "min", "The lesser; NaN if either is.")
-nextafter = _binary(arithmetic.nextafter_p, "nextafter", "The next number from ``x`` to ``y``.")
+_nextafter = _binary(arithmetic.nextafter_p, "nextafter", "")
 complex = _binary(arithmetic.complex_p, "complex", "``x + i y``.")
 atan2 = _binary(transcendental.atan2_p, "atan2",
                 "The angle of a point; the first argument is the ordinate.")
@@ -238,9 +238,8 @@ shift_right_logical = _binary(comparison.shift_right_logical_p, "shift_right_log
 shift_right_arithmetic = _binary(comparison.shift_right_arithmetic_p, "shift_right_arithmetic",
                                  "``x >> y``, filling with the sign.")
 mulhi = _binary(comparison.mulhi_p, "mulhi", "The upper half of the bits of ``x * y``.")
-polygamma = _binary(special.polygamma_p, "polygamma",
-                    "The derivative of order ``m`` (first argument) of ``digamma``.")
-zeta = _binary(special.zeta_p, "zeta", "The Hurwitz zeta function of ``x`` and ``q``.")
+_polygamma = _binary(special.polygamma_p, "polygamma", "")
+_zeta = _binary(special.zeta_p, "zeta", "")
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
@@ -255,6 +254,21 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
     return _mul(convert_element_type(x, out_dtype), convert_element_type(y, out_dtype))
 
 
+def nextafter(x1: Any, x2: Any) -> Array:
+    """The next number after ``x1`` in the direction of ``x2``."""
+    return _nextafter(x1, x2)
+
+
+def polygamma(m: Any, x: Any) -> Array:
+    """The derivative of order ``m``, a float without fraction, of ``digamma`` at ``x``."""
+    return _polygamma(m, x)
+
+
+def zeta(x: Any, q: Any) -> Array:
+    """The Hurwitz zeta function: the sum of ``(q + k) ** -x`` over ``k >= 0``."""
+    return _zeta(x, q)
+
+
 def pow(x: Any, y: Any) -> Array:
     """``x ** y`` for floats or complex numbers ``x``; ``y`` of the same dtype, or integers.
 
@@ -266,8 +280,7 @@ def pow(x: Any, y: Any) -> Array:
     first, second = x.aval, y.aval
     broadcast_shape("pow", [first.shape, second.shape])
     for position, (aval, kinds, accepts) in enumerate((
-            (first, primitive.accepts.kinds, primitive.accepts),
-            (second, arithmetic.NUMBERS.kinds, arithmetic.NUMBERS))):
+            (first, INEXACT.kinds, INEXACT), (second, NUMBERS.kinds, NUMBERS))):
         if aval.dtype not in accepts:
             where = f" at position {position}"
             raise TypeError(f"pow does not accept dtype {aval.dtype}{where}. Accepted dtypes"
@@ -464,10 +477,10 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
             raise ValueError(f"Cannot convert_element_type from {aval.dtype} to {target}")
         return convert.convert_element_type(operand, target)
     if operand.__class__ in dtypes.PYTHON_SCALARS and not dtypes.is_key(target):
-        own, _ = dtypes.python_scalar(operand.__class__)
+        own, _ = dtypes.python_scalar(type(operand))
         if own.kind == "c" and target.kind not in "bc":
             # Python's own error.
-            operand = int(operand) if dtypes.is_integer(target) else float(operand)
+            operand = (int if dtypes.is_integer(target) else float)(operand)  # type: ignore
         value = np.asarray(convert.convert(python_value(operand, own), target))
         return ArrayImpl(ShapedArray((), target), value)
     if isinstance(operand, str):

@@ -29,23 +29,35 @@ from maxjax.numpy._promotion import canonical_dtype
 _OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
 
 
+# With + and ==, Python would try a list's own operation before it gives up: an error is clearer.
+_REJECTED = {"add": "+", "mul": "*", "eq": "==", "ne": "!="}
+
+
 def _accepted(other: Any) -> bool:
     return isinstance(other, _OPERANDS) or hasattr(other, "__jax_array__")
 
 
 def _operator(function: Callable[[Any, Any], Any], name: str, reflected: bool = False) -> Any:
+    symbol = _REJECTED.get(name)
+
+    def declined(left: Any, right: Any, other: Any) -> Any:
+        if symbol is not None and isinstance(other, (list, tuple)):
+            raise TypeError(f"unsupported operand type(s) for {symbol}: "
+                            f"{type(left).__name__!r} and {type(right).__name__!r}")
+        return NotImplemented
+
     if reflected:
         def method(self: Any, other: Any) -> Any:
             if other.__class__ is float or other.__class__ is int or _accepted(other):
                 return function(other, self)
-            return NotImplemented
+            return declined(other, self, other)
     else:
         def method(self: Any, other: Any) -> Any:
             kind = other.__class__
             if kind is ArrayImpl or kind is float or kind is int or _accepted(other):
                 return function(self, other)
-            return NotImplemented
-    method.__name__ = method.__qualname__ = name
+            return declined(self, other, other)
+    method.__name__ = method.__qualname__ = f"__{'r' if reflected else ''}{name}__"
     return method
 
 
@@ -228,10 +240,10 @@ def install() -> None:
     """Puts all of it on the class that arrays and tracers share."""
     members: dict[str, Any] = {}
     for name, function in _BINARY.items():
-        members[f"__{name}__"] = _operator(function, f"__{name}__")
-        members[f"__r{name}__"] = _operator(function, f"__r{name}__", reflected=True)
+        members[f"__{name}__"] = _operator(function, name)
+        members[f"__r{name}__"] = _operator(function, name, reflected=True)
     for name, function in _COMPARISONS.items():
-        members[f"__{name}__"] = _operator(function, f"__{name}__")
+        members[f"__{name}__"] = _operator(function, name)
     members |= {
         "__neg__": _unary(ufunc_objects.negative_function, "__neg__"),
         "__pos__": _unary(ufuncs.positive, "__pos__"),

@@ -405,6 +405,8 @@ def remainder(x1: Any, x2: Any, /) -> Array:
     x1, x2 = _pair("remainder", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise TypeError("remainder does not support complex-valued inputs")
+    if dtypes.is_integer(x1.dtype):
+        x2 = as_array(where(x2 == 0, constant(1, x2.dtype), x2))      # the remainder by 0 is 0
     left = bind(registry["rem"], x1, x2)
     if dtypes.is_unsigned(left.dtype):
         return left

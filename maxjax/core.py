@@ -1,0 +1,35 @@
+"""jax.core: what libraries on top of JAX use of its machinery."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from maxjax._base.missing import missing_names
+from maxjax._ir.jaxpr import ClosedJaxpr as ClosedJaxpr
+from maxjax._ir.jaxpr import Jaxpr as Jaxpr
+from maxjax._ir.jaxpr import JaxprEqn as JaxprEqn
+from maxjax._ir.jaxpr import Literal as Literal
+from maxjax._ir.jaxpr import Var as Var
+from maxjax._ir.staging import eval_jaxpr as eval_jaxpr
+from maxjax._ir.trace import Trace as Trace
+from maxjax._ir.trace import Tracer as Tracer
+from maxjax._ir.trace import base_trace, current_trace
+from maxjax._ir.types import ShapedArray as ShapedArray
+
+AbstractValue = ShapedArray
+Atom = Var | Literal
+
+
+@contextlib.contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """Operations inside run at once, also while a function is being traced.
+
+    Values that are being traced cannot take part.
+    """
+    with current_trace(base_trace[0]):
+        yield
+
+
+eval_context = ensure_compile_time_eval
+__getattr__ = missing_names(__name__)

@@ -1,0 +1,31 @@
+"""jax.dlpack: arrays from other libraries without going through files or lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._base.missing import missing_names
+from maxjax._ir.trace import Array, base_trace
+
+
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
+    """An array of anything with ``__dlpack__``; the data are copied.
+
+    Raises:
+      ValueError: ``copy`` is False.
+    """
+    if copy is False:
+        raise ValueError("from_dlpack copies: maxjax's arrays do not share memory with others")
+    return base_trace[0].operand(np.from_dlpack(external_array))
+
+
+def is_supported_dtype(dtype: Any) -> bool:
+    """Whether arrays of a dtype can be exchanged."""
+    dtype = np.dtype(dtype)
+    return dtype == np.bool_ or dtype in (*dtypes.INTS, *dtypes.FLOATS, *dtypes.COMPLEX)
+
+
+__getattr__ = missing_names(__name__)

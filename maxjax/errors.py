@@ -1,0 +1,16 @@
+"""jax.errors."""
+
+from __future__ import annotations
+
+from maxjax._base.errors import CompileError as CompileError
+from maxjax._base.errors import ConcretizationTypeError as ConcretizationTypeError
+from maxjax._base.errors import JaxRuntimeError as JaxRuntimeError
+from maxjax._base.errors import KeyReuseError as KeyReuseError
+from maxjax._base.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
+from maxjax._base.errors import TracerArrayConversionError as TracerArrayConversionError
+from maxjax._base.errors import TracerBoolConversionError as TracerBoolConversionError
+from maxjax._base.errors import TracerIntegerConversionError as TracerIntegerConversionError
+from maxjax._base.errors import UnexpectedTracerError as UnexpectedTracerError
+from maxjax._base.missing import missing_names
+
+__getattr__ = missing_names(__name__)

@@ -1,0 +1,45 @@
+"""jax.flatten_util."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from maxjax import numpy as jnp
+from maxjax._base import dtypes, pytree
+
+
+def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """All leaves as one vector, and the function that makes the pytree of such a vector.
+
+    >>> vector, unravel = ravel_pytree({'a': 1.0, 'b': [2.0]})
+    """
+    leaves, spec = pytree.flatten(tree)
+    arrays = [jnp.asarray(leaf) for leaf in leaves]
+    if not arrays:
+        return jnp.zeros(0), lambda vector: pytree.unflatten(spec, [])
+    dtype = jnp.result_type(*arrays)
+    shapes = [array.shape for array in arrays]
+    kinds = [array.dtype for array in arrays]
+    ends = [0]
+    for array in arrays:
+        ends.append(ends[-1] + array.size)
+    vector = jnp.concatenate([array.reshape(-1).astype(dtype) for array in arrays])
+
+    def unravel(flat: Any) -> Any:
+        flat = jnp.asarray(flat)
+        if flat.shape != (ends[-1],):
+            raise TypeError(f"unravel function expected a vector of shape {(ends[-1],)}, got shape "
+                            f"{flat.shape}")
+        if flat.dtype != dtype and any(kind != dtype for kind in kinds):
+            raise TypeError(f"unravel function given array of dtype {flat.dtype}, but expected "
+                            f"dtype {dtype}")
+        parts = [flat[start:end].reshape(shape) for start, end, shape in zip(
+            ends, ends[1:], shapes, strict=False)]
+        if any(kind != dtype for kind in kinds):
+            parts = [part.real.astype(kind) if dtypes.is_complex(part.dtype)
+                     and not dtypes.is_complex(kind) else part.astype(kind)
+                     for part, kind in zip(parts, kinds, strict=True)]
+        return pytree.unflatten(spec, parts)
+
+    return vector, unravel

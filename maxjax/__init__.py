@@ -2,13 +2,194 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from maxjax import core as core
+from maxjax import errors as errors
+from maxjax import lax as lax
+from maxjax import numpy as numpy
+from maxjax import tree as tree
+from maxjax import tree_util as tree_util
+from maxjax import typing as typing
+from maxjax import version as version
+from maxjax._base import config as _options
 from maxjax._base.config import config as config
+from maxjax._base.dtypes import float0 as float0
+from maxjax._base.missing import attribute_error as _attribute_error
+from maxjax._base.missing import missing_names as _missing_names
+from maxjax._higher_order.api import ShapeDtypeStruct as ShapeDtypeStruct
+from maxjax._higher_order.api import eval_shape as eval_shape
+from maxjax._higher_order.api import jit as jit
+from maxjax._higher_order.api import make_jaxpr as make_jaxpr
+from maxjax._higher_order.api import typeof as typeof
+from maxjax._higher_order.custom_jvp import custom_jvp as custom_jvp
+from maxjax._higher_order.jacobian import hessian as hessian
+from maxjax._higher_order.jacobian import jacfwd as jacfwd
+from maxjax._higher_order.jacobian import jacrev as jacrev
+from maxjax._higher_order.jacobian import linear_transpose as linear_transpose
+from maxjax._higher_order import stages as _stages  # gives jitted functions trace and lower
 from maxjax._ir.trace import Array as Array
 from maxjax._runtime import pending as _pending  # puts the runtime at the bottom
+from maxjax._runtime.devices import Device as Device
+from maxjax._runtime.devices import devices as devices
+from maxjax._runtime.placement import block_until_ready as block_until_ready
+from maxjax._runtime.placement import copy_to_host_async as copy_to_host_async
+from maxjax._runtime.placement import default_backend as default_backend
+from maxjax._runtime.placement import device_count as device_count
+from maxjax._runtime.placement import device_get as device_get
+from maxjax._runtime.placement import device_put as device_put
+from maxjax._runtime.placement import local_devices as local_devices
 from maxjax._transforms.autodiff import grad as grad
 from maxjax._transforms.autodiff import jvp as jvp
 from maxjax._transforms.autodiff import linearize as linearize
 from maxjax._transforms.autodiff import value_and_grad as value_and_grad
 from maxjax._transforms.autodiff import vjp as vjp
 from maxjax._transforms.vmap import vmap as vmap
-from maxjax._higher_order.jit import make_jit as jit
+from maxjax.core import ensure_compile_time_eval as ensure_compile_time_eval
+from maxjax.version import __version__ as __version__
+from maxjax.version import __version_info__ as __version_info__
+
+jacobian = jacrev
+local_device_count = device_count
+
+# --- options as context managers ------------------------------------------------------------------
+
+enable_x64 = _options.enable_x64
+numpy_rank_promotion = _options.rank_promotion
+numpy_dtype_promotion = _options.dtype_promotion
+debug_nans = _options.debug_nans
+debug_infs = _options.debug_infs
+threefry_partitionable = _options.threefry_partitionable
+default_prng_impl = _options.default_prng_impl
+default_matmul_precision = _options.default_matmul_precision
+default_device = _options.default_device
+log_compiles = _options.log_compiles
+check_tracer_leaks = _options.check_tracer_leaks
+
+
+def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:
+    """Inside the context, functions under jit run operation by operation."""
+    return _options.disable_jit(disable)
+
+
+def checking_leaks() -> contextlib.AbstractContextManager[None]:
+    """Accepted: leaked tracers are always reported when they are used."""
+    return _options.check_tracer_leaks(True)
+
+
+class named_scope(contextlib.ContextDecorator):
+    """``with named_scope("attention"):`` names a part of a function; accepted."""
+
+    def __init__(self, name: str):
+        if not isinstance(name, str):
+            raise TypeError(f"named_scope name argument must be a string, got {name}")
+        self.name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """``fun``; the name is accepted."""
+    return fun
+
+
+@contextlib.contextmanager
+def _accepted(*_: Any, **__: Any) -> Iterator[None]:
+    yield
+
+
+transfer_guard = transfer_guard_device_to_device = transfer_guard_device_to_host = (
+    transfer_guard_host_to_device) = enable_checks = explain_cache_misses = debug_key_reuse = (
+    _accepted)
+
+
+# --- the process ----------------------------------------------------------------------------------
+
+def process_index(backend: str | None = None) -> int:
+    """The number of this process: 0."""
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    """The number of processes: 1."""
+    return 1
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of all processes."""
+    return [0]
+
+
+host_id, host_count, host_ids = process_index, process_count, process_indices
+
+
+def effects_barrier() -> None:
+    """Waits until all that is pending has run."""
+    _pending.pending.flush()
+
+
+def clear_caches() -> None:
+    """Accepted: what has been traced lives with the functions, and goes with them."""
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Prints, or gives, the versions that a report of a bug should name."""
+    lines = [f"maxjax:  {__version__} (the API of JAX {version.JAX_VERSION})",
+             *(f"{name}:{' ' * (8 - len(name))}{importlib.import_module(name).__version__}"
+               for name in ("numpy", "optree")),
+             f"devices: {devices()}"]
+    text = "\n".join(lines)
+    if return_string:
+        return text
+    print(text)
+    return None
+
+
+# --- what is brought in at first use --------------------------------------------------------------
+# Names of JAX's that stand in modules of their own; a module that is not there yet is a name that
+# maxjax does not have.
+_LATE = {
+    "custom_vjp": "maxjax._higher_order.custom_vjp",
+    "custom_gradient": "maxjax.custom_derivatives",
+    "closure_convert": "maxjax.custom_derivatives",
+    "checkpoint": "maxjax._higher_order.checkpoint",
+    "remat": "maxjax._higher_order.checkpoint",
+    "checkpoint_policies": "maxjax._higher_order.checkpoint",
+    "pure_callback": "maxjax._higher_order.callback",
+    "pmap": "maxjax._higher_order.shard_map",
+    "shard_map": "maxjax._higher_order.shard_map",
+    "make_mesh": "maxjax.sharding",
+    "set_mesh": "maxjax.sharding",
+    "NamedSharding": "maxjax.sharding",
+    "P": "maxjax.sharding",
+    "reshard": "maxjax.sharding",
+    "Shard": "maxjax.sharding",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LATE.get(name)
+    target = f"{__name__}.{name}" if module is None else module
+    if name.startswith("_"):
+        raise _attribute_error(__name__, name)
+    try:
+        found = importlib.import_module(target)
+    except ModuleNotFoundError as error:
+        if error.name != target:
+            raise
+        raise _attribute_error(__name__, name) from None
+    value = found if module is None else getattr(found, name)
+    globals()[name] = value
+    return value
+
+
+for _module in (numpy, lax, tree, tree_util, typing):
+    if "__getattr__" not in vars(_module):
+        _module.__getattr__ = _missing_names(_module.__name__)      # type: ignore[attr-defined]

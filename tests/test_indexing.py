@@ -171,10 +171,10 @@ def test_unsafe_update_warns():
 
 
 def test_fill_values_differ_by_bits():
-    zero, negative = FillValue(np.float32(0.0)), FillValue(np.float32(-0.0))
+    zero, negative = FillValue.of(np.float32(0.0)), FillValue.of(np.float32(-0.0))
     assert zero != negative
-    assert FillValue(np.int32(1)) != FillValue(np.float32(1))
-    assert FillValue(np.float32(np.nan)) == FillValue(np.float32(np.nan))
+    assert FillValue.of(np.int32(1)) != FillValue.of(np.float32(1))
+    assert FillValue.of(np.float32(np.nan)) == FillValue.of(np.float32(np.nan))
 
 
 def test_true_positions_batched():

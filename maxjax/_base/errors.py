@@ -21,7 +21,7 @@ class ConcretizationTypeError(_TracingError, TypeError):
     def __init__(self, tracer: Any, context: str = ""):
         message = tracer if isinstance(tracer, str) else (
             "Abstract tracer value encountered where concrete value is expected: "
-            f"{describe_tracer(tracer)}\n{context}{origin_message(tracer)}"
+            f"{describe_tracer(tracer)}\n{context}{origin_message(tracer)}\n"
         )
         super().__init__(message)
 

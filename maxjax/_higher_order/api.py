@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -157,6 +157,44 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = ()
     make_jaxpr_f.__name__ = f"make_jaxpr({getattr(fun, '__name__', fun)})"
     make_jaxpr_f.__qualname__ = make_jaxpr_f.__name__
     return make_jaxpr_f
+
+
+class _NotSpecified:
+    """The default of ``jit``'s first argument: None would be an error of the caller's."""
+
+    def __repr__(self) -> str:
+        return "<not-specified>"
+
+
+_NOT_SPECIFIED = _NotSpecified()
+
+
+def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = None, out_shardings: Any = None,
+        static_argnums: int | Sequence[int] | None = None,
+        static_argnames: str | Iterable[str] | None = None,
+        donate_argnums: int | Sequence[int] | None = None,
+        donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
+        device: Any = None, backend: str | None = None, inline: bool = False,
+        compiler_options: dict[str, Any] | None = None) -> Any:
+    """A function that is traced once for each signature, and compiled once it is worth it.
+
+    Args:
+      fun: a function of arrays or pytrees of them. Left out: a decorator is returned.
+      static_argnums, static_argnames: arguments that are Python values; hashable. The function
+        is traced anew for each value.
+      donate_argnums, donate_argnames: arguments whose memory may be taken for the results.
+      inline: write the function's operations into the programs that call it.
+      keep_unused, device, backend, compiler_options, in_shardings, out_shardings: accepted.
+
+    Raises:
+      TypeError: ``fun`` is not callable.
+      ValueError: it does not take the arguments that are named.
+    """
+    def decorate(function: Callable[..., Any]) -> PjitFunction:
+        return make_jit(function, static_argnums, static_argnames, donate_argnums,
+                        donate_argnames, keep_unused, inline)
+
+    return decorate if isinstance(fun, _NotSpecified) else decorate(fun)
 
 
 def _callable(fun: Callable[..., Any]) -> Callable[..., Any]:

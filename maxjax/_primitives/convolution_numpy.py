@@ -39,8 +39,10 @@ def convolution(lhs_sizes, rhs_sizes, out_sizes, lhs_spec, rhs_spec, out_order, 
     plan = _Plan(groups, batch, features, outputs, spatial, window, result, strides, padding,
                  lhs_dilation, rhs_dilation, product)
     empty = not math.prod(out_sizes) or not features or not math.prod(window)
-    scatter = all(s == 1 for s in strides) and math.prod(window) > 1 and (
-        outputs < features or any(d > 1 for d in lhs_dilation))
+    # Scattering computes products at each element of lhs, gathering at each of the result.
+    work = outputs * math.prod(spatial), features * math.prod(result)
+    scatter = all(s == 1 for s in strides) and math.prod(window) > 1 and work[0] < work[1] and (
+        math.prod(spatial) <= math.prod(result))
     compute_result = plan.scatter if scatter else plan.gather
     out_shape = tuple(out_sizes[dim] for dim in out_order)
 
@@ -185,27 +187,29 @@ class _Plan:
 
     # --- scatter ---
     def scatter(self, x, w):
-        batch_last = self.batch > 1 and (self.rank == 0 or self.batch >= self.spatial[-1])
-        spatial_dims = tuple(range(3, 3 + self.rank))
+        inner = self.innermost(x)
         area = math.prod(self.spatial)
-        if batch_last:
+        spatial_dims = tuple(range(3, 3 + self.rank))
+        weights = w.transpose(0, *spatial_dims, 1, 2).reshape(
+            self.groups, self.places, self.outputs, self.features)
+        # The layout of the result, and where O, N and P stand in it.
+        if inner == "C":
+            matrix = x.transpose(0, 1, *spatial_dims, 2).reshape(
+                self.groups, self.batch * area, self.features)
+            lead, tail = (self.groups, self.batch), (self.outputs,)
+            order = (0, 1, self.rank + 2, *range(2, self.rank + 2))
+        elif inner == "N":
             matrix = x.transpose(0, 2, *spatial_dims, 1).reshape(
                 self.groups, self.features, area * self.batch)
+            lead, tail = (self.groups, self.outputs), (self.batch,)
+            order = (0, self.rank + 2, 1, *range(2, self.rank + 2))
         else:
             matrix = x.transpose(0, 2, 1, *spatial_dims).reshape(
                 self.groups, self.features, self.batch * area)
-        weights = w.transpose(0, *spatial_dims, 1, 2).reshape(
-            self.groups, self.places * self.outputs, self.features)
-        product = self.matmul(weights, matrix)
-        lead = (self.groups, self.outputs)
-        if batch_last:
-            shape, inner = (*lead, *self.spatial, self.batch), (*lead, *self.result, self.batch)
-            before = (slice(None),) * 2
-        else:
-            shape, inner = (*lead, self.batch, *self.spatial), (*lead, self.batch, *self.result)
-            before = (slice(None),) * 3
-        product = product.reshape(self.groups, self.places, *shape[1:])
-        out = np.zeros(inner, product.dtype)
+            lead, tail = (self.groups, self.outputs, self.batch), ()
+            order = (0, 2, 1, *range(3, self.rank + 3))
+        before = (slice(None),) * len(lead)
+        out = np.zeros((*lead, *self.result, *tail), x.dtype)
         for place, offset in enumerate(np.ndindex(*self.window)):
             source, target = [], []
             for size, total, (low, _), ld, rd, k in zip(
@@ -215,11 +219,13 @@ class _Plan:
                 held, position = overlap(size, total, low - k * rd, ld)
                 source.append(held)
                 target.append(position)
+            # A product for each element of the window: each stays in the cache until it is added.
+            part = (self.matmul(matrix, weights[:, place].swapaxes(1, 2)) if inner == "C"
+                    else self.matmul(weights[:, place], matrix))
+            part = part.reshape(*lead, *self.spatial, *tail)
             view = out[(*before, *target)]
-            np.add(view, product[:, place][(*before, *source)], out=view)
-        if batch_last:
-            return out.transpose(0, self.rank + 2, 1, *range(2, self.rank + 2))
-        return out.swapaxes(1, 2)
+            np.add(view, part[(*before, *source)], out=view)
+        return out.transpose(order)
 
 
 def overlap(size: int, total: int, low: int, dilation: int):

@@ -92,20 +92,21 @@ _MODES = {
 }
 
 
-class FillValue:
+class FillValue(NamedTuple):
     """A scalar as a parameter: compares by dtype and bits, so that 0.0 is not -0.0, nor 1 True."""
 
-    __slots__ = ("key", "value")
+    dtype: Any       # as the host holds it
+    bits: str        # the bytes, in hexadecimal digits
 
-    def __init__(self, value: Any):
-        self.value = value                     # a NumPy scalar
-        self.key = (value.dtype, value.tobytes())
+    @staticmethod
+    def of(value: Any) -> FillValue:
+        """The parameter that stands for a NumPy scalar."""
+        return FillValue(value.dtype, value.tobytes().hex())
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is FillValue and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
+    @property
+    def value(self) -> Any:
+        """The NumPy scalar."""
+        return np.frombuffer(bytes.fromhex(self.bits), self.dtype)[0]
 
     def __repr__(self) -> str:
         return str(self.value)

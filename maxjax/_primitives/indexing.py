@@ -220,7 +220,7 @@ def _gather_jvp(primals, tangents, *, fill_value, **params):
 
 def _zero_fill(dtype, mode):
     """The fill value of a tangent: what is filled in does not depend on the operand."""
-    return FillValue(scalar_like(0, dtype)) if _fills(mode) else None
+    return FillValue.of(scalar_like(0, dtype)) if _fills(mode) else None
 
 
 def gather_to_scatter(numbers: GatherDimensionNumbers) -> ScatterDimensionNumbers:
@@ -232,10 +232,7 @@ def gather_to_scatter(numbers: GatherDimensionNumbers) -> ScatterDimensionNumber
 
 def scatter_to_gather(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:
     """The numbers of the gather that reads where a scatter writes."""
-    return GatherDimensionNumbers(
-        numbers.update_window_dims, numbers.inserted_window_dims,
-        numbers.scatter_dims_to_operand_dims, numbers.operand_batching_dims,
-        numbers.scatter_indices_batching_dims)
+    return GatherDimensionNumbers(*map(tuple, numbers))
 
 
 def _gather_transpose(cotangent, operand, indices, *, dimension_numbers, slice_sizes, mode,

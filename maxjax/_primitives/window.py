@@ -140,6 +140,38 @@ def _compare(select_prim):
     return np.greater_equal if select_prim is ge_p else np.less_equal
 
 
+def _hits(x, places, select_prim):
+    """For each element of the window, which windows select it."""
+    extreme = np.maximum if select_prim is ge_p else np.minimum
+    best = x[places[0]]
+    if len(places) > 1:
+        best = extreme(best, x[places[1]])
+        for place in places[2:]:
+            extreme(best, x[place], out=best)
+    if dtypes.is_inexact(x.dtype) and np.isnan(best).any():
+        index = _selection(x, places, _compare(select_prim))
+        for number in range(len(places)):
+            yield index == number
+        return
+    left = None
+    for place in places:
+        hit = np.equal(x[place], best)
+        if left is None:
+            left = ~hit
+        else:
+            hit &= left
+            left ^= hit
+        yield hit
+
+
+def _masked(x, hit):
+    """x where ``hit``, else 0: by bits, which is several times faster than np.where."""
+    bits = f"i{x.itemsize}"
+    mask = hit.view(np.int8).astype(bits)
+    np.negative(mask, out=mask)
+    return np.bitwise_and(x.view(bits), mask, out=mask).view(x.dtype)
+
+
 def _scatter_evaluate(source, operand, *, select_prim, window_dimensions, window_strides,
                       padding):
     source, x = np.asarray(source), np.asarray(operand)
@@ -148,16 +180,16 @@ def _scatter_evaluate(source, operand, *, select_prim, window_dimensions, window
     ones = (1,) * x.ndim
     wide = padded(x, _least(select_prim, x.dtype), padding, ones)
     places = list(_window_slices(source.shape, window_dimensions, window_strides, ones))
-    index = _selection(wide, places, _compare(select_prim))
     out = _like(wide, wide.shape, 0).astype(source.dtype, copy=False)
     apart = all(width <= stride for width, stride in zip(
         window_dimensions, window_strides, strict=True))
-    for number, place in enumerate(places):
-        view, hit = out[place], index == number
+    for place, hit in zip(places, _hits(wide, places, select_prim), strict=True):
+        part = _masked(source, hit)
         if apart:
-            np.copyto(view, source, where=hit)
+            out[place] = part
         else:
-            np.add(view, source, out=view, where=hit)
+            view = out[place]
+            np.add(view, part, out=view)
     return padded(out, 0, tuple((-low, -high) for low, high in padding), ones)
 
 

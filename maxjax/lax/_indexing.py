@@ -328,8 +328,8 @@ def fill_parameter(fill_value: Any, dtype: Any) -> FillValue | None:
     if isinstance(fill_value, complex) and not dtypes.is_complex(dtype):
         raise TypeError("float() argument must be a string or a real number, not 'complex'")
     if dtypes.is_key(dtype):
-        return FillValue(np.asarray(fill_value, dtype.physical)[()])
-    return FillValue(np.asarray(convert(np.asarray(fill_value), dtype))[()])
+        return FillValue.of(np.asarray(fill_value, dtype.physical)[()])
+    return FillValue.of(np.asarray(convert(np.asarray(fill_value), dtype))[()])
 
 
 def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers,

@@ -314,8 +314,13 @@ def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
     shape = x.aval.shape
     chosen, common, apart = advanced(entries)
     dimensions = layout(entries, common, apart)
-    wanted, window_dims, batch, inserted = [], [], [], []
-    columns, dims, index_map = [], [], []
+    wanted: list[int] = []
+    window_dims: list[int] = []
+    batch: list[int] = []
+    inserted: list[int] = []
+    columns: list[Any] = []
+    dims: list[tuple[int, ...]] = []
+    index_map: list[int] = []
     common_dims: list[int] = []       # where the common dimensions stand in the batch
     place = 0                         # among the dimensions of the updates
     for dim in dimensions:

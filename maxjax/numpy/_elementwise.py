@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from maxjax._base import config, dtypes
 from maxjax._ir.primitive import Primitive, registry
 from maxjax._ir.trace import Array, base_trace, context
@@ -91,11 +89,12 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
                 if aval is y.aval and (primitive := ready.get(aval)) is not None:
                     return context.trace.apply(primitive, (x, y), NO_PARAMS)
             elif kind is float or kind is int:
-                known = scalars.get((x.aval, kind, y))
+                # 0.0 and -0.0 would be one key.
+                known = scalars.get((x.aval, kind, y if y or kind is int else str(y)))
                 if known is not None:
                     return context.trace.apply(known[0], (x, known[1]), NO_PARAMS)
-        elif y.__class__ is ArrayImpl and (x.__class__ is float or x.__class__ is int):
-            known = scalars.get((x.__class__, x, y.aval))
+        elif y.__class__ is ArrayImpl and ((kind := x.__class__) is float or kind is int):
+            known = scalars.get((kind, x if x or kind is int else str(x), y.aval))
             if known is not None:
                 return context.trace.apply(known[0], (known[1], y), NO_PARAMS)
         return general(x, y)
@@ -147,16 +146,15 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
                     None if right is y or (right.shape != y.shape and y.dtype == dtype) else weak,
                     left.shape != x.shape or right.shape != y.shape)
         elif x_is_array and left is x and not isinstance(right, Array):
-            # A zero is left out: 0.0 and -0.0 would be one key.
-            if y and not isinstance(y, (np.generic, np.ndarray)):
+            if (kind := y.__class__) is float or kind is int:
                 if len(scalars) > _CACHE_LIMIT:
                     scalars.clear()
-                scalars[x.aval, y.__class__, y] = (primitive, right)
+                scalars[x.aval, kind, y if y or kind is int else str(y)] = (primitive, right)
         elif y_is_array and right is y and not isinstance(left, Array):
-            if x and not isinstance(x, (np.generic, np.ndarray)):
+            if (kind := x.__class__) is float or kind is int:
                 if len(scalars) > _CACHE_LIMIT:
                     scalars.clear()
-                scalars[x.__class__, x, y.aval] = (primitive, left)
+                scalars[kind, x if x or kind is int else str(x), y.aval] = (primitive, left)
         elif not y_is_array and not isinstance(left, Array) and not isinstance(right, Array):
             left = base_trace[0].operand(left)
         return context.trace.apply(primitive, (left, right), NO_PARAMS)

@@ -498,10 +498,10 @@ def index_vectors(columns: Sequence[Any], dims: Sequence[Sequence[int]],
         out = np.empty((*batch, len(columns)), np.int32)
         for number, (column, own) in enumerate(zip(columns, dims, strict=True)):
             column = np.asarray(column)
-            shape = [1] * len(batch)
+            aligned = [1] * len(batch)
             for size, dim in zip(column.shape, own, strict=True):
-                shape[dim] = size
-            out[..., number] = column.reshape(shape)
+                aligned[dim] = size
+            out[..., number] = column.reshape(aligned)
         return out
     dtype = common_index_dtype(columns)
     shape = (*batch, 1)
@@ -555,7 +555,8 @@ def _take_arrays(x: Array, entries: list[Entry], mode: GatherScatterMode,
     if len(old) == len(dimensions):
         return out
     sizes_out = iter(out.aval.shape)
-    new_shape, kept = [], []
+    new_shape: list[int] = []
+    kept: list[int] = []
     for place, dim in enumerate(dimensions):
         if dim.__class__ is not int and dim.kind == "new":
             new_shape.append(1)

@@ -71,15 +71,29 @@ def shape_of(value: Any) -> tuple[int, ...]:
     return getattr(value, "shape", ())
 
 
+_constants: dict[Any, Any] = {}
+
+
 def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
     """A Python or NumPy scalar as an operand of ``dtype``."""
-    if value.__class__ in PYTHON_SCALARS:
-        own, _ = dtypes.python_scalar(value.__class__)
-        value = python_value(value, own)
-    scalar = np.asarray(convert_host(np.asarray(value), dtype))
-    if weak:
-        return ArrayImpl(ShapedArray((), dtype, True), scalar)
-    return scalar[()]
+    kind = value.__class__
+    # 0.0 and -0.0 would be one key.
+    key = (kind, value if value or kind is int else str(value), dtype, weak)
+    known = _constants.get(key)
+    if known is not None:
+        return known
+    host = value
+    if kind in PYTHON_SCALARS:
+        own, _ = dtypes.python_scalar(kind)
+        host = python_value(value, own)
+    scalar = np.asarray(convert_host(np.asarray(host), dtype))
+    result = ArrayImpl(ShapedArray((), dtype, True), scalar) if weak else scalar[()]
+    # Integers that depend on the width of the default type are left out.
+    if kind is float or (kind is int and -2**31 <= value < 2**31):
+        if len(_constants) > 4096:
+            _constants.clear()
+        _constants[key] = result
+    return result
 
 
 def cast(value: Any, dtype: Any, weak: bool = False) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
+from maxjax._primitives.arithmetic import div_p, square_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.cumulative import cumprod_p, cumsum_p
 from maxjax._primitives.reduction import (
@@ -27,6 +28,7 @@ from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._elementwise import binary
 from maxjax.numpy._promotion import (
+    NO_PARAMS,
     as_array,
     canonical_axes,
     canonical_axis,
@@ -46,6 +48,7 @@ __all__ = [
     "nanvar", "prod", "ptp", "std", "sum", "var",
 ]
 
+_subtract = binary("subtract", "sub")
 _add, _multiply = binary("add", "add"), binary("multiply", "mul")
 _where = where      # the name is an argument of most functions here
 
@@ -245,6 +248,15 @@ def _mean_types(x: Array, dtype: Any, name: str) -> tuple[Any, Any]:
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *,
          where: Any = None) -> Array:
     """The arithmetic mean over ``axis``, in floats."""
+    if a.__class__ is ArrayImpl and dtype is None and out is None and where is None and (
+            a.aval.dtype is dtypes.float32 and not keepdims and not a.aval.weak_type):
+        # The common case at once, without going through what the rest must ask.
+        shape = a.aval.shape
+        axes = canonical_axes(axis, len(shape))
+        if axes:
+            total = reduce_sum_p.bind(a, axes=axes)
+            count = constant(math.prod([shape[i] for i in axes]), dtypes.float32)
+            return context.trace.apply(div_p, (total, count), NO_PARAMS)
     check_out("mean", out)
     x = as_array(a, "mean")
     compute, result = _mean_types(x, dtype, "mean")
@@ -309,23 +321,23 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, ma
     axes = canonical_axes(axis, x.ndim)
     x = cast(x, compute)
     if center is None:
-        center = mean_of(x, axes, mask)
-    centered = x - center
+        center = mean(x, axes, keepdims=True, where=mask)
+    centered = _subtract(x, center)
     if dtypes.is_complex(compute):
         squared = ufuncs.real(centered * ufuncs.conj(centered))
         compute, result = (dtypes.real_dtype(d) for d in (compute, result))
     else:
-        squared = ufuncs.square(centered)
-    count = _count(x, axes, mask, keepdims, compute) - cast(ddof, compute)
+        squared = square_p.bind(centered)
+    count = _count(x, axes, mask, keepdims, compute)
+    if mask is None and isinstance(ddof, (int, float)):
+        count = constant(float(count) - ddof, compute)
+    else:
+        count = count - cast(ddof, compute)
     total = sum(squared, axes, keepdims=keepdims, where=mask)
     value = convert_element_type(ufuncs.divide(total, count), result)
     if not isinstance(count, Array):
         return value if count > 0 else _where(False, value, np.nan)
     return _where(count > 0, value, np.nan)
-
-
-def mean_of(x: Array, axes: tuple[int, ...], mask: Any) -> Array:
-    return mean(x, axes, keepdims=True, where=mask)
 
 
 def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,

@@ -341,7 +341,8 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Arr
             raise ValueError(
                 f"All input arrays must have the same shape. Got {first}, {x.shape}.")
     index = canonical_axis(axis, len(first) + 1)
-    return joined([expand_dims(x, index) for x in parts], index)
+    wide = (*first[:index], 1, *first[index:])
+    return joined([primitives.reshape(x, wide) for x in parts], index)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:

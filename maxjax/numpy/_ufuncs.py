@@ -12,7 +12,8 @@ from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.shape import broadcast_in_dim, full
-from maxjax.numpy._elementwise import binary, unary
+from maxjax._runtime.array import ArrayImpl
+from maxjax.numpy._elementwise import binary, described, unary
 from maxjax.numpy._promotion import (
     as_array,
     bind,
@@ -105,7 +106,7 @@ def _ordered(name: str, primitive_name: str) -> Any:
                      bind(registry[primitive_name], imag(x), imag(y)),
                      bind(registry[strict], x_real, y_real))
 
-    of_reals = binary(name, primitive_name, doc=f"x {_SYMBOLS[primitive_name]} y")
+    of_reals = binary(name, primitive_name)
     of_complex = binary(name, primitive_name, composed=composed)
 
     def function(x: Any, y: Any, /) -> Array:
@@ -116,9 +117,7 @@ def _ordered(name: str, primitive_name: str) -> Any:
                 return of_complex(x, y)
             raise
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = of_reals.__doc__
-    return function
+    return described(function, name, f"x {_SYMBOLS[primitive_name]} y")
 
 
 _SYMBOLS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -726,19 +725,21 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
                          "function.")
     condition, x, y = resolve("where", (condition, x, y))
     condition = as_bool(condition)
-    if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval and (
+    if x.__class__ is ArrayImpl and y.__class__ is ArrayImpl and x.aval is y.aval and (
             condition.aval.shape == x.aval.shape):
         return _select_n.bind(condition, y, x)
     dtype, weak = dtypes.promote((type_of(x), type_of(y)))
     x, y = cast(x, dtype, weak), cast(y, dtype, weak)
-    condition, x, y = promote_shapes("where", condition, x, y)
-    try:
-        shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
-    except ValueError:
-        raise ValueError("Incompatible shapes for broadcasting: shapes="
-                         f"{[condition.shape, x.shape, y.shape]}") from None
-    if condition.shape:
-        condition = broadcast_to(condition, shape)
+    shape = condition.shape
+    if not (x.shape == shape or x.shape == ()) or not (y.shape == shape or y.shape == ()):
+        condition, x, y = promote_shapes("where", condition, x, y)
+        try:
+            shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+        except ValueError:
+            raise ValueError("Incompatible shapes for broadcasting: shapes="
+                             f"{[condition.shape, x.shape, y.shape]}") from None
+        if condition.shape:
+            condition = broadcast_to(condition, shape)
     return _select_n.bind(condition, _spread(y, shape), _spread(x, shape))
 
 

@@ -1,0 +1,191 @@
+"""``python -m maxjax SCRIPT [ARGS]``: runs an unchanged JAX script on maxjax.
+
+Inside the script ``jax`` and its modules are maxjax's. All else is as under plain Python: the
+script is ``__main__``, and arguments, tracebacks and exit codes are its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from types import CodeType, ModuleType, TracebackType
+from typing import Any
+
+_USAGE = """\
+usage: python -m maxjax SCRIPT [ARGS]
+       python -m maxjax -m MODULE [ARGS]
+       python -m maxjax -c CODE [ARGS]
+
+Runs a JAX program on maxjax: `import jax` gives maxjax.
+"""
+_NOT_YET = "(maxjax does not have it yet)"
+
+
+# --- jax is maxjax --------------------------------------------------------------------------------
+
+class _JaxModule(ModuleType):
+    """``jax``: maxjax's names, and the version that scripts ask for."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(importlib.import_module("maxjax"), name)
+        except AttributeError:
+            hint = "" if name.startswith("_") else f" {_NOT_YET}"
+            raise AttributeError(
+                f"module {self.__name__!r} has no attribute {name!r}{hint}") from None
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(importlib.import_module("maxjax")), *self.__dict__})
+
+
+class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds maxjax's modules under JAX's names; real JAX is never imported."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, Any] = {}
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None,
+                  target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
+        top, _, rest = fullname.partition(".")
+        if top not in ("jax", "jaxlib"):
+            return None
+        if top == "jaxlib" and rest not in ("", "version"):
+            raise ModuleNotFoundError(
+                f"No module named {fullname!r} (maxjax runs on MAX: there is no jaxlib)",
+                name=fullname)
+        if top == "jax" and rest:
+            if rest.split(".")[0].startswith("_"):
+                raise ModuleNotFoundError(
+                    f"No module named {fullname!r} (maxjax has JAX's public modules only)",
+                    name=fullname)
+            if importlib.util.find_spec(f"maxjax.{rest}") is None:
+                raise ModuleNotFoundError(
+                    f"No module named {fullname!r} {_NOT_YET}", name=fullname)
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        version = importlib.import_module("maxjax.version")
+        top, _, rest = spec.name.partition(".")
+        if top == "jax" and rest and rest != "version":
+            module = importlib.import_module(f"maxjax.{rest}")
+            # The import system is about to write the alias's spec into the module.
+            self._specs[spec.name] = (module.__spec__, module.__loader__)
+            return module
+        module = _JaxModule(spec.name) if spec.name == "jax" else ModuleType(spec.name)
+        module.__path__ = []      # type: ignore[attr-defined]
+        module.__version__ = version.JAX_VERSION      # type: ignore[attr-defined]
+        module.__version_info__ = tuple(      # type: ignore[attr-defined]
+            map(int, version.JAX_VERSION.split(".")))
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        own = self._specs.pop(spec.name, None) if spec is not None else None
+        if own is not None:
+            module.__spec__, module.__loader__ = own
+
+
+def install() -> None:
+    """Makes ``import jax`` give maxjax, from now on in this process."""
+    for name in list(sys.modules):
+        if name.partition(".")[0] in ("jax", "jaxlib"):
+            del sys.modules[name]
+    sys.meta_path.insert(0, JaxFinder())
+
+
+# --- running --------------------------------------------------------------------------------------
+
+def _is_ours(traceback: TracebackType) -> bool:
+    name = traceback.tb_frame.f_code.co_filename
+    return name in (__file__, runpy.__file__) or name.startswith("<frozen ")
+
+
+def _hide_our_frames() -> None:
+    """Tracebacks of uncaught errors begin in the script."""
+    report = sys.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException,
+                   traceback: TracebackType | None) -> None:
+        first = traceback
+        while first is not None and _is_ours(first):
+            first = first.tb_next
+        # Errors of the import of a script that is not there are told in full.
+        if first is not None or isinstance(error, SyntaxError):
+            traceback = first
+        report(kind, error.with_traceback(traceback), traceback)
+
+    sys.excepthook = excepthook
+
+
+def _new_main(path: str | None) -> ModuleType:
+    main = ModuleType("__main__")
+    main.__dict__["__builtins__"] = __builtins__
+    main.__dict__["__annotations__"] = {}
+    if path is not None:
+        main.__file__ = path
+        main.__dict__["__cached__"] = None
+        main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+    sys.modules["__main__"] = main
+    return main
+
+
+def _run_code(code: CodeType, main: ModuleType) -> None:
+    exec(code, main.__dict__)
+
+
+def _run_script(path: str) -> None:
+    if path != "-" and (os.path.isdir(path) or path.endswith((".zip", ".pyz", ".whl"))):
+        sys.path[0] = path
+        runpy.run_path(path, run_name="__main__")
+        return
+    if path == "-":
+        source: Any = sys.stdin.read()
+        name, file = "<stdin>", None
+    else:
+        try:
+            with open(path, "rb") as stream:
+                source = stream.read()
+        except OSError as error:
+            print(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: "
+                  f"[Errno {error.errno}] {error.strerror}", file=sys.stderr)
+            sys.exit(2)
+        name = file = path
+        sys.path[0] = os.path.dirname(os.path.realpath(path))
+    _run_code(compile(source, name, "exec", dont_inherit=True), _new_main(file))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Runs what the arguments name, as Python's own command line would."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_USAGE, end="", file=sys.stdout if arguments else sys.stderr)
+        sys.exit(0 if arguments else 2)
+    option, *rest = arguments
+    if option in ("-m", "-c") and not rest:
+        print(f"Argument expected for the {option} option\n{_USAGE}", end="", file=sys.stderr)
+        sys.exit(2)
+    if option.startswith("-") and option not in ("-m", "-c", "-"):
+        print(f"unknown option {option}\n{_USAGE}", end="", file=sys.stderr)
+        sys.exit(2)
+    install()
+    _hide_our_frames()
+    if option == "-m":
+        sys.argv = ["-m", *rest[1:]]
+        _new_main(None)
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif option == "-c":
+        sys.argv = ["-c", *rest[1:]]
+        sys.path[0] = ""
+        _run_code(compile(rest[0], "<string>", "exec", dont_inherit=True), _new_main(None))
+    else:
+        sys.argv = [option, *rest]
+        _run_script(option)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

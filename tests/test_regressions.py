@@ -1,0 +1,196 @@
+"""Mistakes that array libraries of this kind have made: each eager, under jit, pending, compiled."""
+
+from __future__ import annotations
+
+import functools
+
+import harness
+import jax
+import numpy as np
+import pytest
+from against_jax import assert_tree_same
+
+import maxjax
+from maxjax._ir.serialize import dumps, encode
+from maxjax._ir.trace import base_trace
+from maxjax._max import session
+from maxjax._runtime.pending import pending
+from maxjax._runtime.program import Program
+from maxjax._runtime.tiering import CompiledProgram, tiering
+
+X = np.array([0.5, -1.25, 2.0], np.float32)
+Y = np.array([3.0, 0.25, -1.0], np.float32)
+SQUARE = np.array([[0.5, -1.0, 0.25], [1.5, 0.75, -0.5], [0.1, 0.2, 0.4]], np.float32)
+REPEATED = np.array([0, 2, 2, 0, 2], np.int32)
+
+
+def softmax(j, x, axis):
+    top = j.numpy.exp(x - j.numpy.max(x, axis=axis, keepdims=True))
+    return top / j.numpy.sum(top, axis=axis, keepdims=True)
+
+
+def replaced_nan(j, x):
+    """The update overwrites all that is NaN: the gradient is finite."""
+    bad = j.numpy.log(x).at[1].set(0.0)
+    return j.numpy.sum(bad)
+
+
+CASES = {
+    "a square, then a product of equal shapes": (lambda j, x, y: (x * x, x * y), (X, Y)),
+    "a product, then a square": (lambda j, x, y: (x * y, x * x, y * x, y * y), (X, Y)),
+    "differences both ways": (lambda j, x, y: (x - y, y - x, x - x), (X, Y)),
+    "softmax along either axis of a square": (
+        lambda j, x: (softmax(j, x, -1), softmax(j, x, -2)), (SQUARE,)),
+    "sums along either axis": (
+        lambda j, x: [x.sum(axis) for axis in (-1, -2, 0, 1, None, (0, 1), ())], (SQUARE,)),
+    "full of -1 and of -2": (
+        lambda j, x: (x * j.numpy.full((3,), -1.0), x * j.numpy.full((3,), -2.0)), (X,)),
+    "constants that are equal but not the same": (
+        lambda j, x: (x * 0.0, x * -0.0, x * 1, x * True, x + 1.0, x + 1), (X,)),
+    "signs of zeros": (lambda j, x: (1 / (x * 0.0), 1 / (x * -0.0)), (X,)),
+    "grad of f(x, x)": (
+        lambda j, x: j.grad(lambda a, b: j.numpy.sum(a * b), argnums=(0, 1))(x, x), (X,)),
+    "grad of f(x, x) by the first": (
+        lambda j, x: j.grad(lambda a, b: j.numpy.sum(a * b * b))(x, x), (X,)),
+    "grad of a closure at the closed-over value": (
+        lambda j, x: j.grad(lambda y: j.numpy.sum(x * y))(x), (X,)),
+    "vjp and jvp of f(x, x)": (
+        lambda j, x, y: (j.vjp(lambda a, b: a * b, x, x)[1](y),
+                         j.jvp(lambda a, b: a * b * b, (x, x), (y, x))), (X, Y)),
+    "gather of repeated indices": (
+        lambda j, x, i: j.grad(lambda x: j.numpy.sum(x[i] ** 2 * j.numpy.arange(5.0)))(x),
+        (X, REPEATED)),
+    "take of repeated rows": (
+        lambda j, x, i: j.grad(lambda x: j.numpy.sum(j.numpy.sin(j.numpy.take(x, i, axis=0))))(x),
+        (SQUARE, REPEATED)),
+    "add at repeated indices": (
+        lambda j, x, i: (x.at[i].add(1.0), x.at[i].multiply(2.0), x.at[i].max(0.75),
+                         x.at[i].min(0.1)), (X, REPEATED)),
+    "set at repeated indices": (
+        lambda j, x, i: x.at[i].set(7.0), (X, REPEATED)),
+    "gradient of an add at repeated indices": (
+        lambda j, x, u, i: j.grad(lambda x, u: j.numpy.sum(x.at[i].add(u) ** 2), (0, 1))(x, u),
+        (X, np.arange(5, dtype=np.float32), REPEATED)),
+    "ties in max": (
+        lambda j, x: j.grad(lambda x: j.numpy.max(x))(x * 0 + 1), (X,)),
+    "ties in max along an axis": (
+        lambda j, x: j.grad(lambda x: j.numpy.sum(j.numpy.max(x, axis=1)))(j.numpy.round(x)),
+        (SQUARE,)),
+    "ties in maximum": (
+        lambda j, x: j.grad(lambda x, y: j.numpy.sum(j.numpy.maximum(x, y)), (0, 1))(x, x), (X,)),
+    "abs and relu at zero": (
+        lambda j, x: j.grad(lambda x: j.numpy.sum(j.numpy.abs(x) + j.numpy.maximum(x, 0)))(x * 0),
+        (X,)),
+    "argmax of ties": (
+        lambda j, x: (j.numpy.argmax(x * 0), j.numpy.argmin(x * 0)), (X,)),
+    "grad of a jit that was called": (
+        lambda j, x: (lambda f: (f(x), j.grad(f)(x), f(x * 2)))(
+            j.jit(lambda x: j.numpy.sum(j.numpy.sin(x)))), (X,)),
+    "jit inside jit inside grad": (
+        lambda j, x: j.grad(j.jit(lambda x: j.numpy.sum(j.jit(lambda y: y * y * x)(x))))(x), (X,)),
+    "grad inside jit inside grad": (
+        lambda j, x: j.grad(lambda x: j.numpy.sum(j.jit(j.vmap(j.grad(lambda y: y ** 3)))(x)))(x),
+        (X,)),
+    "second order through a jit": (
+        lambda j, x: j.vmap(j.grad(j.grad(j.jit(lambda y: j.numpy.exp(y) * y))))(x), (X,)),
+    "NaN where an update overwrites": (
+        lambda j, x: (replaced_nan(j, x), x.at[1].set(0.0)), (np.array([1, -1, 2], np.float32),)),
+    "NaN next to where": (
+        lambda j, x: j.numpy.where(x > 0, j.numpy.log(j.numpy.where(x > 0, x, 1)), 0), (X,)),
+    "gradient of where": (
+        lambda j, x: j.grad(lambda x: j.numpy.sum(j.numpy.where(
+            x > 0, j.numpy.sqrt(j.numpy.where(x > 0, x, 1)), 0)))(x), (X,)),
+    "an unused result": (lambda j, x, y: (j.numpy.sin(x) * 0 + y, x + y)[1], (X, Y)),
+    "one array twice in the results": (lambda j, x: (lambda y: (y, y, [y]))(x + 1), (X,)),
+    "a result that is an argument": (lambda j, x, y: (y, x, x * y), (X, Y)),
+    "broadcast of one to many": (
+        lambda j, x: j.grad(lambda s: j.numpy.sum(s * x[:, None] + s))(x[:1]), (X,)),
+    "nothing at all": (lambda j, x: (x[:0].sum(), x[:0] * 2, j.numpy.zeros((0, 3)) @ x), (X,)),
+}
+# XLA and NumPy both may differ by a rounding.
+KIND = "accumulate"
+
+
+@functools.cache
+def expected_of(name):
+    fun, args = CASES[name]
+    return jax.jit(functools.partial(fun, jax))(*args)
+
+
+def operands(args):
+    return [base_trace[0].operand(arg) for arg in args]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pending(name):
+    """Nothing is looked at before the whole graph is recorded."""
+    fun, args = CASES[name]
+    actual = fun(maxjax, *operands(args))
+    assert_tree_same(actual, expected_of(name), KIND, weak=False)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_eager(name, monkeypatch):
+    """Each operation runs as it is recorded."""
+    fun, args = CASES[name]
+    monkeypatch.setattr("maxjax._runtime.pending.MAX_OPERATIONS", 0)
+    actual = fun(maxjax, *operands(args))
+    assert not pending.cells
+    assert_tree_same(actual, expected_of(name), KIND, weak=False)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_heavy(name, monkeypatch):
+    """The pending graph becomes a program; the second time it is found."""
+    fun, args = CASES[name]
+    monkeypatch.setattr("maxjax._runtime.pending.LIGHT_BYTES", -1)
+    for _ in range(2):
+        actual = fun(maxjax, *operands(args))
+        assert_tree_same(actual, expected_of(name), KIND, weak=False)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_jit(name):
+    fun, args = CASES[name]
+    jitted = maxjax.jit(functools.partial(fun, maxjax))
+    for _ in range(2):
+        assert_tree_same(jitted(*args), expected_of(name), KIND, weak=False)
+
+
+def compiled_cases():
+    """All cases as one module: a compile costs MAX more than a program does."""
+    programs, texts = {}, []
+    for number, (name, (fun, args)) in enumerate(CASES.items()):
+        values = operands(args)
+        jitted = maxjax.jit(functools.partial(fun, maxjax))
+        entry = jitted._lookup(tuple(values), {})
+        program = Program(entry.closed)
+        if not tiering.prepare(program):
+            continue
+        prefix = f"case{number}_"
+        programs[name] = program, prefix, [value.host() for value in values], entry.out_tree
+        texts += [[f"{prefix}piece_{n}", encode(piece.jaxpr)]
+                  for n, piece in enumerate(program.pieces) if not piece.on_host]
+    text = dumps({"pieces": texts})
+    key = "\n".join([session.versions(), session.cpu_target(), text]).encode()
+    service = tiering.service
+    job = service.submit(key, text, lambda path, error: None, 0.0,
+                         {"directory": str(service.cache.directory)})
+    return programs, session.load(service.wait(job, timeout=900))
+
+
+@pytest.mark.tier1
+@pytest.mark.xdist_group("max")
+def test_compiled():
+    programs, models = compiled_cases()
+    failures = []
+    for name, (program, prefix, values, out_tree) in programs.items():
+        compiled = CompiledProgram(program, models, prefix)
+        try:
+            actual = out_tree.unflatten(compiled([*program.consts, *values]))
+            for a, e in zip(harness.leaves(actual), harness.leaves(expected_of(name)), strict=True):
+                harness.assert_same(np.asarray(a), e, KIND, weak=False, signed_zeros=False)
+        except AssertionError as error:
+            failures.append(f"{name}: {error}")
+    assert not failures, "\n".join(failures)
+    assert len(programs) > len(CASES) / 2

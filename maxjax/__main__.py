@@ -155,7 +155,7 @@ def _run_script(path: str) -> None:
             print(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: "
                   f"[Errno {error.errno}] {error.strerror}", file=sys.stderr)
             sys.exit(2)
-        name = file = path
+        name = file = os.path.join(os.getcwd(), path)      # as Python names it
         sys.path[0] = os.path.dirname(os.path.realpath(path))
     _run_code(compile(source, name, "exec", dont_inherit=True), _new_main(file))
 

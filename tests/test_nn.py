@@ -27,7 +27,7 @@ CALLS = {
     "logsumexp sign": lambda j, x: j.nn.logsumexp(x, axis=0, b=x, return_sign=True)[0],
     "logsumexp where": lambda j, x: j.nn.logsumexp(x, axis=0, where=x > -1),
     "standardize mean": lambda j, x: j.nn.standardize(x, axis=0, mean=0.0, where=x > -4),
-    "naive": lambda j, x: j.nn.standardize(x, algorithm="naive"),
+    "stable": lambda j, x: j.nn.standardize(x, algorithm="stable"),
     "elu alpha": lambda j, x: j.nn.elu(x, 0.3),
     "leaky slope": lambda j, x: j.nn.leaky_relu(x, 0.3),
     "one_hot": lambda j, x: j.nn.one_hot(np.array([0, 2, 5, -1]), 3) + x[0, 5] * 0,

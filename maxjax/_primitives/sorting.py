@@ -63,6 +63,8 @@ def stable_argsort(x):
         x = order_bits(x + np.zeros((), x.dtype))      # -0.0 + 0.0 is 0.0
         x = np.where(nan, np.iinfo(x.dtype).max, x)
     key = x.astype(np.int64)
+    if x.dtype == np.uint32:
+        key -= 1 << 31      # so that the upper half holds it
     key <<= 32
     key |= np.arange(x.shape[-1], dtype=np.int64)
     key.sort(axis=-1)

@@ -51,13 +51,13 @@ def identity(x: Any) -> Array:
 
 def sigmoid(x: Any) -> Array:
     """``1 / (1 + exp(-x))``."""
-    return lax.logistic(_floats("sigmoid", x))
+    return lax.logistic(as_array(x, "sigmoid"))
 
 
 @jit
 def silu(x: Any) -> Array:
     """``x * sigmoid(x)``."""
-    x = _floats("silu", x)
+    x = as_array(x, "silu")
     return x * sigmoid(x)
 
 
@@ -67,7 +67,7 @@ swish = silu
 @jit
 def mish(x: Any) -> Array:
     """``x * tanh(softplus(x))``."""
-    x = _floats("mish", x)
+    x = as_array(x, "mish")
     return x * jnp.tanh(softplus(x))
 
 
@@ -94,7 +94,7 @@ def sparse_sigmoid(x: Any) -> Array:
 @jit
 def soft_sign(x: Any) -> Array:
     """``x / (|x| + 1)``."""
-    x = _floats("soft_sign", x)
+    x = as_array(x, "soft_sign")
     return x / (jnp.abs(x) + 1)
 
 
@@ -106,14 +106,14 @@ def tanh(x: Any, /) -> Array:
 @jit
 def log_sigmoid(x: Any) -> Array:
     """``log(sigmoid(x))``."""
-    x = _floats("log_sigmoid", x)
+    x = as_array(x, "log_sigmoid")
     return -softplus(-x)
 
 
 @jit
 def elu(x: Any, alpha: Any = 1.0) -> Array:
     """``x`` above 0, ``alpha * (exp(x) - 1)`` below."""
-    x = _floats("elu", x)
+    x = as_array(x, "elu")
     # The branch that is not chosen must not overflow: its derivative would be NaN.
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
@@ -121,7 +121,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Array:
 @jit
 def celu(x: Any, alpha: Any = 1.0) -> Array:
     """``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))``."""
-    x = _floats("celu", x)
+    x = as_array(x, "celu")
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
@@ -138,7 +138,7 @@ def selu(x: Any) -> Array:
 @jit
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
     """``x`` above 0, ``negative_slope * x`` below."""
-    x = _floats("leaky_relu", x)
+    x = as_array(x, "leaky_relu")
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
@@ -158,7 +158,7 @@ def hard_sigmoid(x: Any) -> Array:
 @jit
 def hard_silu(x: Any) -> Array:
     """``x * hard_sigmoid(x)``."""
-    x = _floats("hard_silu", x)
+    x = as_array(x, "hard_silu")
     return x * hard_sigmoid(x)
 
 
@@ -205,7 +205,7 @@ def glu(x: Any, axis: int = -1) -> Array:
 
 
 def _glu_function(x: Any, axis: int) -> Any:
-    x = _floats("glu", x)
+    x = as_array(x, "glu")
     size = x.shape[axis]
     if size % 2:
         raise ValueError("axis size must be divisible by 2")

@@ -36,7 +36,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
       where: the elements that count; the others give 0.
     """
     check_arraylike("softmax", x)
-    x = promote_inexact("softmax", x)[0]
+    x = jnp.asarray(x)
     largest = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
     kept = x if where is None else jnp.where(where, x, -jnp.inf)
     powers = jnp.exp(kept - stop_gradient_p.bind(largest))
@@ -46,7 +46,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
 
 @_jit("log_softmax", "axis")
 def _log_softmax(x: Any, axis: Any, where: Any) -> Any:
-    x = promote_inexact("log_softmax", x)[0]
+    x = jnp.asarray(x)
     largest = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
     kept = x if where is None else jnp.where(where, x, -jnp.inf)
     shifted = kept - stop_gradient_p.bind(largest)
@@ -133,11 +133,11 @@ def standardize(x: Any, axis: Any = -1, mean: Any = None, variance: Any = None,
     Args:
       mean, variance: those of ``x`` along the axes, unless given.
       where: the elements that count for them.
-      algorithm: "fast" or "naive", how the variance is computed.
+      algorithm: "fast" or "stable", how the variance is computed.
     """
     check_arraylike("standardize", x)
-    if algorithm not in ("fast", "naive"):
-        raise ValueError(f"algorithm must be either 'fast' or 'naive', got {algorithm!r}.")
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"Unknown algorithm '{algorithm}'. Expected 'fast' or 'stable'.")
     return _standardize(x, tuple(axis) if isinstance(axis, list) else axis, mean, variance,
                         epsilon, where, algorithm)
 

@@ -73,7 +73,7 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
       primitive_of_bool: the primitive that serves booleans.
       composed: what is done to the promoted operands, instead of binding a primitive.
     """
-    # type -> the primitive, where two operands of that type need no preparation
+    # type -> the primitive, where operands of that type and dtype need no preparation
     ready: dict[ShapedArray, Primitive] = {}
     # (type, Python scalar's class, its value) -> (the primitive, the scalar as an operand)
     scalars: dict[Any, Any] = {}
@@ -93,6 +93,8 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
                 known = scalars.get((x.aval, kind, y if y or kind is int else str(y)))
                 if known is not None:
                     return context.trace.apply(known[0], (x, known[1]), NO_PARAMS)
+            elif kind is x.aval.dtype.type and (primitive := ready.get(x.aval)) is not None:
+                return context.trace.apply(primitive, (x, y), NO_PARAMS)
         elif y.__class__ is ArrayImpl and ((kind := x.__class__) is float or kind is int):
             known = scalars.get((kind, x if x or kind is int else str(x), y.aval))
             if known is not None:
@@ -146,6 +148,7 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
                     None if right is y or (right.shape != y.shape and y.dtype == dtype) else weak,
                     left.shape != x.shape or right.shape != y.shape)
         elif x_is_array and left is x and not isinstance(right, Array):
+            ready[x.aval] = primitive
             if (kind := y.__class__) is float or kind is int:
                 if len(scalars) > _CACHE_LIMIT:
                     scalars.clear()

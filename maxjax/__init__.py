@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from maxjax import core as core
 from maxjax import errors as errors
 from maxjax import lax as lax
 from maxjax import numpy as numpy
+from maxjax import sharding as sharding
 from maxjax import tree as tree
 from maxjax import tree_util as tree_util
 from maxjax import typing as typing
@@ -20,6 +22,7 @@ from maxjax._base.config import config as config
 from maxjax._base.dtypes import float0 as float0
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import missing_names as _missing_names
+from maxjax._higher_order import stages as _stages  # gives jitted functions trace and lower
 from maxjax._higher_order.api import ShapeDtypeStruct as ShapeDtypeStruct
 from maxjax._higher_order.api import eval_shape as eval_shape
 from maxjax._higher_order.api import jit as jit
@@ -30,7 +33,6 @@ from maxjax._higher_order.jacobian import hessian as hessian
 from maxjax._higher_order.jacobian import jacfwd as jacfwd
 from maxjax._higher_order.jacobian import jacrev as jacrev
 from maxjax._higher_order.jacobian import linear_transpose as linear_transpose
-from maxjax._higher_order import stages as _stages  # gives jitted functions trace and lower
 from maxjax._ir.trace import Array as Array
 from maxjax._runtime import pending as _pending  # puts the runtime at the bottom
 from maxjax._runtime.devices import Device as Device
@@ -142,7 +144,7 @@ def clear_caches() -> None:
 def print_environment_info(return_string: bool = False) -> str | None:
     """Prints, or gives, the versions that a report of a bug should name."""
     lines = [f"maxjax:  {__version__} (the API of JAX {version.JAX_VERSION})",
-             *(f"{name}:{' ' * (8 - len(name))}{importlib.import_module(name).__version__}"
+             *(f"{name}:{' ' * (8 - len(name))}{sys.modules[name].__version__}"
                for name in ("numpy", "optree")),
              f"devices: {devices()}"]
     text = "\n".join(lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from maxjax._base.missing import missing_names
-from maxjax._higher_order.jit import PjitFunction as Wrapped
 from maxjax._higher_order.stages import ArgInfo as ArgInfo
 from maxjax._higher_order.stages import Compiled as Compiled
 from maxjax._higher_order.stages import Lowered as Lowered

@@ -28,7 +28,7 @@ from max.dtype import DType
 from max.graph import DeviceRef, Graph, Module, TensorType, ops
 
 from maxjax._max import kernel_library
-from maxjax._max.kernel_library import BINARY, MIXED, UNARY
+from maxjax._max.kernel_library import BINARY, COMPARISON, MIXED, UNARY
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
@@ -245,6 +245,18 @@ def test_binary(library: ctypes.CDLL, name: str) -> None:
         assert_same(call(library, f"{name}_{dtype_name}", x, y), expected, x, y)
 
 
+@pytest.mark.parametrize("name", COMPARISON)
+def test_comparison(library: ctypes.CDLL, name: str) -> None:
+    for dtype_name in COMPARISON[name]:
+        dtype = dtype_of(dtype_name)
+        if dtype == np.bool_:
+            x, y = np.array([[0, 0, 1, 1], [0, 1, 0, 1]], np.bool_)
+        else:
+            x, y = integers(dtype) if dtype.kind in "iu" else pairs(dtype)
+        got = call(library, f"{name}_{dtype_name}", x, y, result_dtype=np.dtype(np.bool_))
+        assert_same(got, np.asarray(jax_operation(name)(x, y)), x, y)
+
+
 def operand_of(dtype: np.dtype) -> np.ndarray:
     if dtype == np.bool_:
         return np.array([False, True])
@@ -327,12 +339,18 @@ class GraphCases:
             graph.output(*(result.tensor for result in results))
         self.cases.append((name, operands, arrays, tolerance))
 
+    def buffer(self, array: np.ndarray) -> driver.Buffer:
+        array = np.ascontiguousarray(array)
+        if array.dtype == np.bool_:
+            return driver.Buffer.from_numpy(array.view(np.uint8)).view(DType.bool)
+        return driver.Buffer.from_numpy(array)
+
     def check(self) -> None:
         session = engine.InferenceSession(devices=[driver.CPU()])
         compiled = session.compile(self.module, custom_extensions=[self.package])
         models = session.init_all(compiled)
         for number, (name, operands, expected, tolerance) in enumerate(self.cases):
-            buffers = [driver.Buffer.from_numpy(np.ascontiguousarray(x)) for x in operands]
+            buffers = [self.buffer(x) for x in operands]
             results = models[f"case{number}"].execute(*buffers)
             for result, wanted in zip(results, expected, strict=True):
                 np.testing.assert_allclose(
@@ -349,6 +367,8 @@ def test_in_graphs(cache: Path) -> None:
     cases.add("tanh", [x], [jnp.tanh(x)], 1e-6)
     cases.add("max", [x, x[::-1].copy()], [lax.max(x, x[::-1])])
     cases.add("is_finite", [x], [lax.is_finite(x)])
+    cases.add("ne", [x, x[::-1].copy()], [x != x[::-1]])
+    cases.add("lt", [x > 0, x[::-1] > 0], [(x > 0) < (x[::-1] > 0)])
     cases.add("convert", [x], [lax.convert_element_type(x, np.int32)])
     for shape in ((3, 1000, 1), (1, 30000, 1), (3, 37, 83), (2, 1, 3)):
         x = rng.normal(size=shape).astype(np.float32)

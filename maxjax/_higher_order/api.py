@@ -10,7 +10,6 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._higher_order.jit import PjitFunction, make_jit
-from maxjax._ir import printing as _printing  # gives jaxprs their text
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.trace import Array, base_trace

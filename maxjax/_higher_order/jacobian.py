@@ -11,6 +11,7 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._higher_order.api import eval_shape
 from maxjax._ir.trace import aval_of, base_trace
+from maxjax._ir.types import ShapedArray
 from maxjax._primitives.shape import reshape, slice_in_dim
 from maxjax._transforms.autodiff import check_callable, jvp, vjp
 from maxjax._transforms.vmap import vmap
@@ -44,17 +45,22 @@ def _check(name: str, tree: Any, holomorphic: bool, allow_int: bool, what: str) 
                 raise TypeError(
                     f"{name} with holomorphic=True requires {what}s with complex dtype, but got "
                     f"{dtype.name}.")
-        elif dtypes.is_complex(dtype) and (name == "jacfwd" or what == "output"):
+        elif name == "jacfwd" and not dtypes.is_floating(dtype):
             raise TypeError(
-                f"{name} requires real-valued {what}s ({what} dtype that is a sub-dtype of "
+                f"jacfwd requires real-valued {what}s ({what} dtype that is a sub-dtype of "
                 f"np.floating), but got {dtype.name}. For holomorphic differentiation, pass "
                 "holomorphic=True. For differentiation of non-holomorphic functions involving "
-                f"complex {what}s, use jax.{'jvp' if name == 'jacfwd' else 'vjp'} directly.")
+                f"complex {what}s{' or integer inputs' if what == 'input' else ''}, use jax.jvp "
+                "directly.")
+        elif what == "output" and not dtypes.is_floating(dtype):
+            raise TypeError(
+                "jacrev requires real-valued outputs (output dtype that is a sub-dtype of "
+                f"np.floating), but got {dtype.name}. For holomorphic differentiation, pass "
+                "holomorphic=True. For differentiation of non-holomorphic functions involving "
+                "complex outputs or integer outputs, use jax.vjp directly.")
         elif what == "input" and not dtypes.is_inexact(dtype) and not allow_int:
             raise TypeError(
-                f"{name} requires real-valued inputs (input dtype that is a sub-dtype of "
-                f"np.floating), but got {dtype.name}." if name == "jacfwd" else
-                f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype "
+                "jacrev requires real- or complex-valued inputs (input dtype that is a sub-dtype "
                 f"of np.inexact), but got {dtype.name}. If you want to use Boolean- or "
                 "integer-valued inputs, use vjp or set allow_int to True.")
 
@@ -67,7 +73,9 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     for aval in avals:
         part = np.zeros((total, aval.size), aval.dtype)
         part[start:start + aval.size] = np.eye(aval.size, dtype=aval.dtype)
-        parts.append(base_trace[0].operand(part.reshape(total, *aval.shape)))
+        parts.append(base_trace[0].constant(
+            part.reshape(total, *aval.shape),
+            ShapedArray((total, *aval.shape), aval.dtype, aval.weak_type)))
         start += aval.size
     return parts
 
@@ -106,11 +114,15 @@ def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
         leaves = [base_trace[0].operand(leaf) for leaf in leaves]
         arguments = pytree.unflatten(tree, leaves)
 
-        def push(*tangents: Any) -> Any:
-            return jvp(chosen, arguments, pytree.unflatten(tree, tangents), has_aux=has_aux)
+        aux: list[Any] = []
 
-        out_axes = (None, -1, None) if has_aux else (None, -1)
-        result, jacobian, *aux = vmap(push, out_axes=out_axes)(*_basis(leaves))
+        def push(*tangents: Any) -> Any:
+            # Auxiliary data do not depend on the tangents: they pass by the map.
+            result, tangent, *aux[:] = jvp(
+                chosen, arguments, pytree.unflatten(tree, tangents), has_aux=has_aux)
+            return result, tangent
+
+        result, jacobian = vmap(push, out_axes=(None, -1))(*_basis(leaves))
         _check("jacfwd", result, holomorphic, False, "output")
 
         def columns(value: Any) -> Any:

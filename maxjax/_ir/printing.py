@@ -221,7 +221,7 @@ def _params(params: dict[str, Any], names: Names) -> Document:
 
 def _literal(literal: Literal) -> str:
     value, aval = literal.val, literal.aval
-    if not hasattr(value, "dtype"):
+    if not hasattr(value, "dtype") or np.ndim(value):
         text = str(value)
     elif dtypes.is_floating(aval.dtype) and aval.weak_type and aval.dtype == dtypes.float32:
         # A Python float: the shortest decimal that stands for it.

@@ -16,7 +16,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
-from maxjax._ir.primitive import registry
+from maxjax._ir.primitive import Primitive, registry
 from maxjax._ir.types import ShapedArray
 
 
@@ -58,6 +58,8 @@ def _encode_value(value: Any) -> Any:
                 "consts": [_encode_array(np.asarray(const)) for const in value.consts]}
     if isinstance(value, Jaxpr):
         return {"jaxpr": encode(value)}
+    if isinstance(value, Primitive):
+        return {"primitive": value.name}
     if isinstance(value, ShapedArray):
         return {"aval": _encode_aval(value)}
     if isinstance(value, np.dtype) or dtypes.is_key(value):
@@ -93,6 +95,8 @@ def _decode_value(data: Any) -> Any:
         return _class_of(data["enum"])[data["name"]]
     if "dtype" in data:
         return _dtype_of(data["dtype"])
+    if "primitive" in data:
+        return registry[data["primitive"]]
     if "aval" in data:
         return _decode_aval(data["aval"])
     if "closed" in data:

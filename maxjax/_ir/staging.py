@@ -24,19 +24,19 @@ from maxjax._ir.types import ShapedArray
 class DynamicJaxprTracer(Tracer):
     """A variable of a jaxpr that is being written."""
 
-    __slots__ = ("var",)
+    __slots__ = ("_var",)
     _trace: StagingTrace
 
     def __init__(self, trace: StagingTrace, var: Var):
         self._trace = trace
         self.aval = var.aval
-        self.var = var
+        self._var = var
 
     def origin(self) -> str:
-        return self._trace.origin(self.var)
+        return self._trace.origin(self._var)
 
     def leak(self) -> str:
-        return self._trace.leak(self.var)
+        return self._trace.leak(self._var)
 
     def __repr__(self) -> str:
         weak = "~" if self.aval.weak_type else ""
@@ -70,7 +70,7 @@ class StagingTrace(Trace):
     def atom(self, value: Any) -> Atom:
         """The variable or literal that stands for an operand."""
         if type(value) is DynamicJaxprTracer and value._trace is self:
-            return value.var
+            return value._var
         if isinstance(value, Tracer):
             if not value._trace.live:
                 raise leaked_tracer_error(value)

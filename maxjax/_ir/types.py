@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import weakref
 from typing import Any
@@ -78,6 +79,16 @@ _all: weakref.WeakValueDictionary[tuple[Any, Any, bool], ShapedArray] = (
     weakref.WeakValueDictionary())
 _lock = threading.Lock()
 _RECENT_LIMIT = 20_000
+
+
+def _after_fork_in_child() -> None:
+    """A thread that held the lock is not here to release it."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> ShapedArray:

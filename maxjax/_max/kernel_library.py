@@ -39,6 +39,8 @@ BINARY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("and", "or", "xor"), (*_INTEGERS, "bool")),
     **dict.fromkeys(("shift_left", "shift_right_arithmetic", "shift_right_logical"), _INTEGERS),
 }
+# Two operands, a bool result.
+COMPARISON: dict[str, tuple[str, ...]] = dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), _ALL)
 # Those whose result has another dtype: name -> (operand dtype, result dtype) pairs.
 MIXED: dict[str, tuple[tuple[str, str], ...]] = {
     "is_finite": tuple((dtype, "bool") for dtype in _FLOATS),
@@ -132,9 +134,15 @@ def _build(path: Path, command: Sequence[str]) -> None:
 
 
 _LIBRARY_HEAD = '''"""C functions over arrays, from the structs that MAX graphs use."""
-from extensibility import ElementwiseBinaryOp, ElementwiseUnaryMixedOp, ElementwiseUnaryOp
+from extensibility import (
+    ElementwiseBinaryComparisonOp,
+    ElementwiseBinaryOp,
+    ElementwiseUnaryMixedOp,
+    ElementwiseUnaryOp,
+)
 from std.sys.info import simd_width_of
 from kernels.arithmetic import *
+from kernels.comparison import *
 from kernels.conversion import *
 from kernels.unary import *
 
@@ -185,6 +193,23 @@ def binary[Op: ElementwiseBinaryOp, dtype: DType](x: Array, y: Array, result: Ar
 
 
 @always_inline
+def comparison[
+    Op: ElementwiseBinaryComparisonOp, dtype: DType
+](x: Array, y: Array, result: Array, count: Int):
+    comptime width = simd_width_of[dtype]() if dtype != DType.bool else 1
+    var i = 0
+    while i + width <= count:
+        var value = Op.elementwise[dtype, width](
+            load[dtype, width](x, i), load[dtype, width](y, i)
+        )
+        store(result, i, value)
+        i += width
+    while i < count:
+        store(result, i, Op.elementwise[dtype, 1](load[dtype, 1](x, i), load[dtype, 1](y, i)))
+        i += 1
+
+
+@always_inline
 def mixed[
     Op: ElementwiseUnaryMixedOp, dtype: DType, out_dtype: DType
 ](x: Array, result: Array, count: Int):
@@ -207,7 +232,8 @@ def _test_library_source() -> str:
 
     parts = [_LIBRARY_HEAD]
     for table, loop, arguments in ((UNARY, "unary", "x, result"),
-                                   (BINARY, "binary", "x, y, result")):
+                                   (BINARY, "binary", "x, y, result"),
+                                   (COMPARISON, "comparison", "x, y, result")):
         for name, dtypes in table.items():
             parts += [function(f"{name}_{dtype}", loop, arguments,
                                (_struct(name), f"DType.{dtype}")) for dtype in dtypes]

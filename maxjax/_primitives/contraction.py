@@ -75,7 +75,8 @@ def _specialize(in_avals, params, out_avals):
     out = out_avals[0]
     compute = compute_dtype(lhs.dtype, rhs.dtype, out.dtype)
     plain = lhs.dtype == rhs.dtype == out.dtype == compute
-    if plain and dtypes.is_inexact(compute) and not lhs_batch and len(lhs_contract) == 1 and lhs.ndim <= 2 and rhs.ndim <= 2:
+    small = lhs.ndim <= 2 and rhs.ndim <= 2 and not lhs_batch and len(lhs_contract) == 1
+    if plain and small and dtypes.is_inexact(compute):
         return _matrix_product(lhs, rhs, lhs_contract[0], rhs_contract[0])
     left_order, left_shape = _as_matrices(lhs.ndim, lhs_contract, lhs_batch, lhs.shape, True)
     right_order, right_shape = _as_matrices(rhs.ndim, rhs_contract, rhs_batch, rhs.shape, False)

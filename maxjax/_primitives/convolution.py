@@ -19,7 +19,7 @@ from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.contraction import compute_dtype, result_type
 from maxjax._primitives.convolution_numpy import convolution
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear
-from maxjax._primitives.shape import move_axis, reshape, rev_p, transpose
+from maxjax._primitives.shape import move_axis, reshape, rev_p
 
 
 class ConvDimensionNumbers(NamedTuple):

@@ -113,14 +113,19 @@ class _Plan:
             rows = ((self.batch,), self.result), ((steps[1],), result_steps)
         if inner == "C":
             columns = (self.window, (self.features,)), (window_steps, (steps[2],))
-            weights = w.transpose(0, 1, *spatial_dims, 2)
+            depth_dims = (*spatial_dims, 2)
         else:
             columns = ((self.features,), self.window), ((steps[2],), window_steps)
-            weights = w
+            depth_dims = (2, *spatial_dims)
         rows_shape, rows_steps = ((*a, *b) for a, b in rows)
         columns_shape, columns_steps = ((*a, *b) for a, b in columns)
         depth = self.features * self.places
-        weights = weights.reshape(self.groups, self.outputs, depth)
+        # Whichever of (O, C K) and its transpose is a view: BLAS takes both.
+        if w.strides[1] == w.itemsize:
+            weights = w.transpose(0, *depth_dims, 1).reshape(
+                self.groups, depth, self.outputs).swapaxes(1, 2)
+        else:
+            weights = w.transpose(0, 1, *depth_dims).reshape(self.groups, self.outputs, depth)
         first, second = ((columns_shape, columns_steps), (rows_shape, rows_steps))
         if not rows_inner:
             first, second = second, first

@@ -45,7 +45,10 @@ def _reduction(name, kind, ufunc, identity, factor, jvp=None, no_derivative=None
             return np.multiply.reduce(x, axis=axes, dtype=dtype)
         if not x.size:
             return np.full(reduced_shape(x.shape, axes), identity(dtype), dtype)
-        return np.asarray(ufunc.reduce(x, axis=axes)).astype(dtype, copy=False)
+        out = np.asarray(ufunc.reduce(x, axis=axes)).astype(dtype, copy=False)
+        if kind in ("max", "min") and dtypes.is_floating(dtype):
+            return _signed_zeros(x, out, axes, kind)
+        return out
 
     def specialize(in_avals, params, out_avals):
         x, axes = in_avals[0], params["axes"]
@@ -54,6 +57,8 @@ def _reduction(name, kind, ufunc, identity, factor, jvp=None, no_derivative=None
             return None
         axis = axes[0] if len(axes) == 1 else axes
         reduce, dtype = ufunc.reduce, x.dtype
+        if kind in ("max", "min") and dtypes.is_floating(dtype):
+            return lambda x: _signed_zeros(x, reduce(x, axis, dtype), axes, kind)
         return lambda x: reduce(x, axis, dtype)
 
     primitive = Primitive(
@@ -70,6 +75,17 @@ def _reduction(name, kind, ufunc, identity, factor, jvp=None, no_derivative=None
         no_derivative=no_derivative,
     )
     return primitive
+
+
+def _signed_zeros(x, out, axes, kind):
+    """0.0 is greater than -0.0; NumPy takes either."""
+    zero = out == 0
+    if not zero.any():
+        return out
+    wanted = kind == "min"
+    found = ((x == 0) & (np.signbit(x) == wanted)).any(axes)
+    value = np.asarray(-0.0 if wanted else 0.0, x.dtype)
+    return np.where(zero & found, value, out)
 
 
 def _with_ones(shape, axes):

@@ -14,7 +14,6 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import (
     FactorRule,
-    Linear,
     axis_factors,
     factor_rule,
     is_linear,
@@ -75,7 +74,7 @@ def _reshape_factors(in_avals, out_avals, *, new_sizes, dimensions):
 
     (6, 4) -> (2, 12) has the factors a=2, b=3, c=4: [a*b, c] -> [a, b*c].
     """
-    sides = [[size for size in aval.shape] for aval in (in_avals[0], out_avals[0])]
+    sides = [list(aval.shape) for aval in (in_avals[0], out_avals[0])]
     dims: list[list[tuple[Any, ...]]] = [[], []]
     sizes: dict[Any, int] = {}
     positions, rests = [0, 0], [1, 1]

@@ -16,11 +16,13 @@ from maxjax._ir.types import ShapedArray
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.rules import axis_factors, factor_rule
-from maxjax._primitives.shape import broadcast_leading, iota, move_axis, reshape
+from maxjax._primitives.shape import broadcast_leading, full, iota, move_axis, reshape
 
 
 def take_along(x, indices, axis: int):
     """``x[..., indices, ...]`` with one index an element; other dimensions are matched."""
+    if 0 in indices.shape:
+        return full(indices.shape, 0, x.dtype)
     rank = len(x.shape)
     others = tuple(dim for dim in range(rank) if dim != axis)
     return gather_p.bind(

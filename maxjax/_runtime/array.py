@@ -48,8 +48,13 @@ class ArrayImpl(Array):
 
     def host(self) -> np.ndarray:
         """The value as a NumPy array of the physical dtype; not to be written to."""
-        if self._cell is not None:
-            force(self._cell)
+        cell = self._cell
+        if cell is not None:
+            force(cell)
+            if self._cell is cell:
+                # An interrupt, or a fork, came between the cell's value and the array's.
+                self._value = np.asarray(cell.value)
+                self._cell = None
         value = self._value
         if value is None:
             raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
@@ -182,6 +187,8 @@ class ArrayImpl(Array):
             if not value.flags.writeable:
                 value = value.copy()
             return value.__dlpack__()
+        value = value.view()
+        value.flags.writeable = False
         return value.__dlpack__(max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:

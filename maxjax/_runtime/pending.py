@@ -6,6 +6,7 @@ pending; a graph that grows long or would hold much memory is run without waitin
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -155,6 +156,15 @@ def _ancestors(cell: Cell) -> list[Cell]:
 
 
 pending = PendingGraph()
+
+
+def _after_fork_in_child() -> None:
+    """A thread that was running a graph is not here: nobody would release its lock."""
+    pending.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 class LazyTrace(Trace):

@@ -30,12 +30,12 @@ class LinearVar:
 class LinearTracer(Tracer):
     """A tangent that is being written down."""
 
-    __slots__ = ("var",)
+    __slots__ = ("_var",)
 
     def __init__(self, trace: LinearTrace, var: LinearVar):
         self._trace = trace
         self.aval = var.aval
-        self.var = var
+        self._var = var
 
 
 class LinearEquation:
@@ -69,7 +69,7 @@ class LinearTrace(Trace):
         linear = False
         for arg in args:
             if type(arg) is LinearTracer and arg._trace is self:
-                operands.append(arg.var)
+                operands.append(arg._var)
                 linear = True
             else:
                 operands.append(arg)
@@ -139,7 +139,7 @@ def linearize_flat(function: Callable[..., Sequence[Any]], primals: Sequence[Any
             args.append(primal)
             continue
         tangent = linear.new_input(aval_of(primal).tangent())
-        inputs.append(tangent.var)
+        inputs.append(tangent._var)
         args.append(JVPTracer(trace, primal, tangent))
     try:
         context.trace = trace
@@ -153,7 +153,7 @@ def linearize_flat(function: Callable[..., Sequence[Any]], primals: Sequence[Any
     outs = [primal for primal, _ in pairs]
     # A tangent that does not depend on the inputs can only be zero.
     out_vars = [
-        tangent.var if type(tangent) is LinearTracer and tangent._trace is linear else None
+        tangent._var if type(tangent) is LinearTracer and tangent._trace is linear else None
         for _, tangent in pairs]
     return outs, LinearMap(inputs, linear.equations, out_vars)
 

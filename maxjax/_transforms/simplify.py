@@ -178,9 +178,11 @@ def _rewritten(eqn: JaxprEqn, made: dict[Var, JaxprEqn], uses: dict[Var, int]) -
                 and uses.get(eqn.invars[0]) == 1 and eqn.params["permutation"] == (1, 0)
                 and not producer.params["dimension_numbers"][1][0]):
             (left, right), batch = producer.params["dimension_numbers"]
-            return JaxprEqn(producer.primitive, [producer.invars[1], producer.invars[0]],
-                            {**producer.params, "dimension_numbers": ((right, left), batch)},
-                            [out], eqn.source)
+            # One dimension of the result must come from either operand.
+            if producer.invars[0].aval.ndim - len(left) == 1:
+                return JaxprEqn(producer.primitive, [producer.invars[1], producer.invars[0]],
+                                {**producer.params, "dimension_numbers": ((right, left), batch)},
+                                [out], eqn.source)
     if name in _ELEMENTWISE and len(eqn.invars) > 1:
         return _with_scalars(eqn, made)
     return eqn

@@ -126,7 +126,7 @@ def _position(primitive: Primitive, what: str) -> Callable[..., Array]:
         return primitive.bind(x, axes=(axis,), index_dtype=dtype)
 
     function.__name__ = function.__qualname__ = primitive.name
-    function.__doc__ = f"""The first position of the {what} element along an axis; a NaN counts as such.
+    function.__doc__ = f"""The first position of the {what} element along an axis; NaN counts as it.
 
     Args:
       operand: an array.
@@ -217,8 +217,8 @@ class Computation:
         self.closed: ClosedJaxpr = trace_to_jaxpr(flat, [*scalars, *scalars], name, name)
         for aval, out in zip(scalars, self.closed.out_avals, strict=True):
             if out.shape or out.dtype != aval.dtype:
-                raise TypeError(f"{name} computation must give scalars of its operands' dtypes: got "
-                                f"{out.str_short()}, expected {aval.str_short()}.")
+                raise TypeError(f"{name} computation must give scalars of its operands' dtypes: "
+                                f"got {out.str_short()}, expected {aval.str_short()}.")
 
     @property
     def primitive(self) -> Primitive | None:
@@ -254,8 +254,8 @@ def initial_values(name: str, operands: Sequence[Array], inits: Sequence[Any]) -
             raise TypeError(f"{name} initial values must be scalars, got shape {value.shape}.")
         if value.dtype != x.dtype:
             if not value.weak_type:
-                raise TypeError(f"{name} operands and initial values must have the same dtypes, got "
-                                f"{x.dtype} and {value.dtype}.")
+                raise TypeError(f"{name} operands and initial values must have the same dtypes, "
+                                f"got {x.dtype} and {value.dtype}.")
             value = convert_element_type(value, x.dtype, False)
         result.append(value)
     return result
@@ -290,13 +290,14 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
         raise TypeError(f"reduce operands must have one shape, got {[x.shape for x in arrays]}.")
     axes = check_axes(arrays[0], dimensions)
     combine = Computation(computation, tree, [x.aval for x in arrays], "reduce")
-    known = MONOIDS.get(combine.primitive)
-    if known is not None and not (
+    single = combine.primitive
+    known = None if single is None else MONOIDS.get(single)
+    if single is not None and known is not None and not (
             known[0] in (reduce_sum_p, reduce_prod_p) and dtypes.is_bool(arrays[0].dtype)):
         primitive, identity = known
         out = primitive.bind(arrays[0], axes=axes)
         if not is_identity(inits[0], identity(arrays[0].dtype)):
-            out = combine.primitive.bind(inits[0], out)
+            out = single.bind(inits[0], out)
         return pytree.unflatten(tree, [out])
     return pytree.unflatten(tree, _fold(arrays, inits, combine, axes))
 

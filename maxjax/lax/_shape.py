@@ -317,11 +317,11 @@ def concatenate(operands: Any, dimension: int) -> Array:
 
 def check_same_dtypes(name: str, arrays: Sequence[Array]) -> None:
     if len({x.dtype for x in arrays}) > 1:
-        error = same_dtypes_error(name, [x.aval for x in arrays])
-        tip = " (Tip: jnp.concatenate is a similar function that does automatic type promotion on " \
-              "inputs)." if name == "concatenate" else ""
-        message = str(error)
-        raise TypeError(message + tip if "(Tip" not in message else message)
+        message = str(same_dtypes_error(name, [x.aval for x in arrays]))
+        if "(Tip" not in message:
+            message += (f" (Tip: jnp.{name} is a similar function that does automatic type "
+                        "promotion on inputs).")
+        raise TypeError(message)
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:

@@ -52,7 +52,7 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
     return sort((keys, values), dimension, is_stable, 1)
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     """The k largest elements along an axis, in descending order, and their positions (int32).
 
     Of equal elements the first comes first; NaN is larger than all numbers.
@@ -70,11 +70,11 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     if k > x.shape[axis]:
         raise ValueError(f"k argument to top_k must be no larger than size along axis; got {k=} "
                          f"with shape={list(x.shape)} and axis={axis}")
-    return tuple(top_k_p.bind(x, k=k, axis=axis))
+    return top_k_p.bind(x, k=k, axis=axis)
 
 
 def _approximate(operand: Any, k: int, reduction_dimension: int, aggregate_to_topk: bool,
-                 sign: int) -> tuple[Array, Array]:
+                 sign: int) -> list[Array]:
     x = as_operand(operand, "approx_top_k")
     axis = canonical_axis(reduction_dimension, x.ndim)
     k = operator.index(k)
@@ -86,14 +86,14 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, aggregate_to_to
         raise ValueError("operand must be a floating type")
     count = k if aggregate_to_topk else x.shape[axis]
     if sign > 0:
-        return tuple(top_k_p.bind(x, k=count, axis=axis))
+        return top_k_p.bind(x, k=count, axis=axis)
     values, indices = top_k_p.bind(neg(x), k=count, axis=axis)
-    return neg(values), indices
+    return [neg(values), indices]
 
 
 def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[
-                     Array, Array]:
+                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
+                 ) -> list[Array]:
     """The k largest elements and their positions; here exactly, whatever ``recall_target`` allows.
 
     Raises:
@@ -103,8 +103,8 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
 
 
 def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[
-                     Array, Array]:
+                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
+                 ) -> list[Array]:
     """The k least elements and their positions; here exactly, whatever ``recall_target`` allows.
 
     Raises:

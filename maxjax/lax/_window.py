@@ -12,6 +12,7 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._ir.trace import Array
 from maxjax._primitives import arithmetic
+from maxjax._primitives.comparison import select
 from maxjax._primitives.convolution import (
     ConvDimensionNumbers,
     conv_general_dilated_p,
@@ -20,6 +21,7 @@ from maxjax._primitives.convolution import (
 )
 from maxjax._primitives.shape import broadcast_in_dim, pad_p, rev_p, slice_p, transpose
 from maxjax._primitives.window import (
+    padded,
     reduce_window_max_p,
     reduce_window_min_p,
     reduce_window_sum_p,
@@ -209,7 +211,7 @@ def conv_general_dilated(
         effective = [dilated(width, d) for width, d in zip(window, window_dilation, strict=True)]
         pads = tuple(padtype_to_pads(spatial, effective, strides, padding))
     else:
-        pads = tuple([integers(pair) for pair in padding])
+        pads = tuple([(int(low), int(high)) for low, high in padding])
     if x.dtype != y.dtype and preferred_element_type is None:
         raise same_dtypes_error(name, [x.aval, y.aval])
     if len(pads) != rank:
@@ -345,7 +347,7 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable[[Any, Any
 
     Args:
       operand: an array, or a pytree of arrays of one shape.
-      init_value: a scalar (for each operand); also what padding and holes hold.
+      init_value: a scalar (for each operand), with which each window begins.
       computation: an associative function of two such values.
       window_dimensions: the size of windows in each dimension.
       window_strides: the distance of windows; 1 if absent.
@@ -363,11 +365,14 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable[[Any, Any
     params = _window_parameters(shape, window_dimensions, window_strides, padding, base_dilation,
                                 window_dilation)
     combine = Computation(computation, tree, [x.aval for x in arrays], "reduce_window")
-    known = _MONOIDS.get(combine.primitive)
-    if known is not None and not dtypes.is_bool(arrays[0].dtype):
+    single = combine.primitive
+    known = None if single is None else _MONOIDS.get(single)
+    if single is not None and known is not None and not dtypes.is_bool(arrays[0].dtype):
         primitive, identity = known
-        if is_identity(inits[0], identity(arrays[0].dtype)):
-            return pytree.unflatten(tree, [primitive.bind(arrays[0], **params)])
+        out = primitive.bind(arrays[0], **params)
+        if not is_identity(inits[0], identity(arrays[0].dtype)):
+            out = single.bind(inits[0], out)
+        return pytree.unflatten(tree, [out])
     return pytree.unflatten(tree, _by_elements(arrays, inits, combine, **params))
 
 
@@ -396,7 +401,7 @@ def _window_parameters(shape: tuple[int, ...], window_dimensions: Sequence[int],
             window, values["window_dilation"], strict=True)]
         pads = padtype_to_pads(base, effective, values["window_strides"], padding)
     else:
-        pads = [integers(pair) for pair in padding]
+        pads = [(int(low), int(high)) for low, high in padding]
         if len(pads) != len(window):
             raise TypeError(f"{name} got inconsistent padding and window_dimensions: got padding "
                             f"{tuple(pads)} and window_dimensions {window}.")
@@ -408,7 +413,8 @@ def _window_parameters(shape: tuple[int, ...], window_dimensions: Sequence[int],
 def _by_elements(arrays: Sequence[Array], inits: Sequence[Any], combine: Computation, *,
                  window_dimensions: Any, window_strides: Any, padding: Any, base_dilation: Any,
                  window_dilation: Any) -> list[Any]:
-    """Combines one strided slice after the other: as many as a window has elements."""
+    """Combines one strided slice after the other: as many as a window has elements. Padding and
+    holes are passed over."""
     counts = output_spatial(arrays[0].shape, window_dimensions, window_strides, padding,
                             base_dilation, window_dilation)
     total = [broadcast_in_dim(init, counts, ()) if counts else init for init in inits]
@@ -418,12 +424,19 @@ def _by_elements(arrays: Sequence[Array], inits: Sequence[Any], combine: Computa
         padding, base_dilation, strict=True))
     wide = [pad_p.bind(x, init, padding_config=config) for x, init in zip(
         arrays, inits, strict=True)]
+    inside = padded(np.ones(arrays[0].shape, np.bool_), False, padding, base_dilation)
     for offset in np.ndindex(*window_dimensions):
         starts = tuple(operator.mul(k, step) for k, step in zip(
             offset, window_dilation, strict=True))
         limits = tuple(start + (count - 1) * stride + 1 for start, count, stride in zip(
             starts, counts, window_strides, strict=True))
-        total = combine(total, [
+        joined = combine(total, [
             slice_p.bind(x, start_indices=starts, limit_indices=limits,
                          strides=window_strides) for x in wide])
+        here = inside[tuple(map(slice, starts, limits, window_strides))]
+        if not here.all():
+            here = np.ascontiguousarray(here)
+            joined = [select(here, before, after)
+                      for before, after in zip(total, joined, strict=True)]
+        total = joined
     return total

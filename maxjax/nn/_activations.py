@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,12 @@ from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit import make_jit as jit
 from maxjax._ir.trace import Array
 from maxjax._primitives.shape import full
-from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact
+from maxjax.numpy._promotion import (
+    as_array,
+    check_arraylike,
+    promote_args_inexact,
+    promote_inexact,
+)
 
 
 def _floats(name: str, x: Any) -> Any:
@@ -71,11 +77,40 @@ def mish(x: Any) -> Array:
     return x * jnp.tanh(softplus(x))
 
 
+def _named(name: str) -> Callable[[Any], Any]:
+    """Names a function as JAX prints it."""
+    def rename(function: Any) -> Any:
+        function.__name__ = name
+        return function
+    return rename
+
+
+@custom_jvp
+@_named("logaddexp")
+def _log_add_exp(x: Any, y: Any) -> Array:
+    difference = lax.sub(x, y)
+    correction = lax.log1p(lax.exp(lax.neg(lax.abs(difference))))
+    # Infinities that cancel leave a NaN, where the sum is right.
+    return lax.select(lax.ne(difference, difference), lax.add(x, y),
+                      lax.add(lax.max(x, y), correction))
+
+
+@_log_add_exp.defjvp
+def _logaddexp_jvp(primals: Any, tangents: Any) -> Any:
+    out = _log_add_exp(*primals)
+    # exp(x - out) is the share of x; it is 1 for an infinite x.
+    finite_out = jnp.where(out == np.inf, 0, out)
+    terms = [t * jnp.exp(jnp.where(x == np.inf, 0, x) - finite_out)
+             for x, t in zip(primals, tangents, strict=True)]
+    return out, terms[0] + terms[1]
+
+
 @jit
 def softplus(x: Any) -> Array:
     """``log(1 + exp(x))``."""
-    check_arraylike("softplus", x)
-    return jnp.logaddexp(x, 0.0)
+    # Not by a maximum and an absolute value: their derivatives at 0 are conventions.
+    x = _floats("softplus", x)
+    return _log_add_exp(*promote_args_inexact("softplus", x, 0.0))
 
 
 @jit

@@ -37,12 +37,13 @@ __all__ = [
     "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "from_dlpack",
     "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "full", "full_like",
     "geomspace", "identity", "indices", "linspace", "load", "logspace", "meshgrid", "ones",
-    "ones_like", "zeros", "zeros_like",
+    "ones_like", "save", "savez", "zeros", "zeros_like",
 ]
 
 
-def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K",
-          ndmin: int = 0, *, device: Any = None, out_sharding: Any = None) -> Array:
+def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
+          order: str | None = "K", ndmin: int = 0, device: Any = None,
+          out_sharding: Any = None) -> Array:
     """An array of ``object``: a number, nested lists of numbers or arrays, or an array.
 
     Python numbers alone give weakly typed arrays. The data of a NumPy array are copied.
@@ -51,6 +52,8 @@ def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None =
       TypeError, ValueError: the object holds no numbers, or its rows differ in length.
       OverflowError: a Python integer does not fit the dtype.
     """
+    if args:        # NumPy's positional form
+        copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args):])
     if order is not None and order != "K":
         raise NotImplementedError("Only implemented for order='K'")
     if object is None:
@@ -152,8 +155,7 @@ def _common_dtype(leaves: list[Any]) -> Any:
     if len(kinds) == 1 and (kind := next(iter(kinds))) in PYTHON_SCALARS:
         return dtypes.python_scalar(kind)[0]
     if None.__class__ in kinds:
-        raise TypeError("Value None with dtype object is not a valid JAX array type. Only arrays "
-                        "of numeric types are supported by JAX.")
+        raise ValueError("None is not a valid value for jnp.array")
     types = {type_of(np.asarray(leaf) if not hasattr(leaf, "shape") and not isinstance(
         leaf, (bool, int, float, complex)) else leaf) for leaf in leaves}
     return dtypes.promote(tuple(types))[0]
@@ -296,8 +298,8 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     return full_like(_like(a, "ones_like"), 1, dtype, shape, device=device)
 
 
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
-               out_sharding: Any = None) -> Array:
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *,
+               device: Any = None) -> Array:
     """As ``zeros_like``."""
     return full_like(_like(prototype, "empty_like"), 0, dtype, shape, device=device)
 
@@ -335,8 +337,9 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     else:
         types = [type_of(original) for original in (start, stop, step) if original is not None]
         dtype = dtypes.promote(tuple(types))[0]
-        if dtype == dtypes.bool_:
-            dtype = dtypes.canonical(dtypes.int64)
+    if dtype == dtypes.bool_:
+        raise TypeError("iota does not accept dtype bool. Accepted dtypes are subtypes of integer, "
+                        "floating, complexfloating.")
     first, last, by = values
     if last is None and by is None:
         first, last, by = 0, first, 1
@@ -348,7 +351,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         host = np.arange(first, last, by)
         return on_device(array(host, dtype), device)
     if by == 0:
-        raise ValueError("jnp.arange: step must be nonzero")
+        raise ZeroDivisionError("division by zero")
     size = max(0, math.ceil((_number(last) - _number(first)) / _number(by)))
     line = iota(dtype, size)
     if by == 1 and first == 0:
@@ -533,6 +536,10 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
     """``function`` of the index arrays of a grid of ``shape``."""
     grids = indices(canonical_shape(shape), dtype)
     return function(*[grids[i] for i in range(grids.shape[0])], **kwargs)
+
+
+save = np.save
+savez = np.savez
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:

@@ -24,7 +24,6 @@ from maxjax.numpy._promotion import (
     check_arraylike,
     promote_args,
     promote_dtypes,
-    type_of,
 )
 from maxjax.numpy._ufuncs import as_bool, where
 
@@ -108,9 +107,6 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if not condlist:
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
-    for condition in condlist:
-        if type_of(condition)[0] != dtypes.bool_:
-            raise ValueError("invalid entry in condlist: should be boolean ndarray")
     *choices, result = promote_dtypes("select", *choicelist, default)
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = where(condition, choice, result)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
@@ -22,7 +25,11 @@ from maxjax.numpy._promotion import (
 )
 from maxjax.numpy._ufuncs import where
 
-__all__ = ["diag", "diagflat", "diagonal", "trace", "tri", "tril", "triu", "vander"]
+__all__ = [
+    "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "fill_diagonal",
+    "mask_indices", "trace", "tri", "tril", "tril_indices", "tril_indices_from", "triu",
+    "triu_indices", "triu_indices_from", "vander",
+]
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
@@ -123,3 +130,87 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     if not increasing:
         exponents = shapes.flip(exponents)
     return shapes.expand_dims(x, 1) ** shapes.expand_dims(exponents, 0)
+
+
+def _indices(parts: Sequence[np.ndarray]) -> tuple[Array, ...]:
+    dtype = dtypes.canonical(dtypes.int64)
+    return tuple(as_array(part.astype(dtype)) for part in parts)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """The indices of the lower triangle of an (n, m) matrix."""
+    return _indices(np.tril_indices(n, k, m))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """The indices of the upper triangle of an (n, m) matrix."""
+    return _indices(np.triu_indices(n, k, m))
+
+
+def _matrix_shape(arr: Any) -> tuple[int, ...]:
+    shape = np.shape(arr) if not isinstance(arr, Array) else arr.shape
+    if len(shape) != 2:
+        raise ValueError("Only 2-D inputs are accepted")
+    return shape
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+    """The indices of the lower triangle of a matrix."""
+    rows, columns = _matrix_shape(arr)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+    """The indices of the upper triangle of a matrix."""
+    rows, columns = _matrix_shape(arr)
+    return triu_indices(rows, k, columns)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
+    """The indices of the main diagonal of an array of ``ndim`` dimensions of size ``n``."""
+    n, ndim = operator.index(n), operator.index(ndim)
+    if n < 0:
+        raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
+    if ndim < 0:
+        raise ValueError(f"ndim argument to diag_indices must be nonnegative, got {ndim}")
+    line = primitives.iota(dtypes.canonical(dtypes.int64), (n,), 0)
+    return (line,) * ndim
+
+
+def diag_indices_from(arr: Any) -> tuple[Array, ...]:
+    """The indices of the main diagonal of an array."""
+    x = as_array(arr, "diag_indices_from")
+    if len(set(x.shape)) > 1:
+        raise ValueError("All dimensions of input must be equal")
+    if x.ndim < 2:
+        raise ValueError("input array must be at least 2-d")
+    return diag_indices(x.shape[0], x.ndim)
+
+
+def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *,
+                 size: int | None = None) -> tuple[Array, ...]:
+    """The indices where ``mask_func(ones((n, n)), k)`` is not zero."""
+    return where(mask_func(primitives.full((n, n), 1, dtypes.int32), k), size=size)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
+    """The array with ``val`` on its main diagonal.
+
+    Raises:
+      NotImplementedError: ``inplace`` is not False.
+    """
+    if inplace:
+        raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
+    if wrap:
+        raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
+    x = as_array(a, "fill_diagonal")
+    if x.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if x.ndim > 2 and len(set(x.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    length = min(x.shape)
+    line = primitives.iota(dtypes.int32, (length,), 0)
+    value = shapes.ravel(as_array(cast(val, x.dtype)))
+    if value.shape[0] > 1:
+        value = shapes.resize(value, (length,))
+    return x.at[(line,) * x.ndim].set(value)

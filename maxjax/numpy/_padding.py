@@ -37,8 +37,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     """The array with borders of ``pad_width`` elements.
 
     Args:
-      pad_width: a number; a pair (before, after); such a pair for each axis; or a dictionary of
-        axis to one of these.
+      pad_width: a number; a pair (before, after); or such a pair for each axis.
       mode: "constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect",
         "symmetric", "wrap", "empty", or a function of (vector, widths, axis, options).
     """
@@ -66,11 +65,6 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
 
 
 def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
-    if isinstance(pad_width, dict):
-        pairs: list[Any] = [(0, 0)] * rank
-        for axis, value in pad_width.items():
-            pairs[axis] = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
-        return [(int(low), int(high)) for low, high in pairs]
     if any(isinstance(leaf, Tracer) for leaf in np.ravel(np.array(pad_width, dtype=object))):
         raise TypeError("pad_width must be a static integer or tuple of integers")
     widths = np.asarray(pad_width)

@@ -71,14 +71,13 @@ def _format(self: ArrayImpl, spec: str) -> str:
 def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None,
                suppress_small: Any = None) -> str:
     """NumPy's text of an array, with its dtype."""
-    return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small).replace(
-        "array(", "ArrayImpl(", 1)
+    return np.array_repr(arr, max_line_width, precision, suppress_small)
 
 
 def array_str(a: Any, max_line_width: Any = None, precision: Any = None,
               suppress_small: Any = None) -> str:
     """NumPy's text of the elements of an array."""
-    return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+    return np.array_str(a, max_line_width, precision, suppress_small)
 
 
 def install() -> None:

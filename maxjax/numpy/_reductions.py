@@ -126,7 +126,7 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
         result = keep_axes(result, x.shape, axes)
     if result.dtype != result_dtype:
         result = convert_element_type(result, result_dtype)
-    return _strong(result) if name in ("sum", "prod") else result
+    return _strong(result)
 
 
 def _strong(x: Array) -> Array:
@@ -503,7 +503,7 @@ def _cumulate(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, ou
         result = primitive.bind(
             convert_element_type(cast(x, dtype), dtypes.int32), axis=index, reverse=False)
         return convert_element_type(result, dtype)
-    return primitive.bind(cast(x, dtype), axis=index, reverse=False)
+    return primitive.bind(_strong(cast(x, dtype)), axis=index, reverse=False)
 
 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
@@ -539,7 +539,7 @@ def _cumulative(name: str, primitive: Primitive, start: int, x: Any, axis: Any, 
                              "argument is only optional for one-dimensional arrays.")
         axis = 0
     index = canonical_axis(axis, x.ndim)
-    if dtype is None:
+    if dtype is None and name == "cumulative_sum":
         dtype = _wide_integer(x.dtype)
     result = _cumulate(name, primitive, x, index, dtype, None)
     if not include_initial:

@@ -290,7 +290,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *,
     host = np.asarray(positions)
     if host.dtype != np.bool_ and host.size and (
             int(host.max()) >= size or int(host.min()) < -size) and host.ndim == 0:
-        raise IndexError(f"index {int(host)} is out of bounds for axis {axis} with size {size}")
+        raise ValueError(f"axis {int(host)} is out of bounds for array of dimension {size}")
     kept = np.delete(np.arange(size), host)
     return shapes.take_in_bounds(x, as_array(kept.astype(np.int32)), index)
 

@@ -450,20 +450,21 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Arr
         sections = concrete(
             sections, f"in argument indices_or_sections of jnp.{name}. Please mark it as static")
     if isinstance(sections, (tuple, list)) or getattr(sections, "shape", ()) != ():
-        points = [0, *(_bounded(int(i), total) for i in sections), total]
+        points = [0, *(int(i) + total if int(i) < 0 else int(i) for i in sections), total]
     else:
         count = operator.index(sections)
+        if count <= 0:
+            raise ValueError(f"number of sections must be larger than 0, got {count}")
         part, rest = divmod(total, count)
         if rest and name != "array_split":
             raise ValueError(f"array split does not result in an equal division: rest is {rest}")
         sizes = [part + 1] * rest + [part] * (count - rest)
         points = [0, *np.cumsum(sizes).tolist()]
-    return [primitives.slice_in_dim(x, start, max(start, stop), index)
+    sizes = np.diff(points).tolist()
+    if min(sizes) < 0:
+        raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}")
+    return [primitives.slice_in_dim(x, start, stop, index)
             for start, stop in zip(points[:-1], points[1:], strict=True)]
-
-
-def _bounded(position: int, total: int) -> int:
-    return max(0, position + total) if position < 0 else min(position, total)
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:

@@ -365,10 +365,7 @@ def _convolve(name: str, a: Any, v: Any, mode: str, flipped: bool, precision: An
     if mode == "valid":
         padding = (0, 0)
     elif mode == "same":
-        padding = ((size - 1) // 2 if not flipped else size // 2, 0)
-        padding = (padding[0], size - 1 - padding[0])
-        if flipped:
-            padding = (size // 2, size - size // 2 - 1)
+        padding = (size // 2, size - size // 2 - 1)
     elif mode == "full":
         padding = (size - 1, size - 1)
     else:

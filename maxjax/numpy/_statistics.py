@@ -281,7 +281,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
         edges.append(edge)
         sizes.append(edge.shape[0] + 1)
         flat = flat * sizes[-1] + convert_element_type(place, dtypes.int32)
-    counted = (creation.ones_like(x[:, 0]) if weights is None else shapes.ravel(weights))
+    counted = None if weights is None else shapes.ravel(weights)
     counts = shapes.reshape(bincount(flat, counted, length=math.prod(sizes)), tuple(sizes))
     counts = counts[(slice(1, -1),) * rank]
     if density:

@@ -220,7 +220,7 @@ def _log_sum(x1: Any, x2: Any, name: str, base_two: bool) -> Array:
     safe = where(difference != difference, 0.0, difference)
     term = ufuncs.log1p(exponential(-ufuncs.abs(safe)))
     if base_two:
-        term = term * (1 / np.log(2))
+        term = term * cast(1 / np.log(2), term.dtype, term.weak_type)
     return where(difference != difference, x1 + x2, maximum_function(x1, x2) + term)
 
 

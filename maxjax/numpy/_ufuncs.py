@@ -13,6 +13,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.shape import broadcast_in_dim, full
 from maxjax._runtime.array import ArrayImpl
+from maxjax.lax._elementwise import RoundingMethod
 from maxjax.numpy._elementwise import binary, described, unary
 from maxjax.numpy._promotion import (
     as_array,
@@ -91,7 +92,6 @@ equal = binary("equal", "eq", doc="x == y")
 not_equal = binary("not_equal", "ne", doc="x != y")
 left_shift = binary("left_shift", "shift_left", bool_as_int=True, doc="x << y")
 bitwise_left_shift = left_shift
-fmod = binary("fmod", "rem", bool_as_int=True, doc="The remainder, with the sign of x.")
 
 
 def _ordered(name: str, primitive_name: str) -> Any:
@@ -127,7 +127,7 @@ greater, greater_equal = _ordered("greater", "gt"), _ordered("greater_equal", "g
 
 def right_shift(x1: Any, x2: Any, /) -> Array:
     """x1 >> x2; the sign is kept."""
-    x1, x2 = promote_args("right_shift", x1, x2)
+    x1, x2 = _pair("right_shift", x1, x2)
     unsigned = dtypes.is_unsigned(x1.dtype)
     return bind(registry["shift_right_logical" if unsigned else "shift_right_arithmetic"], x1, x2)
 
@@ -140,6 +140,8 @@ def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
 def bitwise_count(x: Any, /) -> Array:
     """The number of ones in the binary form of |x|, as uint8."""
     (x,) = promote_dtypes("bitwise_count", x)
+    if x.dtype == dtypes.bool_:
+        x = convert_element_type(as_array(x), dtypes.uint8)
     count = bind(registry["population_count"], abs(x))
     return convert_element_type(count, dtypes.uint8)
 
@@ -176,6 +178,8 @@ def abs(x: Any, /) -> Array:
 
 def fabs(x: Any, /) -> Array:
     """The absolute value, in floats."""
+    if iscomplexobj(x):
+        raise TypeError("ufunc 'fabs' does not support complex dtypes")
     return _abs(_one_inexact("fabs", x))
 
 
@@ -231,6 +235,7 @@ def _zeros(x: Array) -> Array:
 def angle(z: Any, deg: bool = False) -> Array:
     """The argument of complex numbers, in radians (degrees with ``deg``)."""
     z = _one_inexact("angle", z)
+    z = convert_element_type(z, z.dtype)
     result = arctan2(imag(z), real(z))
     return degrees(result) if deg else result
 
@@ -252,13 +257,14 @@ radians.__doc__ = deg2rad.__doc__ = "Degrees to radians."
 
 def log2(x: Any, /) -> Array:
     """The logarithm to base 2."""
-    x = _one_inexact("log2", x)
-    return log(x) / log(2.0)
+    x = log(_one_inexact("log2", x))
+    return x / log(cast(2.0, x.dtype))
 
 
 def log10(x: Any, /) -> Array:
     """The logarithm to base 10."""
-    return log(x) * (1 / np.log(10))
+    x = log(_one_inexact("log10", x))
+    return x * cast(1 / np.log(10), x.dtype)
 
 
 def sinc(x: Any, /) -> Array:
@@ -274,6 +280,8 @@ def sinc(x: Any, /) -> Array:
 def i0(x: Any) -> Array:
     """The modified Bessel function of the first kind, of order 0."""
     x = _one_inexact("i0", x)
+    if dtypes.is_complex(x.dtype):
+        raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.dtype}")
     x = abs(x)
     return exp(x) * registry["bessel_i0e"].bind(x)
 
@@ -290,22 +298,16 @@ def trunc(x: Any) -> Array:
 
 def rint(x: Any, /) -> Array:
     """The nearest integer, halves to even."""
-    return _round_even(_one_inexact("rint", x))
+    x = _one("rint", x)
+    if _is_exact(x):
+        return convert_element_type(x, dtypes.canonical(dtypes.float64))
+    return _round_even(x)
 
 
 def _round_even(x: Array) -> Array:
     if dtypes.is_complex(x.dtype):
         return _complex(_round_even(real(x)), _round_even(imag(x)))
-    method = _rounding_method()
-    return registry["round"].bind(x, rounding_method=method)
-
-
-def _rounding_method() -> Any:
-    return _ROUNDING[0]
-
-
-# lax.RoundingMethod.TO_NEAREST_EVEN; equal to the enumeration's member.
-_ROUNDING: list[Any] = [1]
+    return registry["round"].bind(x, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
 
 
 def _complex(x: Any, y: Any) -> Array:
@@ -316,9 +318,11 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Array:
     """Rounds to ``decimals`` places, halves to even."""
     check_out("round", out)
     x = _one("round", a)
+    if x.dtype == dtypes.bool_:
+        raise ValueError("data type <class 'numpy.bool'> not inexact")
     if not isinstance(decimals, (int, np.integer)):
         raise TypeError(f"decimals must be an integer, got {decimals!r}")
-    if dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_:
+    if dtypes.is_integer(x.dtype):
         if decimals < 0:
             raise NotImplementedError("integer np.round not implemented for decimals < 0")
         return x
@@ -337,11 +341,8 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Array:
 around = round
 
 
-def clip(arr: Any = None, /, min: Any = None, max: Any = None, **renamed: Any) -> Array:
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
     """Limits the elements to ``[min, max]``."""
-    arr = renamed.pop("a", arr) if arr is None else arr
-    if "a_min" in renamed or "a_max" in renamed or renamed:
-        raise TypeError(f"clip() got unexpected keyword arguments {sorted(renamed)}")
     if arr is None:
         raise ValueError("At most one of x and arr may be given, and at least one is required")
     for bound in (arr, min, max):
@@ -396,7 +397,7 @@ def _float_divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
     lower = (remainder != 0) & (sign(x2) != sign(remainder))
     remainder = where(lower, remainder + x2, remainder)
     quotient = where(lower, quotient - 1, quotient)
-    return registry["round"].bind(as_array(quotient), rounding_method=0), remainder
+    return registry["round"].bind(as_array(quotient), rounding_method=RoundingMethod.AWAY_FROM_ZERO), remainder
 
 
 def remainder(x1: Any, x2: Any, /) -> Array:
@@ -405,7 +406,7 @@ def remainder(x1: Any, x2: Any, /) -> Array:
     if dtypes.is_complex(x1.dtype):
         raise TypeError("remainder does not support complex-valued inputs")
     if dtypes.is_integer(x1.dtype):
-        x2 = as_array(where(x2 == 0, constant(1, x2.dtype), x2))      # the remainder by 0 is 0
+        x2 = _nonzero(x2)
     left = bind(registry["rem"], x1, x2)
     if dtypes.is_unsigned(left.dtype):
         return left
@@ -414,6 +415,17 @@ def remainder(x1: Any, x2: Any, /) -> Array:
 
 
 mod = remainder
+
+
+def _nonzero(x: Any) -> Any:
+    """The divisor with 1 for 0: the remainder by 0 is 0."""
+    return where(equal(x, 0), constant(1, x.dtype, getattr(x, "weak_type", False)), x)
+
+
+def fmod(x1: Any, x2: Any, /) -> Array:
+    """The remainder, with the sign of x1."""
+    x1, x2 = _pair("fmod", x1, x2)
+    return bind(registry["rem"], x1, _nonzero(x2) if dtypes.is_integer(x1.dtype) else x2)
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
@@ -455,6 +467,8 @@ pow = power
 def _integer_power(x: Any, exponent: int, exponent_type: tuple[Any, bool] | None = None) -> Array:
     own = type_of(x)
     dtype, weak = dtypes.promote((own, exponent_type or dtypes.python_scalar(int)))
+    if own[0] == dtypes.bool_:
+        weak = False
     x = as_array(cast(x, dtype, weak))
     if exponent < 0 and dtypes.is_integer(dtype):
         mark = "~" if x.weak_type else ""
@@ -525,7 +539,10 @@ def signbit(x: Any, /) -> Array:
 def heaviside(x1: Any, x2: Any, /) -> Array:
     """0 for negative x1, x2 at 0, 1 above."""
     x1, x2 = (as_array(x) for x in promote_args_inexact("heaviside", x1, x2))
-    zero, one = constant(0, x1.dtype), constant(1, x1.dtype)
+    if dtypes.is_complex(x1.dtype):
+        raise TypeError("heaviside does not support complex-valued inputs")
+    weak = x1.weak_type and x2.weak_type
+    zero, one = constant(0, x1.dtype, weak), constant(1, x1.dtype, weak)
     return where(x1 < 0, zero, where(x1 > 0, one, where(x1 != x1, x1, x2)))
 
 
@@ -546,8 +563,7 @@ def modf(x: Any, /, out: Any = None) -> tuple[Array, Array]:
     check_out("modf", out)
     x = _one_inexact("modf", x)
     whole = where(x >= 0, floor(x), ceil(x))
-    fraction = where(isinf(x), copysign(0.0, x).astype(x.dtype), x - whole)
-    return fraction, whole
+    return x - whole, whole
 
 
 _FORMATS = {     # bits of the exponent, of the mantissa
@@ -580,6 +596,8 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """x1 * 2**x2"""
     x1, x2 = resolve("ldexp", (x1, x2))
+    if type_of(x2)[0] == dtypes.bool_:
+        x2 = convert_element_type(as_array(x2), dtypes.int32)
     dtype, weak = inexact_type(*type_of(x1))
     if not dtypes.is_integer(type_of(x2)[0]):
         raise ValueError(f"ldexp not supported for input types {(dtype, type_of(x2)[0])}")
@@ -595,6 +613,8 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 def spacing(x: Any, /) -> Array:
     """The distance to the next float away from zero."""
     x = _one_inexact("spacing", x)
+    if dtypes.is_complex(x.dtype):
+        raise ValueError("jnp.spacing is not defined for complex inputs.")
     away = nextafter(x, copysign(np.inf, x).astype(x.dtype))
     gap = away - x
     least = dtypes.finfo(x.dtype).smallest_subnormal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from maxjax._base.missing import missing_names
 from maxjax.random._basic import bernoulli as bernoulli
 from maxjax.random._basic import bits as bits
 from maxjax.random._basic import cauchy as cauchy
@@ -17,6 +18,27 @@ from maxjax.random._basic import uniform as uniform
 from maxjax.random._choice import categorical as categorical
 from maxjax.random._choice import choice as choice
 from maxjax.random._choice import permutation as permutation
+from maxjax.random._distributions import ball as ball
+from maxjax.random._distributions import beta as beta
+from maxjax.random._distributions import chisquare as chisquare
+from maxjax.random._distributions import dirichlet as dirichlet
+from maxjax.random._distributions import double_sided_maxwell as double_sided_maxwell
+from maxjax.random._distributions import f as f
+from maxjax.random._distributions import gamma as gamma
+from maxjax.random._distributions import generalized_normal as generalized_normal
+from maxjax.random._distributions import geometric as geometric
+from maxjax.random._distributions import loggamma as loggamma
+from maxjax.random._distributions import lognormal as lognormal
+from maxjax.random._distributions import maxwell as maxwell
+from maxjax.random._distributions import multivariate_normal as multivariate_normal
+from maxjax.random._distributions import orthogonal as orthogonal
+from maxjax.random._distributions import pareto as pareto
+from maxjax.random._distributions import poisson as poisson
+from maxjax.random._distributions import rayleigh as rayleigh
+from maxjax.random._distributions import t as t
+from maxjax.random._distributions import triangular as triangular
+from maxjax.random._distributions import wald as wald
+from maxjax.random._distributions import weibull_min as weibull_min
 from maxjax.random._keys import PRNGKey as PRNGKey
 from maxjax.random._keys import clone as clone
 from maxjax.random._keys import fold_in as fold_in
@@ -26,3 +48,5 @@ from maxjax.random._keys import key_dtype as key_dtype
 from maxjax.random._keys import key_impl as key_impl
 from maxjax.random._keys import split as split
 from maxjax.random._keys import wrap_key_data as wrap_key_data
+
+__getattr__ = missing_names(__name__)

@@ -69,6 +69,8 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def as_float(value: Any, dtype: Any) -> Any:
     """A parameter as a strong array of ``dtype``."""
+    if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
+        return base_trace[0].operand(np.asarray(value).astype(dtype))
     return convert_element_type(base_trace[0].operand(value), dtype)
 
 
@@ -122,11 +124,23 @@ def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any 
     """
     typed = single_key("uniform", key)
     dtype = float_dtype(dtype, "uniform")
-    return _uniform(typed, canonical_shape(shape), dtype, minval, maxval)
+    return _uniform(typed, canonical_shape(shape), dtype, minval, maxval,
+                    _fused(minval, maxval, dtype))
 
 
-@jitted("shape", "dtype")
-def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: Any) -> Any:
+def _fused(minval: Any, maxval: Any, dtype: Any) -> bool:
+    """Whether it matters that XLA rounds ``floats * (maxval - minval) + minval`` only once."""
+    if dtype != dtypes.float32:
+        return False
+    if not isinstance(minval, (int, float)) or not isinstance(maxval, (int, float)):
+        return True
+    span = float(np.subtract(maxval, minval, dtype=np.float32))
+    return minval != 0 and abs(math.frexp(span)[0]) != 0.5
+
+
+@jitted("shape", "dtype", "fused")
+def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: Any,
+             fused: bool = False) -> Any:
     low, high = as_float(minval, dtype), as_float(maxval, dtype)
     rank = len(shape)
     low, high = _wide(low, rank), _wide(high, rank)
@@ -143,8 +157,9 @@ def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: 
         lax.shift_right_logical(random, np.array(random_width - mantissa, unsigned)[()]), one)
     floats = lax.sub(bitcast_convert_type_p.bind(mantissa_bits, new_dtype=dtype),
                      np.ones((), dtype)[()])
-    # XLA rounds the product and the sum at once.
-    scaled = multiply_add(floats, lax.sub(high, low), low)
+    span = lax.sub(high, low)
+    scaled = (multiply_add(floats, span, low) if fused
+              else lax.add(lax.mul(floats, span), low))
     return lax.max(low, reshape(scaled, shape))
 
 
@@ -266,7 +281,8 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...],
     lower, upper = as_float(lower, dtype), as_float(upper, dtype)
     root = np.array(np.sqrt(2), dtype)[()]
     low, high = (lax.erf(lax.div(bound, root)) for bound in (lower, upper))
-    values = lax.mul(root, lax.erf_inv(_uniform(key, shape, dtype, low, high)))
+    values = lax.mul(root, lax.erf_inv(
+        _uniform(key, shape, dtype, low, high, dtype == dtypes.float32)))
     infinity = np.array(np.inf, dtype)[()]
     # Rounding may have left the open interval.
     return jnp.clip(values, lax.nextafter(lax.stop_gradient(lower), infinity),
@@ -408,6 +424,6 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 @jitted("shape", "dtype")
 def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     low = np.array(dtypes.finfo(dtype).eps, dtype)[()]
-    values = _uniform(key, shape, dtype, low, 1.0)
+    values = _uniform(key, shape, dtype, low, 1.0, dtype == dtypes.float32)
     return lax.tan(lax.mul(np.array(math.pi, dtype)[()],
                            lax.sub(values, np.array(0.5, dtype)[()])))

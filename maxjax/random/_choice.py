@@ -27,7 +27,6 @@ from maxjax.random._basic import (
 )
 from maxjax.random._keys import jitted, single_key, split_typed
 
-
 # --- permutation ----------------------------------------------------------------------------------
 
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,

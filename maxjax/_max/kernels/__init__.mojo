@@ -1,8 +1,9 @@
 """Kernels of maxjax, registered with MAX's graph compiler as `maxjax_<name>`."""
 from .arithmetic import *
-from .conversion import *
-from .unary import *
-from .reduction import *
 from .arrangement import *
+from .comparison import *
+from .conversion import *
 from .cumulative import *
+from .reduction import *
 from .scatter import *
+from .unary import *

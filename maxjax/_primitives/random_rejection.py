@@ -1,0 +1,224 @@
+"""Samplers by rejection: gamma and Poisson variates. Each is a loop of unknown length on the host.
+
+Gamma: G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", one key for
+each element. Poisson: D. E. Knuth's method below 10, W. Hörmann's transformed rejection above.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._base.lazy import scipy_special
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.printing import shown_params
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import div, mul
+from maxjax._primitives.builders import elementwise
+from maxjax._primitives.random_bits import erf_inv_float32, random_bits, split_keys
+from maxjax._primitives.rules import replicated_factors
+from maxjax._primitives.shape import broadcast_leading, move_axis
+from maxjax._primitives.transcendental import exp
+
+_HOST = "a rejection loop whose length depends on the numbers drawn"
+
+
+# --- uniform and normal variates of NumPy arrays of keys ------------------------------------------
+
+def _uniform(keys: Any, shape: tuple[int, ...], dtype: Any, partitionable: bool) -> np.ndarray:
+    """In [0, 1), of shape ``keys.shape + shape``."""
+    width = dtype.itemsize * 8
+    mantissa = dtypes.finfo(dtype).nmant
+    unsigned = np.dtype(f"uint{width}")
+    bits = random_bits(keys, math.prod(shape), width, partitionable)
+    one = np.ones((), dtype).view(unsigned)
+    floats = ((bits >> unsigned.type(width - mantissa)) | one).view(dtype) - dtype.type(1)
+    return floats.reshape((*np.shape(keys), *shape))
+
+
+def _normal(keys: Any, dtype: Any, partitionable: bool) -> np.ndarray:
+    low = np.nextafter(dtype.type(-1), dtype.type(0))
+    span = dtype.type(1) - low
+    values = np.maximum(low, _uniform(keys, (), dtype, partitionable) * span + low)
+    inverse = (erf_inv_float32(values) if dtype == np.float32
+               else scipy_special.erfinv(values))
+    return dtype.type(np.sqrt(2)) * inverse
+
+
+# --- gamma ----------------------------------------------------------------------------------------
+
+def _gamma(keys: np.ndarray, alpha: np.ndarray, log_space: bool,
+           partitionable: bool) -> np.ndarray:
+    """One variate for each key; 1-D."""
+    dtype = alpha.dtype
+    one, third = dtype.type(1), dtype.type(1 / 3)
+    boosted = alpha < one      # by Gamma(a) = Gamma(a + 1) * U ** (1 / a)
+    shape = np.where(boosted, alpha + one, alpha)
+    d = shape - third
+    c = third / np.sqrt(d)
+    pair = split_keys(keys, 2, partitionable)
+    keys, boost_keys = pair[:, 0], pair[:, 1]
+    cube = np.ones_like(alpha)
+    active = np.arange(alpha.size)
+    while active.size:
+        three = split_keys(keys[active], 3, partitionable)
+        keys[active] = three[:, 0]
+        x, v = _positive(three[:, 1], c[active], dtype, partitionable)
+        u = _uniform(three[:, 2], (), dtype, partitionable)
+        squared = x * x
+        cubed = v * v * v
+        cube[active] = cubed
+        again = (u >= one - dtype.type(0.0331) * (squared * squared)) & (
+            np.log(u) >= squared * dtype.type(0.5)
+            + d[active] * ((one - cubed) + np.log(cubed)))
+        active = active[again]
+    if log_space:
+        logarithms = np.log1p(-_uniform(boost_keys, (), dtype, partitionable))
+        boost = np.where(~boosted | (logarithms == 0), dtype.type(0), logarithms * (one / alpha))
+        return (np.log(d) + np.log(cube) + boost).astype(dtype)
+    samples = one - _uniform(boost_keys, (), dtype, partitionable)
+    boost = np.where(boosted, np.power(samples, one / alpha), one)
+    return (d * cube * boost).astype(dtype)
+
+
+def _positive(keys: np.ndarray, c: np.ndarray, dtype: Any,
+              partitionable: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Normal variates x with ``1 + x * c`` positive, and that."""
+    keys = keys.copy()
+    x, v = np.zeros_like(c), -np.ones_like(c)
+    active = np.arange(c.size)
+    while active.size:
+        pair = split_keys(keys[active], 2, partitionable)
+        keys[active] = pair[:, 0]
+        x[active] = _normal(pair[:, 1], dtype, partitionable)
+        v[active] = dtype.type(1) + x[active] * c[active]
+        active = active[v[active] <= 0]
+    return x, v
+
+
+def _gamma_evaluate(keys: Any, alpha: Any, *, log_space: bool, partitionable: bool) -> np.ndarray:
+    alpha = np.asarray(alpha)
+    keys = np.asarray(keys)
+    work = alpha.astype(np.float32) if alpha.dtype.itemsize < 4 else alpha
+    per_key = math.prod(alpha.shape[keys.ndim:])
+    each = split_keys(keys, per_key, partitionable).reshape(-1)
+    values = _gamma(each, np.ascontiguousarray(work).reshape(-1), log_space, partitionable)
+    return values.reshape(alpha.shape).astype(alpha.dtype)
+
+
+def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, partitionable: bool) -> Any:
+    keys, alpha = primals
+    out = random_gamma_p.bind(keys, alpha, log_space=log_space, partitionable=partitionable)
+    if tangents[1] is None:
+        return out, None
+    samples = exp(out) if log_space else out
+    slope = random_gamma_grad_p.bind(alpha, samples)
+    return out, mul(tangents[1], div(slope, samples) if log_space else slope)
+
+
+def _leading_batch(primitive: Any) -> Any:
+    def batch(size: int, operands: Any, axes: Any, **params: Any) -> tuple[Any, int]:
+        moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
+                 for x, axis in zip(operands, axes, strict=True)]
+        return primitive().bind(*moved, **params), 0
+    return batch
+
+
+random_gamma_p = Primitive(
+    "random_gamma",
+    abstract=lambda keys, alpha, **params: ShapedArray(alpha.shape, alpha.dtype),
+    evaluate=_gamma_evaluate,
+    host_reason=_HOST,
+    jvp=_gamma_jvp,
+    batch=_leading_batch(lambda: random_gamma_p),
+    factors=replicated_factors,
+)
+
+
+def _gamma_grad_evaluate(alpha: Any, sample: Any) -> np.ndarray:
+    """d sample / d alpha at a fixed quantile, by a central difference in float64."""
+    a, x = np.asarray(alpha, np.float64), np.asarray(sample, np.float64)
+    quantile = scipy_special.gammainc(a, x)
+    upper = scipy_special.gammaincc(a, x)
+    step = 1e-4 * np.maximum(a, 1e-3)
+    ends = [np.where(quantile < 0.5, scipy_special.gammaincinv(a + s, quantile),
+                     scipy_special.gammainccinv(a + s, upper)) for s in (-step, step)]
+    return np.asarray((ends[1] - ends[0]) / (2 * step)).astype(np.asarray(sample).dtype)
+
+
+random_gamma_grad_p = elementwise(
+    "random_gamma_grad", evaluate=_gamma_grad_evaluate,
+    host_reason="the inverse of the incomplete gamma function is SciPy's",
+    no_derivative="the second derivative of a gamma variate by its parameter")
+
+
+# --- Poisson --------------------------------------------------------------------------------------
+
+def _knuth(key: Any, lam: np.ndarray, partitionable: bool) -> np.ndarray:
+    count = np.zeros(lam.shape, np.int32)
+    log_product = np.zeros_like(lam)
+    while (going := log_product > -lam).any():
+        key, subkey = split_keys(key, 2, partitionable)
+        count = np.where(going, count + 1, count)
+        log_product = log_product + np.log(_uniform(subkey, lam.shape, lam.dtype, partitionable))
+    return count - 1
+
+
+def _transformed_rejection(key: Any, lam: np.ndarray, partitionable: bool) -> np.ndarray:
+    def real(value: float) -> Any:
+        return lam.dtype.type(value)
+
+    log_lam = np.log(lam)
+    b = real(0.931) + real(2.53) * np.sqrt(lam)
+    a = real(-0.059) + real(0.02483) * b
+    inverse_alpha = real(1.1239) + real(1.1328) / (b - real(3.4))
+    bound = real(0.9277) - real(3.6224) / (b - real(2))
+    result = np.full_like(lam, -1)
+    accepted = np.zeros(lam.shape, bool)
+    while not accepted.all():
+        key, first, second = split_keys(key, 3, partitionable)
+        u = _uniform(first, lam.shape, lam.dtype, partitionable) - real(0.5)
+        v = _uniform(second, lam.shape, lam.dtype, partitionable)
+        shifted = real(0.5) - np.abs(u)
+        k = np.floor((real(2) * a / shifted + b) * u + lam + real(0.43))
+        s = np.log(v * inverse_alpha / (a / (shifted * shifted) + b))
+        t = -lam + k * log_lam - scipy_special.gammaln(k + real(1))
+        quickly = (shifted >= real(0.07)) & (v <= bound)
+        refused = (k < 0) | ((shifted < real(0.013)) & (v > shifted))
+        accept = quickly | (~refused & (s <= t))
+        result = np.where(accept, k, result)
+        accepted |= accept
+    return result.astype(np.int32)
+
+
+def _poisson_evaluate(keys: Any, lam: Any, *, partitionable: bool) -> np.ndarray:
+    keys, lam = np.asarray(keys), np.asarray(lam)
+    results = [_poisson(key, part, partitionable) for key, part in zip(
+        keys.reshape(-1), lam.reshape((keys.size, *lam.shape[keys.ndim:])), strict=True)]
+    return np.stack(results).reshape(lam.shape) if results else np.zeros(lam.shape, np.int32)
+
+
+def _poisson(key: Any, lam: np.ndarray, partitionable: bool) -> np.ndarray:
+    small = np.isnan(lam) | (lam < 10)
+    by_product = _knuth(key, np.where(small, lam, lam.dtype.type(0)), partitionable)
+    by_rejection = _transformed_rejection(
+        key, np.where(small, lam.dtype.type(1e5), lam), partitionable)
+    return np.where(lam == 0, 0, np.where(small, by_product, by_rejection)).astype(np.int32)
+
+
+random_poisson_p = Primitive(
+    "random_poisson",
+    abstract=lambda keys, lam, **params: ShapedArray(lam.shape, dtypes.int32),
+    evaluate=_poisson_evaluate,
+    host_reason=_HOST,
+    jvp=lambda primals, tangents, **params: (random_poisson_p.bind(*primals, **params), None),
+    batch=_leading_batch(lambda: random_poisson_p),
+    factors=replicated_factors,
+)
+
+for _name in ("random_gamma", "random_poisson"):
+    shown_params[_name] = lambda params: {
+        name: value for name, value in params.items() if name != "partitionable"}

@@ -1,0 +1,218 @@
+"""jax.numpy.linalg: norms and products."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._base.lazy import opt_einsum
+from maxjax._ir.trace import Array
+from maxjax.numpy import _contraction as contraction
+from maxjax.numpy import _creation as creation
+from maxjax.numpy import _matrices as matrices
+from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _shape as shapes
+from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._promotion import as_array, canonical_axis, check_arraylike, promote_inexact
+
+__all__ = [
+    "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot",
+    "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm",
+]
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+    """The norm of vectors (one axis) or matrices (two axes).
+
+    Args:
+      ord: for vectors any number, with 0 the number of non-zero elements; for matrices "fro", 1,
+        -1, inf, -inf. By default the root of the sum of squares of all elements.
+
+    Raises:
+      ValueError: the order is not one of these.
+    """
+    check_arraylike("jnp.linalg.norm", x)
+    x = as_array(promote_inexact("jnp.linalg.norm", x)[0])
+    rank = x.ndim
+    if axis is None:
+        if ord is None:
+            return ufuncs.sqrt(reductions.sum(_squares(x), keepdims=keepdims))
+        axes: tuple[int, ...] = tuple(range(rank))
+    elif isinstance(axis, (tuple, list)):
+        axes = tuple(canonical_axis(i, rank) for i in axis)
+    else:
+        axes = (canonical_axis(operator.index(axis), rank),)
+    if len(axes) == 1:
+        return _vector_norm(x, 2 if ord is None else ord, axes, keepdims)
+    if len(axes) == 2:
+        return _matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
+    raise ValueError(f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a "
+                     "vector-norm, or two axes to compute a matrix-norm.")
+
+
+def _squares(x: Array) -> Array:
+    if dtypes.is_complex(x.dtype):
+        return ufuncs.real(x * ufuncs.conj(x))
+    return x * x
+
+
+def _vector_norm(x: Array, order: Any, axes: Any, keepdims: bool) -> Array:
+    if isinstance(order, str):
+        message = f"Invalid order '{order}' for vector norm."
+        if order == "inf":
+            message += "Use 'jax.numpy.inf' instead."
+        raise ValueError(message)
+    if order == 2:
+        return ufuncs.sqrt(reductions.sum(_squares(x), axes, keepdims=keepdims))
+    magnitude = ufuncs.abs(x)
+    if order == np.inf:
+        return reductions.max(magnitude, axes, keepdims=keepdims)
+    if order == -np.inf:
+        return reductions.min(magnitude, axes, keepdims=keepdims)
+    if order == 0:
+        return reductions.sum(x != 0, axes, dtype=magnitude.dtype, keepdims=keepdims)
+    if order == 1:
+        return reductions.sum(magnitude, axes, keepdims=keepdims)
+    total = reductions.sum(magnitude ** order, axes, keepdims=keepdims)
+    return total ** (1.0 / order)
+
+
+def _matrix_norm(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
+    row, column = axes
+    if order in ("fro", "f"):
+        return ufuncs.sqrt(reductions.sum(_squares(x), axes, keepdims=keepdims))
+    if order in (1, -1, np.inf, -np.inf):
+        summed, compared = (row, column) if order in (1, -1) else (column, row)
+        lines = reductions.sum(ufuncs.abs(x), summed, keepdims=True)
+        extreme = reductions.max if order > 0 else reductions.min
+        result = extreme(lines, compared, keepdims=True)
+        return result if keepdims else shapes.squeeze(result, axes)
+    if order in ("nuc", 2, -2):
+        raise NotImplementedError(
+            f"jnp.linalg.norm: ord={order!r} needs singular values, which maxjax does not "
+            "compute yet")
+    raise ValueError(f"Invalid order '{order}' for matrix norm.")
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
+    """The norm of the array as a vector, over one axis, several or all."""
+    check_arraylike("jnp.linalg.vector_norm", x)
+    x = as_array(promote_inexact("jnp.linalg.vector_norm", x)[0])
+    if axis is None or isinstance(axis, tuple):
+        axes = tuple(range(x.ndim)) if axis is None else tuple(
+            canonical_axis(i, x.ndim) for i in axis)
+        return _vector_norm(x, ord, axes, keepdims)
+    return norm(x, ord, axis, keepdims)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """The norm of the matrices in the last two axes."""
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+def matrix_transpose(x: Any, /) -> Array:
+    """Swaps the last two axes."""
+    return shapes.matrix_transpose(x)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Array:
+    """The diagonals of the matrices in the last two axes."""
+    return matrices.diagonal(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """The sums of the diagonals of the matrices in the last two axes."""
+    return matrices.trace(x, offset, -2, -1, dtype)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+    """The cross product of vectors of three elements."""
+    check_arraylike("jnp.linalg.cross", x1, x2)
+    x1, x2 = as_array(x1), as_array(x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError("Both input arrays must be (arrays of) 3-dimensional vectors, but they "
+                         f"have {x1.shape[axis]} and {x2.shape[axis]} dimensions instead.")
+    return contraction.cross(x1, x2, axis=axis)
+
+
+def outer(x1: Any, x2: Any, /) -> Array:
+    """The products of all pairs of elements of two vectors."""
+    check_arraylike("jnp.linalg.outer", x1, x2)
+    x1, x2 = as_array(x1), as_array(x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(f"Input arrays must be one-dimensional, but they are {x1.ndim=} "
+                         f"{x2.ndim=}")
+    return contraction.outer(x1, x2)
+
+
+def matmul(x1: Any, x2: Any, /, *, precision: Any = None,
+           preferred_element_type: Any = None) -> Array:
+    """The matrix product."""
+    return contraction.matmul(x1, x2, precision=precision,
+                              preferred_element_type=preferred_element_type)
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
+           preferred_element_type: Any = None) -> Array:
+    """The products of vectors along an axis, the first ones conjugated."""
+    return contraction.vecdot(x1, x2, axis=axis, precision=precision,
+                              preferred_element_type=preferred_element_type)
+
+
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None,
+              preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
+    """The product over given axes."""
+    return contraction.tensordot(x1, x2, axes, precision=precision,
+                                 preferred_element_type=preferred_element_type)
+
+
+def matrix_power(a: Any, n: int) -> Array:
+    """The ``n``-th power of square matrices, by repeated squaring."""
+    x = as_array(a, "jnp.linalg.matrix_power")
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise TypeError(f"Last 2 dimensions of the array must be square; got {x.shape}")
+    n = operator.index(n)
+    if n < 0:
+        raise NotImplementedError("jnp.linalg.matrix_power: negative powers need the inverse, "
+                                  "which maxjax does not compute yet")
+    if n == 0:
+        return shapes.broadcast_to(creation.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    result = None
+    while n:
+        if n & 1:
+            result = x if result is None else contraction.matmul(result, x)
+        n >>= 1
+        if n:
+            x = contraction.matmul(x, x)
+    return result
+
+
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
+    """The product of several matrices, in the order that takes the least work."""
+    check_arraylike("jnp.linalg.multi_dot", *arrays)
+    values = [as_array(x) for x in arrays]
+    if len(values) < 2:
+        raise ValueError("multi_dot requires at least two arrays")
+    if any(x.ndim != 2 for x in values[1:-1]) or any(
+            x.ndim not in (1, 2) for x in (values[0], values[-1])):
+        raise ValueError("multi_dot: input arrays must all be two-dimensional, except for the "
+                         "first and last which can be one-dimensional")
+    multiply = functools.partial(contraction.matmul, precision=precision)
+    if len(values) == 2:
+        return multiply(*values)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    if len(values) >= len(letters):
+        return functools.reduce(multiply, values)
+    terms = [letters[i:i + 2] for i in range(len(values))]
+    if values[0].ndim == 1:
+        terms[0] = terms[0][1]
+    if values[-1].ndim == 1:
+        terms[-1] = terms[-1][0]
+    text = ",".join(terms)
+    path, _ = opt_einsum.contract_path(text, *[x.shape for x in values], shapes=True)
+    return contraction.einsum(text, *values, optimize=list(path), precision=precision)

@@ -1,0 +1,361 @@
+"""Further distributions, most of them by way of gamma and normal variates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax import lax
+from maxjax import numpy as jnp
+from maxjax._ir.trace import Array
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.random_rejection import random_gamma_p, random_poisson_p
+from maxjax.numpy._promotion import canonical_dtype, canonical_shape
+from maxjax.random._basic import (
+    _exponential,
+    _normal,
+    _rademacher,
+    _uniform,
+    as_float,
+    float_dtype,
+    int_dtype,
+    result_shape,
+    unstack,
+)
+from maxjax.random._keys import jitted, partitionable, single_key, split_typed
+
+
+def _full(value: Any, shape: tuple[int, ...]) -> Any:
+    return jnp.broadcast_to(value, shape)
+
+
+# --- gamma and its kin ----------------------------------------------------------------------------
+
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
+          out_sharding: Any = None) -> Array:
+    """Gamma floats of shape parameter ``a`` and scale 1.
+
+    >>> gamma(key(0), 2.0, (3,))
+    Array([1.5897877, 1.7599413, 1.1290071], dtype=float32)
+    """
+    typed = single_key("gamma", key)
+    dtype = float_dtype(dtype, "gamma")
+    return _gamma(typed, a, result_shape(shape, np.shape(a)), dtype, False)
+
+
+def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
+             out_sharding: Any = None) -> Array:
+    """Logarithms of gamma floats; exact also where those would underflow."""
+    typed = single_key("loggamma", key)
+    dtype = float_dtype(dtype, "loggamma")
+    return _gamma(typed, a, result_shape(shape, np.shape(a)), dtype, True)
+
+
+@jitted("shape", "dtype", "log_space")
+def _gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool) -> Any:
+    return random_gamma_p.bind(key, _full(as_float(a, dtype), shape), log_space=log_space,
+                               partitionable=partitionable())
+
+
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *,
+         out_sharding: Any = None) -> Array:
+    """Beta floats of parameters ``a`` and ``b``."""
+    typed = single_key("beta", key)
+    dtype = float_dtype(dtype, "beta")
+    return _beta(typed, a, b, result_shape(shape, np.shape(a), np.shape(b)), dtype)
+
+
+@jitted("shape", "dtype")
+def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    first, second = unstack(split_typed(key))
+    logs = [_gamma(k, _full(as_float(parameter, dtype), shape), shape, dtype, True)
+            for k, parameter in ((first, a), (second, b))]
+    largest = lax.max(*logs)
+    x, y = (lax.exp(lax.sub(value, largest)) for value in logs)
+    return lax.div(x, lax.add(x, y))
+
+
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *,
+              out_sharding: Any = None) -> Array:
+    """Points of the simplex; ``alpha`` has the parameters along its last axis.
+
+    Returns:
+      An array of shape ``shape + alpha.shape[-1:]``.
+    """
+    typed = single_key("dirichlet", key)
+    dtype = float_dtype(dtype, "dirichlet")
+    if not np.ndim(alpha):
+        raise ValueError(
+            f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {np.ndim(alpha)}")
+    outer = result_shape(shape, np.shape(alpha)[:-1])
+    return _dirichlet(typed, alpha, outer, dtype)
+
+
+@jitted("shape", "dtype")
+def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    alpha = as_float(alpha, dtype)
+    logs = _gamma(key, alpha, (*shape, alpha.shape[-1]), dtype, True)
+    powers = lax.exp(logs - lax.stop_gradient(jnp.max(logs, -1, keepdims=True)))
+    return powers / jnp.sum(powers, -1, keepdims=True)
+
+
+def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *,
+              out_sharding: Any = None) -> Array:
+    """Chi-square floats of ``df`` degrees of freedom."""
+    typed = single_key("chisquare", key)
+    dtype = float_dtype(dtype, "chisquare")
+    return _chisquare(typed, df, result_shape(shape, np.shape(df)), dtype)
+
+
+@jitted("shape", "dtype")
+def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    two = np.array(2, dtype)[()]
+    logs = _gamma(key, lax.div(as_float(df, dtype), two), shape, dtype, True)
+    return lax.mul(lax.exp(logs), two)
+
+
+def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
+      out_sharding: Any = None) -> Array:
+    """F floats of ``dfnum`` and ``dfden`` degrees of freedom."""
+    typed = single_key("f", key)
+    dtype = float_dtype(dtype, "f")
+    return _f(typed, dfnum, dfden, result_shape(shape, np.shape(dfnum), np.shape(dfden)), dtype)
+
+
+@jitted("shape", "dtype")
+def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    dfden, dfnum = as_float(dfden, dtype), as_float(dfnum, dtype)
+    first, second = unstack(split_typed(key))
+    upper = _chisquare(second, dfnum, shape, dtype) / dfnum
+    return upper / (_chisquare(first, dfden, shape, dtype) / dfden)
+
+
+def t(key: Any, df: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Student's t floats of ``df`` degrees of freedom."""
+    typed = single_key("t", key)
+    dtype = float_dtype(dtype, "t")
+    return _t(typed, df, result_shape(shape, np.shape(df)), dtype)
+
+
+@jitted("shape", "dtype")
+def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    df = as_float(df, dtype)
+    first, second = unstack(split_typed(key))
+    normals = _normal(first, shape, dtype)
+    half = lax.div(df, np.array(2, dtype)[()])
+    return normals * jnp.sqrt(half / _gamma(second, half, shape, dtype, False))
+
+
+def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *,
+                       out_sharding: Any = None) -> Array:
+    """Floats of density proportional to ``exp(-|x|**p)``."""
+    typed = single_key("generalized_normal", key)
+    return _generalized_normal(
+        typed, p, canonical_shape(shape), float_dtype(dtype, "generalized_normal"))
+
+
+@jitted("shape", "dtype")
+def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    first, second = unstack(split_typed(key))
+    magnitudes = _gamma(first, 1 / p, shape, dtype, False)
+    signs = _rademacher(second, shape, dtype)
+    return signs * jnp.power(magnitudes, jnp.asarray(1 / p).astype(dtype))
+
+
+def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None, *,
+         out_sharding: Any = None) -> Array:
+    """Points of the unit ball of the p-norm in ``d`` dimensions: shape ``shape + (d,)``."""
+    typed = single_key("ball", key)
+    return _ball(typed, p, int(d), canonical_shape(shape), float_dtype(dtype, "ball"))
+
+
+@jitted("d", "shape", "dtype")
+def _ball(key: Any, p: Any, d: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    first, second = unstack(split_typed(key))
+    points = _generalized_normal(first, p, (*shape, d), dtype)
+    extra = _exponential(second, shape, dtype)
+    norms = jnp.sum(jnp.abs(points) ** p, -1) + extra
+    return points / jnp.expand_dims(norms ** jnp.asarray(1 / p).astype(dtype), -1)
+
+
+# --- from normal variates -------------------------------------------------------------------------
+
+def lognormal(key: Any, sigma: Any = np.float32(1), shape: Any = None, dtype: Any = None, *,
+              out_sharding: Any = None) -> Array:
+    """``exp(sigma * x)`` of normal ``x``."""
+    typed = single_key("lognormal", key)
+    dtype = float_dtype(dtype, "lognormal")
+    shape = result_shape(shape, np.shape(sigma))
+    return lax.exp(_normal(typed, shape, dtype) * _full(as_float(sigma, dtype), shape))
+
+
+def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Lengths of normal vectors in three dimensions."""
+    typed = single_key("maxwell", key)
+    return _maxwell(typed, canonical_shape(shape), float_dtype(dtype, "maxwell"))
+
+
+@jitted("shape", "dtype")
+def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    vectors = _normal(key, (*shape, 3), dtype)
+    return jnp.sqrt(jnp.sum(vectors * vectors, -1))
+
+
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (),
+                         dtype: Any = None) -> Array:
+    """``loc + scale * x`` of Maxwell floats x of either sign."""
+    typed = single_key("double_sided_maxwell", key)
+    dtype = float_dtype(dtype, "double_sided_maxwell")
+    shape = canonical_shape(shape)
+    first, second = unstack(split_typed(typed))
+    values = _maxwell(first, shape, dtype) * _rademacher(second, shape, dtype)
+    return values * as_float(scale, dtype) + as_float(loc, dtype)
+
+
+def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *,
+         out_sharding: Any = None) -> Array:
+    """Wald (inverse Gaussian) floats of the given mean and scale 1."""
+    typed = single_key("wald", key)
+    dtype = float_dtype(dtype, "wald")
+    shape = result_shape(shape, np.shape(mean))
+    return _wald(typed, mean, shape, dtype)
+
+
+@jitted("shape", "dtype")
+def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    first, second = unstack(split_typed(key))
+    mean = _full(as_float(mean, dtype), shape)
+    squares = _normal(first, shape, dtype) ** 2
+    uniforms = _uniform(second, shape, dtype, 0.0, 1.0)
+    root = jnp.sqrt(4 * mean * squares + mean ** 2 * squares ** 2)
+    x = mean + mean ** 2 * squares / 2 - mean / 2 * root
+    return jnp.where(uniforms <= mean / (mean + x), x, mean ** 2 / x)
+
+
+def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None,
+                        method: str = "cholesky", *, out_sharding: Any = None) -> Array:
+    """Normal vectors of the given mean and covariance.
+
+    Args:
+      mean: shape ``(..., n)``.
+      cov: shape ``(..., n, n)``.
+      method: how the root of ``cov`` is taken: "cholesky", "eigh" or "svd".
+    """
+    typed = single_key("multivariate_normal", key)
+    dtype = float_dtype(dtype, "multivariate_normal")
+    mean, cov = as_float(mean, dtype), as_float(cov, dtype)
+    if method not in ("svd", "eigh", "cholesky"):
+        raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
+    if not mean.ndim:
+        raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
+    n = mean.shape[-1]
+    if cov.shape[-2:] != (n, n):
+        raise ValueError("multivariate_normal requires cov.shape == (..., n, n) for "
+                         f"n={n}, but got cov.shape == {cov.shape}.")
+    shape = result_shape(shape, mean.shape[:-1], cov.shape[:-2])
+    if method == "cholesky":
+        factor = jnp.linalg.cholesky(cov)
+    elif method == "eigh":
+        values, vectors = jnp.linalg.eigh(cov)
+        factor = vectors * jnp.sqrt(values[..., None, :])
+    else:
+        left, values, _ = jnp.linalg.svd(cov)
+        factor = left * jnp.sqrt(values[..., None, :])
+    normals = _normal(typed, (*shape, n), dtype)
+    return mean + jnp.einsum("...ij,...j->...i", factor, normals)
+
+
+def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *,
+               out_sharding: Any = None) -> Array:
+    """Random orthogonal (or unitary) matrices of shape ``shape + (n, m)``."""
+    typed = single_key("orthogonal", key)
+    shape = canonical_shape(shape)
+    dtype = float_dtype(None, "orthogonal") if dtype is None else canonical_dtype(
+        dtype, "orthogonal")
+    columns = n if m is None else m
+    values = _normal(typed, (*shape, max(n, columns), min(n, columns)), dtype)
+    factor, triangle = jnp.linalg.qr(values)
+    factor = factor * jnp.expand_dims(
+        jnp.sign(jnp.diagonal(triangle, axis1=-2, axis2=-1)), -2)
+    return factor if n >= columns else jnp.conj(jnp.swapaxes(factor, -1, -2))
+
+
+# --- by inversion ---------------------------------------------------------------------------------
+
+def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *,
+           out_sharding: Any = None) -> Array:
+    """Pareto floats of shape parameter ``b``, from 1 on."""
+    typed = single_key("pareto", key)
+    dtype = float_dtype(dtype, "pareto")
+    shape = result_shape(shape, np.shape(b))
+    return lax.exp(_exponential(typed, shape, dtype) / as_float(b, dtype))
+
+
+def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (),
+                dtype: Any = None) -> Array:
+    """Weibull floats."""
+    typed = single_key("weibull_min", key)
+    dtype = float_dtype(dtype, "weibull_min")
+    uniforms = _uniform(typed, canonical_shape(shape), dtype, 0, 1)
+    power = as_float(1.0 / jnp.asarray(concentration), dtype)
+    return jnp.power(-jnp.log1p(-uniforms), power) * as_float(scale, dtype)
+
+
+def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *,
+             out_sharding: Any = None) -> Array:
+    """Rayleigh floats."""
+    typed = single_key("rayleigh", key)
+    dtype = float_dtype(dtype, "rayleigh")
+    shape = result_shape(shape, np.shape(scale))
+    uniforms = _uniform(typed, shape, dtype, 0.0, 1.0)
+    return _full(as_float(scale, dtype), shape) * jnp.sqrt(
+        jnp.log(uniforms) * np.array(-2, dtype)[()])
+
+
+def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *,
+               out_sharding: Any = None) -> Array:
+    """Triangular floats between ``left`` and ``right``, most often near ``mode``."""
+    typed = single_key("triangular", key)
+    dtype = float_dtype(dtype, "triangular")
+    shape = result_shape(shape, np.shape(left), np.shape(mode), np.shape(right))
+    left, mode, right = (_full(as_float(x, dtype), shape) for x in (left, mode, right))
+    turn = (mode - left) / (right - left)
+    uniforms = _uniform(typed, shape, dtype, 0.0, 1.0)
+    rising = left + jnp.sqrt(uniforms * (right - left) * (mode - left))
+    falling = right - jnp.sqrt((1.0 - uniforms) * (right - left) * (right - mode))
+    return jnp.where(uniforms < turn, rising, falling)
+
+
+# --- integers -------------------------------------------------------------------------------------
+
+def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *,
+              out_sharding: Any = None) -> Array:
+    """How many trials of success probability ``p`` it takes to the first success."""
+    typed = single_key("geometric", key)
+    dtype = int_dtype(dtype, "geometric")
+    shape = result_shape(shape, np.shape(p))
+    return _geometric(typed, p, shape, dtype)
+
+
+@jitted("shape", "dtype")
+def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    p = jnp.asarray(p)
+    if not jnp.issubdtype(p.dtype, jnp.floating):
+        p = p.astype(float_dtype(None, "geometric"))
+    p = convert_element_type(p, p.dtype)
+    uniforms = _uniform(key, shape, p.dtype, 0.0, 1.0)
+    uniforms = jnp.where(uniforms == 0, 1, uniforms)
+    trials = jnp.floor(lax.log(uniforms) / _full(lax.log1p(-p), shape)) + 1
+    return convert_element_type(trials, dtype)
+
+
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *,
+            out_sharding: Any = None) -> Array:
+    """Poisson integers of mean ``lam``; -1 where that is NaN."""
+    typed = single_key("poisson", key)
+    dtype = int_dtype(dtype, "poisson")
+    shape = result_shape(shape, np.shape(lam))
+    means = as_float(_full(lam, shape), np.dtype(np.float32))
+    counts = random_poisson_p.bind(typed, means, partitionable=partitionable())
+    return convert_element_type(counts, dtype)

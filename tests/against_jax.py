@@ -7,10 +7,10 @@ from typing import Any
 
 import harness
 import jax
-import maxjax.tree_util
 import numpy as np
 
 import maxjax
+import maxjax.tree_util
 
 
 def tree_of(value: Any) -> Any:

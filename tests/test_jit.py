@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import gc
 import threading
+import weakref
 from typing import NamedTuple
 
 import jax
@@ -71,7 +73,7 @@ def test_trace_counts(calls, options):
 
 def test_the_trace_count_of_mixed_calls():
     """1., 2., 1, an array, NumPy scalars and arrays: four types, six signatures at most."""
-    calls = lambda j: [((x,), {}) for x in (  # noqa: E731
+    calls = lambda j: [((x,), {}) for x in (
         1.0, 2.0, 1, j.numpy.float32(1), np.float32(1), np.ones(2), np.ones(2, np.float32),
         np.ones(2, np.float64))]
     assert traces(maxjax, calls)[-1] == traces(jax, calls)[-1] == 4
@@ -268,6 +270,21 @@ def test_an_exception_while_tracing_leaves_things_usable():
         fun(X)
     np.testing.assert_array_equal(np.asarray(fun(X)), X * 2)
     np.testing.assert_array_equal(np.asarray(maxjax.numpy.sin(X) * 0), X * 0)
+
+
+def test_functions_of_a_moment_are_forgotten():
+    """Nothing global holds on to a jitted function, its jaxprs or its constants."""
+    alive = []
+    for _ in range(5):
+        table = maxjax.numpy.asarray(np.ones(1000, np.float32)) * 2
+        jitted = maxjax.jit(lambda x, t=table: maxjax.numpy.sum(x * t))
+        gradient = maxjax.grad(jitted)
+        gradient(np.ones(1000, np.float32)).block_until_ready()
+        maxjax.vmap(jitted)(np.ones((2, 1000), np.float32)).block_until_ready()
+        alive += [weakref.ref(table), weakref.ref(next(iter(jitted._entries.values())).closed)]
+    del table, jitted, gradient
+    gc.collect()
+    assert [ref() for ref in alive] == [None] * len(alive)
 
 
 # --- donation -------------------------------------------------------------------------------------

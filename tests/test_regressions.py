@@ -1,4 +1,4 @@
-"""Mistakes that array libraries of this kind have made: each eager, under jit, pending, compiled."""
+"""Mistakes that libraries of this kind have made: each eager, pending, under jit, compiled."""
 
 from __future__ import annotations
 
@@ -157,10 +157,20 @@ def test_jit(name):
         assert_tree_same(jitted(*args), expected_of(name), KIND, weak=False)
 
 
+# One of each kind: a kernel costs MAX seconds.
+COMPILED = (
+    "a square, then a product of equal shapes", "softmax along either axis of a square",
+    "full of -1 and of -2", "signs of zeros", "grad of f(x, x)",
+    "grad of a closure at the closed-over value", "gather of repeated indices",
+    "add at repeated indices", "ties in max", "jit inside jit inside grad",
+    "NaN where an update overwrites", "a result that is an argument")
+
+
 def compiled_cases():
-    """All cases as one module: a compile costs MAX more than a program does."""
+    """The cases as one module: a compile costs MAX more than a program does."""
     programs, texts = {}, []
-    for number, (name, (fun, args)) in enumerate(CASES.items()):
+    for number, name in enumerate(COMPILED):
+        fun, args = CASES[name]
         values = operands(args)
         jitted = maxjax.jit(functools.partial(fun, maxjax))
         entry = jitted._lookup(tuple(values), {})
@@ -193,4 +203,4 @@ def test_compiled():
         except AssertionError as error:
             failures.append(f"{name}: {error}")
     assert not failures, "\n".join(failures)
-    assert len(programs) > len(CASES) / 2
+    assert len(programs) == len(COMPILED)

@@ -509,6 +509,9 @@ def traced_cases():
                 yield pytest.param(case, id=f"{family}-{case.name}")
 
 
+TRACED = list(traced_cases())
+
+
 @functools.cache
 def closed_of(case):
     operands = [base_trace[0].operand(arg) for arg in case.args]
@@ -527,7 +530,7 @@ def run(program_jaxpr, values):
         return interpreter(ClosedJaxpr(program_jaxpr))(*values)
 
 
-@pytest.mark.parametrize("case", traced_cases())
+@pytest.mark.parametrize("case", TRACED)
 def test_text_round_trip(case):
     with case.precision():
         closed, values = closed_of(case)
@@ -537,7 +540,7 @@ def test_text_round_trip(case):
             again = decode(json.loads(text))
             check_jaxpr(again)
             assert dumps(encode(again)) == text
-            assert [aval for aval in again.in_avals] == [aval for aval in jaxpr.in_avals]
+            assert again.in_avals == jaxpr.in_avals
         program = Program(closed)
         text = dumps(encode(program.opened.jaxpr))
         operands = [*program.consts, *values]
@@ -546,7 +549,7 @@ def test_text_round_trip(case):
             same(a, b)
 
 
-@pytest.mark.parametrize("case", traced_cases())
+@pytest.mark.parametrize("case", TRACED)
 def test_pieces_give_what_the_whole_gives(case):
     with case.precision():
         closed, values = closed_of(case)

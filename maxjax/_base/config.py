@@ -47,7 +47,7 @@ class Option:
         variable = name.upper() if name.startswith("jax_") else f"MAXJAX_{name.upper()}"
         text = os.environ.get(variable)
         if text:
-            value = _parse_bool(variable, text) if isinstance(default, bool) else text
+            value: Any = _parse_bool(variable, text) if isinstance(default, bool) else text
             if isinstance(default, int) and not isinstance(default, bool):
                 value = int(text)
             self.check(value)

@@ -7,7 +7,7 @@ from typing import Any
 _SITE = "https://docs.jax.dev/en/latest/errors.html#jax.errors."
 
 
-class _TracingError:
+class _TracingError(Exception):
     """Appends where JAX's documentation explains the error."""
 
     def __init__(self, message: str):

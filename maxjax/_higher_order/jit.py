@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -116,14 +117,18 @@ class PjitFunction:
             static: Any = None
         else:
             leaves, tree, static = self._split(args, kwargs)
-        base = base_trace[0]
-        if context.trace is base:
+        base: Any = base_trace[0]
+        if context.trace is base_trace[0]:
             avals = base.signature(leaves)
             if avals is not None:
                 entry = self._entries.get((tree, avals, static, config.trace_state()))
                 if entry is not None:
-                    results = base.call(entry.closed, leaves, entry.donated)
-                    return entry.out_tree.unflatten(results)
+                    try:
+                        results = base.call(entry.closed, leaves, entry.donated)
+                    except OverflowError:      # a Python int too large: told with its path below
+                        pass
+                    else:
+                        return entry.out_tree.unflatten(results)
         return self._call_slowly(leaves, tree, static, args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -158,7 +163,7 @@ class PjitFunction:
                      kwargs: dict[str, Any]) -> Any:
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
-        base = base_trace[0]
+        base: Any = base_trace[0]
         operands = []
         for position, leaf in enumerate(leaves):
             try:
@@ -172,10 +177,11 @@ class PjitFunction:
                         f"{leaf}") from None
                 raise self._argument_error(leaf, position, tree, static) from None
         entry = self._entry(tuple([x.aval for x in operands]), tree, static)
-        if self._inline and context.trace is not base:
+        if self._inline and context.trace is not base_trace[0]:
             results = eval_jaxpr(
                 entry.closed.jaxpr, entry.closed.consts, *entry.captured, *operands)
-        elif context.trace is base and not any(isinstance(x, Tracer) for x in entry.captured):
+        elif context.trace is base_trace[0] and not any(
+                isinstance(x, Tracer) for x in entry.captured):
             results = base.call(entry.closed, leaves, entry.donated)
         else:
             results = jit_p.bind(
@@ -204,11 +210,12 @@ class PjitFunction:
     def _trace(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
         function = self._function
         location = function_location(function)
-        out_tree = None
+        out_tree: Any = None
 
         def flat(*tracers: Any) -> Sequence[Any]:
             nonlocal out_tree
-            args, kwargs = merge_static(*pytree.unflatten(tree, tracers), static)
+            given_args, given_kwargs = pytree.unflatten(tree, tracers)
+            args, kwargs = merge_static(given_args, given_kwargs, static)
             outputs = function(*args, **kwargs)
             leaves, out_tree = pytree.flatten(outputs)
             return check_outputs(leaves, location, "jit", outputs)
@@ -292,12 +299,25 @@ def merge_static(args: tuple[Any, ...], kwargs: dict[str, Any], static: Any) -> 
     return tuple(merged), kwargs
 
 
-@functools.lru_cache(maxsize=1024)
+# Held weakly: a function takes what it closes over with it.
+_signatures: weakref.WeakKeyDictionary[Any, inspect.Signature | None] = (
+    weakref.WeakKeyDictionary())
+
+
 def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
     try:
-        return inspect.signature(function)
+        return _signatures[function]
+    except (KeyError, TypeError):      # new, or unhashable
+        pass
+    try:
+        signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return None
+        signature = None
+    try:
+        _signatures[function] = signature
+    except TypeError:
+        pass
+    return signature
 
 
 def argument_names(function: Callable[..., Any], tree: Any, static: Any = None) -> list[str]:

@@ -87,7 +87,8 @@ def interpreter(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     """A function of NumPy arrays that computes a jaxpr with its constants."""
     namespace: dict[str, Any] = {}
     source = source_of(closed.jaxpr, namespace)
-    exec(compile(source, f"<tier 0 of {closed.jaxpr.debug_info or 'a program'}>", "exec"), namespace)
+    filename = f"<tier 0 of {closed.jaxpr.debug_info or 'a program'}>"
+    exec(compile(source, filename, "exec"), namespace)
     program = namespace["program"]
     if not closed.consts:
         return program

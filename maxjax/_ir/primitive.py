@@ -100,7 +100,8 @@ class OpSpec:
         self.in_avals = in_avals
         self.params = params
         out = primitive.abstract(*in_avals, **params)
-        self.out_avals: tuple[ShapedArray, ...] = tuple(out) if primitive.multiple_results else (out,)
+        self.out_avals: tuple[ShapedArray, ...] = (
+            tuple(out) if primitive.multiple_results else (out,))
         self.out_aval = None if primitive.multiple_results else out
         self.run = _runner(primitive, in_avals, params, self.out_avals)
         # Bytes of the results: what a pending graph holds when it has run.

@@ -49,8 +49,7 @@ def _encode_value(value: Any) -> Any:
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, enum.Enum):
-        kind = type(value)
-        return {"enum": f"{kind.__module__}:{kind.__qualname__}", "name": value.name}
+        return {"enum": _path_of(type(value)), "name": value.name}
     if isinstance(value, (int, np.integer)):
         return int(value)
     if isinstance(value, ClosedJaxpr):
@@ -65,16 +64,19 @@ def _encode_value(value: Any) -> Any:
     if isinstance(value, np.dtype) or dtypes.is_key(value):
         return {"dtype": _dtype_name(value)}
     if isinstance(value, tuple):
-        kind = type(value)
         items = [_encode_value(item) for item in value]
-        if kind is tuple:
+        if type(value) is tuple:
             return {"tuple": items}
-        return {"named": f"{kind.__module__}:{kind.__qualname__}", "items": items}
+        return {"named": _path_of(type(value)), "items": items}
     if isinstance(value, frozenset):
         return {"set": sorted((_encode_value(item) for item in value), key=repr)}
     if isinstance(value, (np.ndarray, np.generic)):
         return {"array": _encode_array(np.asarray(value))}
     raise NotSerializable(f"a parameter of type {type(value).__name__}")
+
+
+def _path_of(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _class_of(path: str) -> Any:

@@ -94,7 +94,8 @@ class StagingTrace(Trace):
             return [DynamicJaxprTracer(self, var) for var in outvars]
         return DynamicJaxprTracer(self, outvars[0])
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any], **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
         return params["stage"](self, function, jvp, args)
 
     def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ class Cell:
         self.inputs = inputs
         self.value: Any = None
         self.done = False
-        self.array: weakref.ref[ArrayImpl] | None = None
+        self.array: Any = None      # a weak reference to the array that waits for the value
         self.parts: list[Cell] | None = None
         self.origin: Cell | None = None
 
@@ -168,7 +167,7 @@ class ArrayImpl(Array):
         """The elements as nested lists of Python scalars."""
         return np.asarray(self).tolist()
 
-    def tobytes(self, order: str = "C") -> bytes:
+    def tobytes(self, order: Any = "C") -> bytes:
         """The elements' bytes."""
         return np.asarray(self).tobytes(order)
 

@@ -173,9 +173,9 @@ class LazyTrace(Trace):
     __slots__ = ()
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        inputs = []
+        inputs: list[Any] = []
         avals = []
-        device = None
+        device: Any = None
         for arg in args:
             if arg.__class__ is ArrayImpl:
                 cell = arg._cell
@@ -196,6 +196,7 @@ class LazyTrace(Trace):
             return self.apply_program(primitive, args, params)
         spec = op_spec(primitive, tuple(avals), params)
         cell = Cell(spec, inputs)
+        result: Any
         if primitive.multiple_results:
             cell.parts = []
             results = []
@@ -230,12 +231,13 @@ class LazyTrace(Trace):
         """A higher-order primitive runs at once, as a program of its jaxpr."""
         if primitive.name == "jit":
             return self.call(params["jaxpr"], args)
-        spec = op_spec(primitive, tuple([aval_of(arg) for arg in args]), params)
+        spec: Any = op_spec(primitive, tuple([aval_of(arg) for arg in args]), params)
         values = [arg.host() if isinstance(arg, ArrayImpl) else arg for arg in args]
         return [ArrayImpl(aval, np.asarray(value))
                 for aval, value in zip(spec.out_avals, spec.run(*values), strict=True)]
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any], **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
         return function(*args)
 
     def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],

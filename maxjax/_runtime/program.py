@@ -59,7 +59,7 @@ class Program:
         self.cost = 0.0
         self.pieces: list[Any] = []
         self.text = ""
-        self.artifact_key: bytes | None = None
+        self.artifact_key: bytes = b""      # empty until the program is prepared for tier 1
 
     def run(self, values: list[Any]) -> list[Any]:
         """Results for physical NumPy values of the inputs."""
@@ -180,7 +180,8 @@ def run_heavy(cells: Sequence[Any]) -> bool:
     return True
 
 
-def _graph_jaxpr(cells: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> ClosedJaxpr:
+def _graph_jaxpr(cells: Sequence[Any], inputs: Sequence[Any],
+                 outputs: Sequence[Any]) -> ClosedJaxpr:
     variables: dict[int, Var] = {}
     invars = []
     for value, aval in inputs:

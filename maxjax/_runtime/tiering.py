@@ -127,7 +127,7 @@ class Tiering:
 
     def prepare(self, program: Program) -> bool:
         """Cuts the program into pieces and makes its text and key; False if it has no tier 1."""
-        if program.artifact_key is not None:
+        if program.artifact_key:
             return True
         pieces = partition(program.opened.jaxpr)
         program.pieces = pieces

@@ -75,7 +75,8 @@ class BatchTrace(Trace):
             return [self.box(o, a) for o, a in zip(out, out_axis, strict=True)]
         return self.box(out, out_axis)
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any], **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
         values, axes = zip(*map(self.unbox, args), strict=True) if args else ((), ())
         if all(axis is None for axis in axes):
             return self.parent.apply_custom_jvp(function, jvp, list(values), **params)

@@ -91,7 +91,8 @@ class JVPTrace(Trace):
                     for o, t in zip(out, tangent, strict=True)]
         return out if tangent is None else JVPTracer(self, out, tangent)
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any], **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
         primals, tangents = zip(*map(self.dual, args), strict=True) if args else ((), ())
         if all(tangent is None for tangent in tangents):
             return self.parent.apply_custom_jvp(function, jvp, list(primals), **params)
@@ -154,7 +155,8 @@ def instantiate(tangent: Any, aval: ShapedArray) -> Any:
 
 @derived
 def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
-              instantiated: tuple[bool, ...] | bool = False) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+              instantiated: tuple[bool, ...] | bool = False
+              ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """The jaxpr of (primals, nonzero tangents) -> (results, nonzero tangents of the results).
 
     ``instantiated`` names the results whose tangents are wanted even where they are zero.

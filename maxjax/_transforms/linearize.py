@@ -87,7 +87,8 @@ class LinearTrace(Trace):
             return [LinearTracer(self, var) for var in outvars]
         return LinearTracer(self, outvars[0])
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any], **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
         if any(type(arg) is LinearTracer and arg._trace is self for arg in args):
             return function(*args)
         with current_trace(self.parent):

@@ -137,7 +137,7 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
     for eqn in jaxpr.eqns:
         eqn = eqn.replace(invars=[
             env.get(atom, atom) if isinstance(atom, Var) else atom for atom in eqn.invars])
-        result = _rewritten(eqn, made, uses)
+        result: Any = _rewritten(eqn, made, uses)
         if isinstance(result, (Var, Literal)):
             env[eqn.outvars[0]] = result
             continue
@@ -230,7 +230,7 @@ def _folded(eqn: JaxprEqn) -> Literal | None:
     if run is None:
         return None
     with np.errstate(all="ignore"):
-        value = run(*[atom.val for atom in eqn.invars])
+        value = run(*[atom.val for atom in eqn.invars if isinstance(atom, Literal)])
     return Literal(np.asarray(value, aval.dtype)[()], aval)
 
 

@@ -129,8 +129,8 @@ def mapped_size(fun: Callable[..., Any], tree: Any, values: list[Any], axes: lis
     if axis_size is not None:
         sizes.append(axis_size)
     if not sizes:
-        raise ValueError("vmap must have at least one non-None value in in_axes or axis_size must be "
-            "specified")
+        raise ValueError(
+            "vmap must have at least one non-None value in in_axes or axis_size must be specified")
     if len(set(sizes)) == 1:
         return sizes[0]
     raise ValueError(size_message(fun, tree, values, axes, axis_size))
@@ -152,10 +152,10 @@ def size_message(fun: Callable[..., Any], tree: Any, values: list[Any], axes: li
         for path, leaf in zip(*pytree.flatten_with_path(value)[:2], strict=True):
             paths[leaf] = f"kwargs['{key}']" + pytree.path_string(path)
     groups: dict[int, list[str]] = {}
-    for path, value, axis in zip(paths, values, axes, strict=True):
+    for where, value, axis in zip(paths, values, axes, strict=True):
         if axis is not None:
             groups.setdefault(value.aval.shape[axis], []).append(
-                f"axis {axis} of {path} of type {value.aval.str_short()}")
+                f"axis {axis} of {where} of type {value.aval.str_short()}")
     lines = ["vmap got inconsistent sizes for array axes to be mapped:"]
     if axis_size is not None:
         lines.append(f"  * the axis_size argument says {axis_size}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
+from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit import make_jit as jit
 from maxjax._ir.trace import Array
@@ -109,7 +110,9 @@ def _logaddexp_jvp(primals: Any, tangents: Any) -> Any:
 def softplus(x: Any) -> Array:
     """``log(1 + exp(x))``."""
     # Not by a maximum and an absolute value: their derivatives at 0 are conventions.
-    x = _floats("softplus", x)
+    x = as_array(x, "softplus")
+    if dtypes.is_integer(x.dtype):
+        x = _floats("softplus", x)
     return _log_add_exp(*promote_args_inexact("softplus", x, 0.0))
 
 

@@ -7,6 +7,7 @@ from maxjax.numpy import _array_methods
 from maxjax.numpy import linalg as linalg
 from maxjax.numpy._contraction import *  # noqa: F403
 from maxjax.numpy._creation import *  # noqa: F403
+from maxjax.numpy._division import *  # noqa: F403
 from maxjax.numpy._grids import *  # noqa: F403
 from maxjax.numpy._indexing import *  # noqa: F403
 from maxjax.numpy._logic import *  # noqa: F403
@@ -22,5 +23,6 @@ from maxjax.numpy._sorting import *  # noqa: F403
 from maxjax.numpy._statistics import *  # noqa: F403
 from maxjax.numpy._ufunc_objects import *  # noqa: F403
 from maxjax.numpy._ufuncs import *  # noqa: F403
+from maxjax.numpy._where import *  # noqa: F403
 
 _array_methods._NAMESPACE.append(_sys.modules[__name__])

@@ -15,6 +15,7 @@ from maxjax._primitives.shape import squeeze_p
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _creation as creation
+from maxjax.numpy import _division as division
 from maxjax.numpy import _indexing as indexing
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _reductions as reductions
@@ -22,6 +23,7 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufunc_objects as ufunc_objects
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy import _where
 from maxjax.numpy._promotion import canonical_dtype
 
 # Other operands make an operator return NotImplemented, so that Python asks the other side or
@@ -71,10 +73,10 @@ def _unary(function: Callable[[Any], Any], name: str) -> Any:
 _BINARY = {
     "add": ufunc_objects.add_function, "sub": ufunc_objects.subtract_function,
     "mul": ufunc_objects.multiply_function, "truediv": ufuncs.divide,
-    "floordiv": ufuncs.floor_divide, "mod": ufuncs.remainder, "divmod": ufuncs.divmod,
-    "pow": ufuncs.power, "matmul": contraction.matmul, "and": ufunc_objects.bitwise_and_function,
+    "floordiv": division.floor_divide, "mod": division.remainder, "divmod": division.divmod,
+    "pow": division.power, "matmul": contraction.matmul, "and": ufunc_objects.bitwise_and_function,
     "or": ufunc_objects.bitwise_or_function, "xor": ufunc_objects.bitwise_xor_function,
-    "lshift": ufuncs.left_shift, "rshift": ufuncs.right_shift,
+    "lshift": ufuncs.left_shift, "rshift": division.right_shift,
 }
 _COMPARISONS = {
     "eq": ufuncs.equal, "ne": ufuncs.not_equal, "lt": ufuncs.less, "le": ufuncs.less_equal,
@@ -265,7 +267,7 @@ def install() -> None:
             members[name] = _method(function)
     for name, member in members.items():
         setattr(Array, name, member)
-    ufuncs._NONZERO.append(indexing.nonzero)
+    _where._NONZERO.append(indexing.nonzero)
 
 
 install()

@@ -31,7 +31,7 @@ from maxjax._primitives.indexing import (
     scatter_sub_p,
 )
 from maxjax._primitives.shape import broadcast_in_dim, full, reshape, rev_p, slice_p
-from maxjax.numpy import _ufuncs
+from maxjax.numpy import _division, _ufuncs
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._getitem import (
     CLIP,
@@ -144,7 +144,7 @@ class IndexUpdateRef:
               unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
               out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
         """``x[index] **= values``."""
-        return _ufuncs.power(self.array, self._factors(
+        return _division.power(self.array, self._factors(
             values, mode, unique_indices, indices_are_sorted, wrap_negative_indices))
 
     def _factors(self, values: Any, *options: Any) -> Array:

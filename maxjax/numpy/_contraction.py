@@ -91,8 +91,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     if column:      # no batch of b
         return contract(a, b, ((a.ndim - 1,), (0,)), precision=precision, preferred=preferred)
     if row:
-        result = contract(b, a, ((b.ndim - 2,), (0,)), precision=precision, preferred=preferred)
-        return result
+        return contract(b, a, ((b.ndim - 2,), (0,)), precision=precision, preferred=preferred)
     if b.ndim == 2 or all(size == 1 for size in b.shape[:-2]) and b.ndim <= a.ndim:
         b = primitives.reshape(b, b.shape[-2:])
         return contract(a, b, ((a.ndim - 1,), (0,)), precision=precision, preferred=preferred)
@@ -221,7 +220,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     return shapes.moveaxis(shapes.stack(parts, -1), -1, axisc)
 
 
-# --- einsum -----------------------------------------------------------------------------------------
+# --- einsum ---------------------------------------------------------------------------------------
 
 def einsum(subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = "auto",
            precision: Any = None, preferred_element_type: Any = None,

@@ -29,7 +29,7 @@ from maxjax._primitives.shape import (
 )
 from maxjax._runtime.array import ArrayImpl
 from maxjax.lax._indexing import fill_parameter, from_end
-from maxjax.numpy import _ufuncs
+from maxjax.numpy import _division
 from maxjax.numpy._at import IndexUpdateHelper, update
 from maxjax.numpy._getitem import getitem
 from maxjax.numpy._getitem import take as take_index
@@ -98,7 +98,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
     wrap = mode == "wrap"
     if wrap:
-        indices = _ufuncs.remainder(indices, scalar_like(size, dtypes.int32))
+        indices = _division.remainder(indices, scalar_like(size, dtypes.int32))
         mode = "promise_in_bounds"
     return take_index(a, (slice(None),) * axis + (indices,), _mode(mode), fill_value,
                       unique_indices, indices_are_sorted)
@@ -203,7 +203,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     if mode is None or mode == "clip":
         scatter_mode = "clip"
     elif mode == "wrap":
-        ind = _ufuncs.remainder(ind, scalar_like(a.size, ind.dtype))
+        ind = _division.remainder(ind, scalar_like(a.size, ind.dtype))
         scatter_mode = "drop"
     elif mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
@@ -285,9 +285,9 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         step = math.prod(a.shape[dim + 1:])
         line = places
         if step != 1:
-            line = _ufuncs.floor_divide(line, scalar_like(max(step, 1), dtype))
+            line = _division.floor_divide(line, scalar_like(max(step, 1), dtype))
         if dim:
-            line = _ufuncs.remainder(line, scalar_like(max(a.shape[dim], 1), dtype))
+            line = _division.remainder(line, scalar_like(max(a.shape[dim], 1), dtype))
         filler = broadcast_to(cast(as_array(0 if fill is None else fill), dtype), (size,))
         result.append(select(missing, line, filler))
     return tuple(result)
@@ -392,7 +392,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
         if np.any((values < 0) | (values >= count)):
             raise ValueError("invalid entry in choice array")
     elif mode == "wrap":
-        a = _ufuncs.remainder(a, scalar_like(count, a.dtype))
+        a = _division.remainder(a, scalar_like(count, a.dtype))
     elif mode == "clip":
         a = minimum(maximum(a, scalar_like(0, a.dtype)), scalar_like(count - 1, a.dtype))
     else:
@@ -452,9 +452,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
         step = math.prod(sizes[dim + 1:])
         line = indices
         if step != 1:
-            line = _ufuncs.floor_divide(line, scalar_like(step, dtype))
+            line = _division.floor_divide(line, scalar_like(step, dtype))
         if dim:
-            line = _ufuncs.remainder(line, scalar_like(size, dtype))
+            line = _division.remainder(line, scalar_like(size, dtype))
         result.append(convert_element_type(line, dtype, weak))
     return tuple(result)
 
@@ -488,7 +488,7 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str
                          scalar_like(size - 1, line.dtype))
                  for line, size in zip(lines, sizes, strict=True)]
     elif mode == "wrap":
-        lines = [_ufuncs.remainder(line, scalar_like(size, line.dtype))
+        lines = [_division.remainder(line, scalar_like(size, line.dtype))
                  for line, size in zip(lines, sizes, strict=True)]
     else:
         raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")

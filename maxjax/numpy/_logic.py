@@ -25,7 +25,7 @@ from maxjax.numpy._promotion import (
     promote_args,
     promote_dtypes,
 )
-from maxjax.numpy._ufuncs import as_bool, where
+from maxjax.numpy._where import as_bool, where
 
 __all__ = [
     "allclose", "apply_along_axis", "apply_over_axes", "array_equal", "array_equiv", "isclose",
@@ -172,7 +172,7 @@ def apply_over_axes(func: Callable[[Array, int], Array], a: Any, axes: Any) -> A
     return x
 
 
-# --- vectorize --------------------------------------------------------------------------------------
+# --- vectorize ------------------------------------------------------------------------------------
 
 _NAME = r"\w+(?:\?)?"
 _CORE = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"

@@ -23,7 +23,7 @@ from maxjax.numpy._promotion import (
     check_out,
     concrete,
 )
-from maxjax.numpy._ufuncs import where
+from maxjax.numpy._where import where
 
 __all__ = [
     "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "fill_diagonal",

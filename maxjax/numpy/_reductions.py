@@ -39,7 +39,7 @@ from maxjax.numpy._promotion import (
     promote_inexact,
     promote_shapes,
 )
-from maxjax.numpy._ufuncs import as_bool, where
+from maxjax.numpy._where import as_bool, where
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod",
@@ -223,7 +223,7 @@ def any(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *,
     return _truth("any", reduce_or_p, False, a, axis, out, keepdims, where)
 
 
-# --- moments ----------------------------------------------------------------------------------------
+# --- moments --------------------------------------------------------------------------------------
 
 def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: Any) -> Any:
     """How many elements are reduced: a number, or an array where a mask decides."""
@@ -361,7 +361,7 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Array:
     return sum(x, axis, dtype=dtypes.canonical(dtypes.int64), keepdims=keepdims)
 
 
-# --- positions --------------------------------------------------------------------------------------
+# --- positions ------------------------------------------------------------------------------------
 
 def _position(name: str, primitive: Primitive, a: Any, axis: Any, out: Any,
               keepdims: Any) -> Array:
@@ -394,7 +394,7 @@ def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> A
     return _position("argmin", argmin_p, a, axis, out, keepdims)
 
 
-# --- without NaN ------------------------------------------------------------------------------------
+# --- without NaN ----------------------------------------------------------------------------------
 
 def _nan_position(name: str, function: Any, filler: float, a: Any, axis: Any, out: Any,
                   keepdims: Any) -> Array:
@@ -486,7 +486,7 @@ def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
     return std(x, axis, dtype, out, ddof, keepdims, where=_present(x, where), mean=mean)
 
 
-# --- cumulative -------------------------------------------------------------------------------------
+# --- cumulative -----------------------------------------------------------------------------------
 
 def _cumulate(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out: Any) -> Array:
     check_out(name, out)

@@ -27,7 +27,7 @@ from maxjax.numpy._promotion import (
     is_concrete,
     promote_dtypes,
 )
-from maxjax.numpy._ufuncs import where
+from maxjax.numpy._where import where
 
 __all__ = [
     "delete", "insert", "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique",
@@ -263,7 +263,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     return values, first, second
 
 
-# --- delete, insert ---------------------------------------------------------------------------------
+# --- delete, insert -------------------------------------------------------------------------------
 
 def delete(arr: Any, obj: Any, axis: int | None = None, *,
            assume_unique_indices: bool = False) -> Array:

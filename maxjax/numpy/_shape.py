@@ -250,7 +250,7 @@ def broadcast_arrays(*args: Any) -> list[Array]:
     return [broadcast_to(x, sizes) for x in arrays]
 
 
-# --- joining ----------------------------------------------------------------------------------------
+# --- joining --------------------------------------------------------------------------------------
 
 def _arrays(name: str, arrays: Any, dtype: Any = None) -> list[Array]:
     """The arrays of an argument that is a sequence, or an array of which the rows count."""
@@ -258,7 +258,7 @@ def _arrays(name: str, arrays: Any, dtype: Any = None) -> list[Array]:
         array = as_array(arrays)
         if not array.ndim:
             raise TypeError("iteration over a 0-d array")
-        return [row for row in array]
+        return list(array)
     check_arraylike(name, *arrays)
     if dtype is not None:
         dtype = canonical_dtype(dtype, name)
@@ -439,7 +439,7 @@ def block(arrays: Any) -> Array:
     return join(arrays, 0)
 
 
-# --- splitting --------------------------------------------------------------------------------------
+# --- splitting ------------------------------------------------------------------------------------
 
 def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Array]:
     x = as_array(ary, name)
@@ -497,7 +497,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     return _split("dsplit", ary, indices_or_sections, 2)
 
 
-# --- repeating, turning -----------------------------------------------------------------------------
+# --- repeating, turning ---------------------------------------------------------------------------
 
 def tile(A: Any, reps: Any) -> Array:
     """The array repeated as a whole, ``reps`` times along each axis."""

@@ -15,6 +15,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
+from maxjax.numpy import _division as division
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
@@ -29,7 +30,7 @@ from maxjax.numpy._promotion import (
     promote_dtypes,
     promote_inexact,
 )
-from maxjax.numpy._ufuncs import where
+from maxjax.numpy._where import where
 
 __all__ = [
     "bartlett", "blackman", "convolve", "correlate", "diff", "ediff1d", "gradient", "hamming",
@@ -42,7 +43,7 @@ def _part(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:
     return primitives.slice_in_dim(x, start, stop, axis, step)
 
 
-# --- differences and integrals ----------------------------------------------------------------------
+# --- differences and integrals --------------------------------------------------------------------
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """The ``n``-th differences of neighbours along an axis."""
@@ -166,7 +167,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
     if discont is None:
         discont = half
     steps = diff(x, axis=axis)
-    wrapped = ufuncs.mod(steps - low, period) + low
+    wrapped = division.remainder(steps - low, period) + low
     wrapped = where((wrapped == low) & (steps > 0), half if not isinstance(period, int)
                     or period % 2 == 0 else wrapped, wrapped)
     correction = where(ufuncs.abs(steps) < discont, 0, wrapped - steps)
@@ -175,7 +176,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
     return shapes.concatenate([_part(x, index, 0, 1), rest], index)
 
 
-# --- interpolation ----------------------------------------------------------------------------------
+# --- interpolation --------------------------------------------------------------------------------
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
            period: Any = None) -> Array:
@@ -232,7 +233,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
     return result
 
 
-# --- polynomials ------------------------------------------------------------------------------------
+# --- polynomials ----------------------------------------------------------------------------------
 
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     """The polynomial with coefficients ``p``, highest first, at ``x``."""
@@ -348,7 +349,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
     return x[start:stop]
 
 
-# --- convolution ------------------------------------------------------------------------------------
+# --- convolution ----------------------------------------------------------------------------------
 
 def _convolve(name: str, a: Any, v: Any, mode: str, flipped: bool, precision: Any,
               preferred: Any) -> Array:
@@ -390,7 +391,7 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
                      preferred_element_type)
 
 
-# --- windows ----------------------------------------------------------------------------------------
+# --- windows --------------------------------------------------------------------------------------
 
 def _window(name: str, M: Any, function: Callable[[Array], Array]) -> Array:
     count = operator.index(concrete(M, f"'M' argument of jnp.{name}()"))
@@ -430,7 +431,7 @@ def kaiser(M: int, beta: Any) -> Array:
     return _window("kaiser", M, function)
 
 
-# --- bits -------------------------------------------------------------------------------------------
+# --- bits -----------------------------------------------------------------------------------------
 
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight truth values to a byte."""

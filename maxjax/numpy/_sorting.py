@@ -22,7 +22,7 @@ from maxjax.numpy._promotion import (
     constant,
     promote_dtypes,
 )
-from maxjax.numpy._ufuncs import where
+from maxjax.numpy._where import where
 
 __all__ = [
     "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted", "sort",

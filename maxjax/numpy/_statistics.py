@@ -31,7 +31,7 @@ from maxjax.numpy._promotion import (
     constant,
     promote_inexact,
 )
-from maxjax.numpy._ufuncs import where
+from maxjax.numpy._where import where
 
 __all__ = [
     "bincount", "corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges",
@@ -170,7 +170,7 @@ def _at_positions(x: Array, index: Array, each_line: bool, q_rank: int) -> Array
     return shapes.moveaxis(lines, last, 0)
 
 
-# --- histograms -------------------------------------------------------------------------------------
+# --- histograms -----------------------------------------------------------------------------------
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None,
              out_sharding: Any = None) -> Array:
@@ -293,7 +293,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
     return counts, edges
 
 
-# --- covariance -------------------------------------------------------------------------------------
+# --- covariance -----------------------------------------------------------------------------------
 
 def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
         fweights: Any = None, aweights: Any = None, dtype: Any = None) -> Array:

@@ -25,7 +25,9 @@ from maxjax.numpy._promotion import (
     promote_shapes,
     resolve,
 )
-from maxjax.numpy._ufuncs import as_bool, where
+from maxjax.numpy._where import as_bool, where
+
+_where = where      # the name is an argument below
 
 __all__ = [
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "gcd", "lcm", "logaddexp",
@@ -124,7 +126,7 @@ class ufunc:
             masks = shapes.unstack(shapes.broadcast_to(where, x.shape), axis=index)
             result = cast(start, x.dtype)
             for row, mask in zip(rows, masks, strict=True):
-                result = ufuncs.where(mask, self._call(result, row), result)
+                result = _where(mask, self._call(result, row), result)
         else:
             items = rows if initial is None else (cast(initial, x.dtype), *rows)
             result = functools.reduce(self._call, items)

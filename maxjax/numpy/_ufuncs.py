@@ -11,8 +11,7 @@ from maxjax._base import dtypes
 from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
-from maxjax._primitives.shape import broadcast_in_dim, full
-from maxjax._runtime.array import ArrayImpl
+from maxjax._primitives.shape import full
 from maxjax.lax._elementwise import RoundingMethod
 from maxjax.numpy._elementwise import binary, described, unary
 from maxjax.numpy._promotion import (
@@ -27,27 +26,26 @@ from maxjax.numpy._promotion import (
     promote_args_inexact,
     promote_dtypes,
     promote_inexact,
-    promote_shapes,
     resolve,
     type_of,
 )
+from maxjax.numpy._where import as_bool, where
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh",
     "arctan", "arctan2", "arctanh", "around", "asin", "asinh", "atan", "atan2", "atanh",
-    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_right_shift",
-    "cbrt", "ceil", "clip", "conj", "conjugate", "copysign", "cos", "cosh", "deg2rad", "degrees",
-    "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "float_power", "floor",
-    "floor_divide", "fmax", "fmin", "fmod", "frexp", "greater", "greater_equal", "heaviside",
-    "hypot", "i0", "imag", "invert", "iscomplex", "iscomplexobj", "isfinite", "isinf", "isnan",
-    "isneginf", "isposinf", "isreal", "isrealobj", "ldexp", "left_shift", "less", "less_equal",
-    "log", "log10", "log1p", "log2", "logical_not", "mod", "modf", "nan_to_num", "nextafter",
-    "not_equal", "positive", "pow", "power", "rad2deg", "radians", "real", "reciprocal",
-    "remainder", "right_shift", "rint", "round", "sign", "signbit", "sin", "sinc", "sinh",
-    "spacing", "sqrt", "square", "tan", "tanh", "true_divide", "trunc", "where",
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "cbrt", "ceil",
+    "clip", "conj", "conjugate", "copysign", "cos", "cosh", "deg2rad", "degrees", "divide",
+    "equal", "exp", "exp2", "expm1", "fabs", "floor", "fmax", "fmin", "frexp", "greater",
+    "greater_equal", "heaviside", "hypot", "i0", "imag", "invert", "iscomplex", "iscomplexobj",
+    "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "ldexp",
+    "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logical_not", "modf",
+    "nan_to_num", "nextafter", "not_equal", "positive", "rad2deg", "radians", "real",
+    "reciprocal", "rint", "round", "sign", "signbit", "sin", "sinc", "sinh", "spacing", "sqrt",
+    "square", "tan", "tanh", "true_divide", "trunc",
 ]
 
-# --- one primitive each -----------------------------------------------------------------------------
+# --- one primitive each ---------------------------------------------------------------------------
 
 
 def _unchanged(x: Any) -> Array:
@@ -125,18 +123,6 @@ less, less_equal = _ordered("less", "lt"), _ordered("less_equal", "le")
 greater, greater_equal = _ordered("greater", "gt"), _ordered("greater_equal", "ge")
 
 
-def right_shift(x1: Any, x2: Any, /) -> Array:
-    """x1 >> x2; the sign is kept."""
-    x1, x2 = _pair("right_shift", x1, x2)
-    unsigned = dtypes.is_unsigned(x1.dtype)
-    return bind(registry["shift_right_logical" if unsigned else "shift_right_arithmetic"], x1, x2)
-
-
-def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
-    """x1 >> x2; the sign is kept."""
-    return right_shift(x1, x2)
-
-
 def bitwise_count(x: Any, /) -> Array:
     """The number of ones in the binary form of |x|, as uint8."""
     (x,) = promote_dtypes("bitwise_count", x)
@@ -146,7 +132,7 @@ def bitwise_count(x: Any, /) -> Array:
     return convert_element_type(count, dtypes.uint8)
 
 
-# --- conversions of a kind ---------------------------------------------------------------------------
+# --- conversions of a kind ------------------------------------------------------------------------
 
 def _one(name: str, x: Any) -> Array:
     return as_array(resolve(name, (x,))[0])
@@ -286,7 +272,7 @@ def i0(x: Any) -> Array:
     return exp(x) * registry["bessel_i0e"].bind(x)
 
 
-# --- rounding ---------------------------------------------------------------------------------------
+# --- rounding -------------------------------------------------------------------------------------
 
 def trunc(x: Any) -> Array:
     """The nearest integer towards zero."""
@@ -362,143 +348,7 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
 _maximum, _minimum = binary("maximum", "max"), binary("minimum", "min")
 
 
-# --- division ---------------------------------------------------------------------------------------
-
-def _pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Promoted operands of a division; booleans become integers."""
-    x, y = resolve(name, (x, y))
-    dtype, weak = dtypes.promote((type_of(x), type_of(y)))
-    if dtype == dtypes.bool_:
-        dtype = dtypes.canonical(dtypes.int64)
-    left, right = promote_shapes(name, cast(x, dtype, weak), cast(y, dtype, weak))
-    if not isinstance(left, Array) and not isinstance(right, Array):
-        left = as_array(left)
-    return left, right
-
-
-def floor_divide(x1: Any, x2: Any, /) -> Array:
-    """The greatest integer not above x1 / x2."""
-    x1, x2 = _pair("floor_divide", x1, x2)
-    dtype = x1.dtype
-    if dtypes.is_unsigned(dtype):
-        return bind(registry["div"], x1, x2)
-    if dtypes.is_integer(dtype):
-        quotient = bind(registry["div"], x1, x2)
-        inexact = bind(registry["rem"], x1, x2) != 0
-        return where((sign(x1) != sign(x2)) & inexact, quotient - 1, quotient)
-    if dtypes.is_complex(dtype):
-        raise TypeError("floor_divide does not support complex-valued inputs")
-    return _float_divmod(x1, x2)[0]
-
-
-def _float_divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
-    remainder = bind(registry["rem"], x1, x2)
-    quotient = where(x2 == 0, x1, x1 - remainder) / x2
-    lower = (remainder != 0) & (sign(x2) != sign(remainder))
-    remainder = where(lower, remainder + x2, remainder)
-    quotient = where(lower, quotient - 1, quotient)
-    return registry["round"].bind(as_array(quotient), rounding_method=RoundingMethod.AWAY_FROM_ZERO), remainder
-
-
-def remainder(x1: Any, x2: Any, /) -> Array:
-    """The remainder of floor division, with the sign of x2."""
-    x1, x2 = _pair("remainder", x1, x2)
-    if dtypes.is_complex(x1.dtype):
-        raise TypeError("remainder does not support complex-valued inputs")
-    if dtypes.is_integer(x1.dtype):
-        x2 = _nonzero(x2)
-    left = bind(registry["rem"], x1, x2)
-    if dtypes.is_unsigned(left.dtype):
-        return left
-    lower = ((left < 0) != (x2 < 0)) & (left != 0)
-    return where(lower, left + x2, left)
-
-
-mod = remainder
-
-
-def _nonzero(x: Any) -> Any:
-    """The divisor with 1 for 0: the remainder by 0 is 0."""
-    return where(equal(x, 0), constant(1, x.dtype, getattr(x, "weak_type", False)), x)
-
-
-def fmod(x1: Any, x2: Any, /) -> Array:
-    """The remainder, with the sign of x1."""
-    x1, x2 = _pair("fmod", x1, x2)
-    return bind(registry["rem"], x1, _nonzero(x2) if dtypes.is_integer(x1.dtype) else x2)
-
-
-def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
-    """(x1 // x2, x1 % x2)"""
-    x1, x2 = _pair("divmod", x1, x2)
-    if dtypes.is_integer(x1.dtype):
-        return floor_divide(x1, x2), remainder(x1, x2)
-    return _float_divmod(x1, x2)
-
-
-_pow = binary("power", "pow", inexact=True)
-
-
-def power(x1: Any, x2: Any, /) -> Array:
-    """x1 to the power x2; integers to a Python integer by multiplication."""
-    x1, x2 = resolve("power", (x1, x2))
-    if x2.__class__ is int:
-        return _integer_power(x1, x2)
-    if not isinstance(x2, Array) and np.shape(x2) == () and isinstance(
-            x2, (np.integer,)) and not isinstance(x2, np.bool_):
-        return _integer_power(x1, int(x2), type_of(x2))
-    left, right = type_of(x1), type_of(x2)
-    dtype, weak = dtypes.promote((left, right))
-    if dtype == dtypes.bool_:
-        dtype = dtypes.canonical(dtypes.int64)
-    if dtypes.is_integer(dtype):
-        x1, x2 = promote_shapes("power", cast(x1, dtype, weak), cast(x2, dtype, weak))
-        return _power_by_squaring(as_array(x1), as_array(x2))
-    if dtypes.is_integer(right[0]) and not right[1] and isinstance(x2, Array):
-        # pow takes integer exponents as they are.
-        x1 = as_array(cast(x1, dtype, weak)) if not isinstance(x1, Array) else cast(x1, dtype, weak)
-        return bind(registry["pow"], *promote_shapes("power", x1, cast(x2, dtype)))
-    return _pow(x1, x2)
-
-
-pow = power
-
-
-def _integer_power(x: Any, exponent: int, exponent_type: tuple[Any, bool] | None = None) -> Array:
-    own = type_of(x)
-    dtype, weak = dtypes.promote((own, exponent_type or dtypes.python_scalar(int)))
-    if own[0] == dtypes.bool_:
-        weak = False
-    x = as_array(cast(x, dtype, weak))
-    if exponent < 0 and dtypes.is_integer(dtype):
-        mark = "~" if x.weak_type else ""
-        raise TypeError("Integers cannot be raised to negative powers, got "
-                        f"integer_pow({mark}{x.aval.str_short()}, {exponent})")
-    if exponent == 0:
-        return as_array(broadcast_to(constant(1, dtype, weak), x.shape))
-    if exponent == 1:
-        return x
-    if exponent == 2:
-        return registry["square"].bind(x)
-    return registry["integer_pow"].bind(x, y=exponent)
-
-
-def _power_by_squaring(x: Array, exponent: Array) -> Array:
-    """Integer powers by the low six bits of the exponent, as JAX computes them."""
-    one = constant(1, x.dtype)
-    result = where((x == 0) & (exponent != 0), constant(0, x.dtype), one)
-    for step in range(6):
-        if step:
-            x = x * x
-            exponent = bind(registry["shift_right_logical"], exponent, one)
-        result = where(exponent & one, result * x, result)
-    return result
-
-
-def float_power(x: Any, y: Any, /) -> Array:
-    """x to the power y, in floats."""
-    return _pow(*promote_args_inexact("float_power", x, y))
-
+# --- of two arrays ---
 
 def hypot(x1: Any, x2: Any, /) -> Array:
     """sqrt(x1**2 + x2**2) without overflow."""
@@ -621,7 +471,7 @@ def spacing(x: Any, /) -> Array:
     return where(gap == 0, copysign(least, x).astype(x.dtype), gap)
 
 
-# --- predicates -------------------------------------------------------------------------------------
+# --- predicates -----------------------------------------------------------------------------------
 
 def _everywhere(value: bool, x: Array) -> Array:
     return as_array(full(x.shape, value, dtypes.bool_)) if x.shape else as_array(np.bool_(value))
@@ -700,13 +550,6 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-def as_bool(x: Any) -> Any:
-    """Whether each element is not zero."""
-    if isinstance(x, Array):
-        return x if x.dtype == dtypes.bool_ else not_equal(x, constant(0, x.dtype))
-    return as_bool(as_array(x))
-
-
 def logical_not(x: Any, /) -> Array:
     """Whether each element is zero."""
     return bitwise_not(as_bool(_one("logical_not", x)))
@@ -725,49 +568,3 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
     x = where(isnan(x), cast(nan, x.dtype), x)
     x = where(x == np.inf, info.max if posinf is None else cast(posinf, x.dtype), x)
     return where(x == -np.inf, info.min if neginf is None else cast(neginf, x.dtype), x)
-
-
-# --- selection --------------------------------------------------------------------------------------
-
-_select_n = registry["select_n"]
-
-
-def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
-          fill_value: Any = None) -> Any:
-    """Elements of ``x`` where ``condition`` holds, of ``y`` elsewhere.
-
-    With ``condition`` alone: the indices where it holds, as ``nonzero`` gives them.
-    """
-    if x is None and y is None:
-        return _NONZERO[0](condition, size=size, fill_value=fill_value)
-    if size is not None or fill_value is not None:
-        raise ValueError("size and fill_value arguments cannot be used in three-term where "
-                         "function.")
-    condition, x, y = resolve("where", (condition, x, y))
-    condition = as_bool(condition)
-    if x.__class__ is ArrayImpl and y.__class__ is ArrayImpl and x.aval is y.aval and (
-            condition.aval.shape == x.aval.shape):
-        return _select_n.bind(condition, y, x)
-    dtype, weak = dtypes.promote((type_of(x), type_of(y)))
-    x, y = cast(x, dtype, weak), cast(y, dtype, weak)
-    shape = condition.shape
-    if not (x.shape == shape or x.shape == ()) or not (y.shape == shape or y.shape == ()):
-        condition, x, y = promote_shapes("where", condition, x, y)
-        try:
-            shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
-        except ValueError:
-            raise ValueError("Incompatible shapes for broadcasting: shapes="
-                             f"{[condition.shape, x.shape, y.shape]}") from None
-        if condition.shape:
-            condition = broadcast_to(condition, shape)
-    return _select_n.bind(condition, _spread(y, shape), _spread(x, shape))
-
-
-def _spread(x: Any, shape: tuple[int, ...]) -> Any:
-    if x.shape == shape:
-        return x
-    return broadcast_in_dim(x, shape, tuple(range(len(shape))) if x.shape else ())
-
-
-# numpy.nonzero, of the file on indexing, which stands on this one.
-_NONZERO: list[Any] = []

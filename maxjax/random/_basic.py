@@ -379,8 +379,9 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
     info = dtypes.finfo(dtype)
     tiny = np.array(info.tiny, dtype)[()]
     if mode == "low":
-        return lax.neg(lax.log(lax.neg(lax.log(_uniform(key, shape, dtype, tiny, 1.0)))))
-    both = _uniform(key, (2, *shape), dtype, 0.0, 1.0)
+        values = _uniform(key, shape, dtype, minval=tiny, maxval=1.0)
+        return lax.neg(lax.log(lax.neg(lax.log(values))))
+    both = _uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0)
     high, low = (reshape(slice_in_dim(both, i, i + 1, 0), shape) for i in (0, 1))
     epsilon = np.array(info.eps, dtype)[()]
     half = np.array(0.5, dtype)[()]

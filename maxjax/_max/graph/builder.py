@@ -9,9 +9,9 @@ from typing import Any
 from max.graph import Graph, Module
 
 from maxjax._ir.serialize import decode
-from maxjax._primitives import all as _families  # noqa: F401  (they register themselves)
 from maxjax._max.graph.context import GraphContext, tensor_type
 from maxjax._max.kernel_library import package_path
+from maxjax._primitives import all as _families  # noqa: F401  (they register themselves)
 
 
 def build(module: Module, program: str, options: dict[str, Any]) -> list[Path]:

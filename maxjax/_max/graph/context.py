@@ -288,11 +288,11 @@ class GraphContext:
         amounts = [(max(0, low), max(0, high)) for low, high, _ in config]
         for dim, (low, high) in enumerate(amounts):
             if low or high:
-                shape = list(self.shape(x))
+                sizes = list(self.shape(x))
                 parts = []
                 for amount in (low, high):
-                    shape[dim] = amount
-                    parts.append(ops.broadcast_to(value, tuple(shape)) if amount else None)
+                    sizes[dim] = amount
+                    parts.append(ops.broadcast_to(value, tuple(sizes)) if amount else None)
                 pieces = [part for part in (parts[0], x, parts[1]) if part is not None]
                 x = self.concatenate(pieces, dim)
         return x
@@ -313,7 +313,7 @@ class GraphContext:
         for dim in dimensions:
             size = self.shape(x)[dim]
             if size > 1:
-                x = self.gather_rows(x, self.constant(np.arange(size - 1, -1, -1, np.int64)), dim)
+                x = self.gather_rows(x, self.constant(np.arange(size)[::-1].astype(np.int64)), dim)
         return x
 
     # --- reductions and products ---
@@ -453,7 +453,8 @@ class GraphContext:
             self.in_avals = [atom.aval for atom in eqn.invars]
             self.out_avals = [var.aval for var in eqn.outvars]
             try:
-                result = eqn.primitive.lower(self, *operands, **eqn.params)
+                lower: Any = eqn.primitive.lower
+                result = lower(self, *operands, **eqn.params)
             except Exception as error:
                 raise LoweringError(
                     f"lowering {eqn.primitive.name} of "

@@ -17,7 +17,7 @@ from .arithmetic import extremum
 comptime Array[dtype: DType] = Pointer[Scalar[dtype], MutAnyOrigin]
 
 # Less work than this is not worth another thread.
-comptime GRAIN = 32768
+comptime GRAIN = 131072
 # A sum starts a new partial sum after so many elements, which bounds its rounding error.
 comptime BLOCK = 2048
 

@@ -1,0 +1,181 @@
+"""Division, remainders, powers, and shifts to the right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import registry
+from maxjax._ir.trace import Array
+from maxjax.lax._elementwise import RoundingMethod
+from maxjax.numpy._elementwise import binary
+from maxjax.numpy._promotion import (
+    as_array,
+    bind,
+    broadcast_to,
+    cast,
+    constant,
+    promote_args_inexact,
+    promote_shapes,
+    resolve,
+    type_of,
+)
+from maxjax.numpy._ufuncs import equal, sign
+from maxjax.numpy._where import where
+
+__all__ = [
+    "bitwise_right_shift", "divmod", "float_power", "floor_divide", "fmod", "mod", "pow", "power",
+    "remainder", "right_shift",
+]
+
+
+def _pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Promoted operands of a division; booleans become integers."""
+    x, y = resolve(name, (x, y))
+    dtype, weak = dtypes.promote((type_of(x), type_of(y)))
+    if dtype == dtypes.bool_:
+        dtype = dtypes.canonical(dtypes.int64)
+    left, right = promote_shapes(name, cast(x, dtype, weak), cast(y, dtype, weak))
+    if not isinstance(left, Array) and not isinstance(right, Array):
+        left = as_array(left)
+    return left, right
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Array:
+    """The greatest integer not above x1 / x2."""
+    x1, x2 = _pair("floor_divide", x1, x2)
+    dtype = x1.dtype
+    if dtypes.is_unsigned(dtype):
+        return bind(registry["div"], x1, x2)
+    if dtypes.is_integer(dtype):
+        quotient = bind(registry["div"], x1, x2)
+        inexact = bind(registry["rem"], x1, x2) != 0
+        return where((sign(x1) != sign(x2)) & inexact, quotient - 1, quotient)
+    if dtypes.is_complex(dtype):
+        raise TypeError("floor_divide does not support complex-valued inputs")
+    return _float_divmod(x1, x2)[0]
+
+
+def _float_divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
+    remainder = bind(registry["rem"], x1, x2)
+    quotient = where(x2 == 0, x1, x1 - remainder) / x2
+    lower = (remainder != 0) & (sign(x2) != sign(remainder))
+    remainder = where(lower, remainder + x2, remainder)
+    quotient = where(lower, quotient - 1, quotient)
+    quotient = registry["round"].bind(
+        as_array(quotient), rounding_method=RoundingMethod.AWAY_FROM_ZERO)
+    return quotient, remainder
+
+
+def remainder(x1: Any, x2: Any, /) -> Array:
+    """The remainder of floor division, with the sign of x2."""
+    x1, x2 = _pair("remainder", x1, x2)
+    if dtypes.is_complex(x1.dtype):
+        raise TypeError("remainder does not support complex-valued inputs")
+    if dtypes.is_integer(x1.dtype):
+        x2 = _nonzero(x2)
+    left = bind(registry["rem"], x1, x2)
+    if dtypes.is_unsigned(left.dtype):
+        return left
+    lower = ((left < 0) != (x2 < 0)) & (left != 0)
+    return where(lower, left + x2, left)
+
+
+mod = remainder
+
+
+def _nonzero(x: Any) -> Any:
+    """The divisor with 1 for 0: the remainder by 0 is 0."""
+    return where(equal(x, 0), constant(1, x.dtype, getattr(x, "weak_type", False)), x)
+
+
+def fmod(x1: Any, x2: Any, /) -> Array:
+    """The remainder, with the sign of x1."""
+    x1, x2 = _pair("fmod", x1, x2)
+    return bind(registry["rem"], x1, _nonzero(x2) if dtypes.is_integer(x1.dtype) else x2)
+
+
+def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
+    """(x1 // x2, x1 % x2)"""
+    x1, x2 = _pair("divmod", x1, x2)
+    if dtypes.is_integer(x1.dtype):
+        return floor_divide(x1, x2), remainder(x1, x2)
+    return _float_divmod(x1, x2)
+
+
+_pow = binary("power", "pow", inexact=True)
+
+
+def power(x1: Any, x2: Any, /) -> Array:
+    """x1 to the power x2; integers to a Python integer by multiplication."""
+    x1, x2 = resolve("power", (x1, x2))
+    if x2.__class__ is int:
+        return _integer_power(x1, x2)
+    if not isinstance(x2, Array) and np.shape(x2) == () and isinstance(
+            x2, (np.integer,)) and not isinstance(x2, np.bool_):
+        return _integer_power(x1, int(x2), type_of(x2))
+    left, right = type_of(x1), type_of(x2)
+    dtype, weak = dtypes.promote((left, right))
+    if dtype == dtypes.bool_:
+        dtype = dtypes.canonical(dtypes.int64)
+    if dtypes.is_integer(dtype):
+        x1, x2 = promote_shapes("power", cast(x1, dtype, weak), cast(x2, dtype, weak))
+        return _power_by_squaring(as_array(x1), as_array(x2))
+    if dtypes.is_integer(right[0]) and not right[1] and isinstance(x2, Array):
+        # pow takes integer exponents as they are.
+        x1 = as_array(cast(x1, dtype, weak)) if not isinstance(x1, Array) else cast(x1, dtype, weak)
+        return bind(registry["pow"], *promote_shapes("power", x1, cast(x2, dtype)))
+    return _pow(x1, x2)
+
+
+pow = power
+
+
+def _integer_power(x: Any, exponent: int, exponent_type: tuple[Any, bool] | None = None) -> Array:
+    own = type_of(x)
+    dtype, weak = dtypes.promote((own, exponent_type or dtypes.python_scalar(int)))
+    if own[0] == dtypes.bool_:
+        weak = False
+    x = as_array(cast(x, dtype, weak))
+    if exponent < 0 and dtypes.is_integer(dtype):
+        mark = "~" if x.weak_type else ""
+        raise TypeError("Integers cannot be raised to negative powers, got "
+                        f"integer_pow({mark}{x.aval.str_short()}, {exponent})")
+    if exponent == 0:
+        return as_array(broadcast_to(constant(1, dtype, weak), x.shape))
+    if exponent == 1:
+        return x
+    if exponent == 2:
+        return registry["square"].bind(x)
+    return registry["integer_pow"].bind(x, y=exponent)
+
+
+def _power_by_squaring(x: Array, exponent: Array) -> Array:
+    """Integer powers by the low six bits of the exponent, as JAX computes them."""
+    one = constant(1, x.dtype)
+    result = where((x == 0) & (exponent != 0), constant(0, x.dtype), one)
+    for step in range(6):
+        if step:
+            x = x * x
+            exponent = bind(registry["shift_right_logical"], exponent, one)
+        result = where(exponent & one, result * x, result)
+    return result
+
+
+def float_power(x: Any, y: Any, /) -> Array:
+    """x to the power y, in floats."""
+    return _pow(*promote_args_inexact("float_power", x, y))
+
+
+def right_shift(x1: Any, x2: Any, /) -> Array:
+    """x1 >> x2; the sign is kept."""
+    x1, x2 = _pair("right_shift", x1, x2)
+    unsigned = dtypes.is_unsigned(x1.dtype)
+    return bind(registry["shift_right_logical" if unsigned else "shift_right_arithmetic"], x1, x2)
+
+
+def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
+    """x1 >> x2; the sign is kept."""
+    return right_shift(x1, x2)

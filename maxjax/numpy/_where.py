@@ -1,0 +1,72 @@
+"""where, which other functions are written with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax._primitives.comparison import ne_p, select_n_p
+from maxjax._primitives.shape import broadcast_in_dim
+from maxjax._runtime.array import ArrayImpl
+from maxjax.numpy._promotion import (
+    as_array,
+    broadcast_to,
+    cast,
+    constant,
+    promote_shapes,
+    resolve,
+    type_of,
+)
+
+__all__ = ["where"]
+
+
+def as_bool(x: Any) -> Any:
+    """Whether each element is not zero."""
+    if isinstance(x, Array):
+        return x if x.dtype == dtypes.bool_ else ne_p.bind(x, constant(0, x.dtype))
+    return as_bool(as_array(x))
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
+          fill_value: Any = None) -> Any:
+    """Elements of ``x`` where ``condition`` holds, of ``y`` elsewhere.
+
+    With ``condition`` alone: the indices where it holds, as ``nonzero`` gives them.
+    """
+    if x is None and y is None:
+        return _NONZERO[0](condition, size=size, fill_value=fill_value)
+    if size is not None or fill_value is not None:
+        raise ValueError("size and fill_value arguments cannot be used in three-term where "
+                         "function.")
+    condition, x, y = resolve("where", (condition, x, y))
+    condition = as_bool(condition)
+    if x.__class__ is ArrayImpl and y.__class__ is ArrayImpl and x.aval is y.aval and (
+            condition.aval.shape == x.aval.shape):
+        return select_n_p.bind(condition, y, x)
+    dtype, weak = dtypes.promote((type_of(x), type_of(y)))
+    x, y = cast(x, dtype, weak), cast(y, dtype, weak)
+    shape = condition.shape
+    if not (x.shape == shape or x.shape == ()) or not (y.shape == shape or y.shape == ()):
+        condition, x, y = promote_shapes("where", condition, x, y)
+        try:
+            shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+        except ValueError:
+            raise ValueError("Incompatible shapes for broadcasting: shapes="
+                             f"{[condition.shape, x.shape, y.shape]}") from None
+        if condition.shape:
+            condition = broadcast_to(condition, shape)
+    return select_n_p.bind(condition, _spread(y, shape), _spread(x, shape))
+
+
+def _spread(x: Any, shape: tuple[int, ...]) -> Any:
+    if x.shape == shape:
+        return x
+    return broadcast_in_dim(x, shape, tuple(range(len(shape))) if x.shape else ())
+
+
+# numpy.nonzero, of the file on indexing, which stands on this one.
+_NONZERO: list[Any] = []

@@ -114,7 +114,8 @@ CALLS = {
         "flops"],
     "jacfwd": lambda j: j.jacfwd(lambda x: {"a": x ** 2, "b": x.sum()})(ONES[0]),
     "jacrev": lambda j: j.jacrev(lambda x: {"a": x ** 2, "b": x.sum()})(ONES[0]),
-    "jacrev argnums": lambda j: j.jacrev(lambda x, y: x * y, argnums=(0, 1))(ONES[0], np.float32(2)),
+    "jacrev argnums": lambda j: j.jacrev(lambda x, y: x * y, argnums=(0, 1))(
+        ONES[0], np.float32(2)),
     "jacfwd aux": lambda j: j.jacfwd(lambda x: (x ** 2, {"n": 3}), has_aux=True)(ONES[0]),
     "jacrev aux": lambda j: j.jacrev(lambda x: (x ** 2, {"n": 3}), has_aux=True)(ONES[0]),
     "jacfwd of ints": lambda j: j.jacfwd(lambda x: x)(1),
@@ -180,9 +181,9 @@ def test_contexts():
 
 def test_a_name_that_is_not_there():
     with pytest.raises(AttributeError, match=r"'maxjax' has no attribute 'x1' \(maxjax does not"):
-        maxjax.x1
+        _ = maxjax.x1
     with pytest.raises(AttributeError, match=r"'maxjax.numpy' has no attribute 'x1'"):
-        maxjax.numpy.x1
+        _ = maxjax.numpy.x1
     assert not hasattr(maxjax, "__wrapped__")
 
 

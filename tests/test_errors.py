@@ -175,6 +175,10 @@ TRANSFORMS = {
     "unhashable array static": lambda j: j.jit(lambda x, n: x, static_argnums=1)(1.0, np.ones(2)),
     "wrong argnames": lambda j: j.jit(lambda x, n: x * n, static_argnames="m")(1.0, 3),
     "wrong argnums": lambda j: j.jit(lambda x: x, static_argnums=2)(1.0),
+    "static and donated": lambda j: j.jit(
+        lambda x: x, static_argnums=0, donate_argnums=0)(1.0),
+    "static and donated by name": lambda j: j.jit(
+        lambda x: x, static_argnames="x", donate_argnames="x")(1.0),
     "not callable": lambda j: j.jit(1),
     "overflow": lambda j: j.jit(lambda x: x)(2 ** 40),
     "too few arguments": lambda j: j.jit(lambda x, y: x)(1.0),

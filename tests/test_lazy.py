@@ -331,6 +331,48 @@ def test_what_always_fails_raises_at_each_look():
     np.testing.assert_array_equal(np.asarray(other), X + 5)
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+@pytest.mark.parametrize("heavy", [False, True])
+def test_interrupts_at_many_moments(heavy, monkeypatch):
+    """Wherever an interrupt strikes, recording or running, what was recorded stays right."""
+    class Struck(Exception):
+        pass
+
+    def strike(*_):
+        raise Struck
+
+    if heavy:
+        monkeypatch.setattr(pending_module, "LIGHT_BYTES", -1)
+    jitted = maxjax.jit(lambda x: jnp.sin(x) * 2)
+    np.asarray(jitted(X))
+    delays = np.random.default_rng(0).uniform(1e-6, 1.2e-3, 400)
+    struck = 0
+    previous = signal.signal(signal.SIGALRM, strike)
+    try:
+        for delay in delays:
+            values = []
+            try:
+                signal.setitimer(signal.ITIMER_REAL, delay)
+                try:
+                    values.append(array())
+                    for _ in range(12):
+                        values.append(values[-1] * 0.5 + 1)
+                    for value in (values[-1], jitted(X), *values):
+                        np.asarray(value)
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            except Struck:
+                struck += 1
+            reference = X
+            for value in values:
+                np.testing.assert_allclose(np.asarray(value), reference, rtol=1e-6)
+                reference = reference * np.float32(0.5) + 1
+            assert float(maxjax.grad(lambda x: x * x)(3.0)) == 6
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    assert struck > 0
+
+
 def test_an_interrupt_by_signal():
     """Ctrl-C at some moment of a run: nothing is lost."""
     x = array(np.ones(1 << 18, np.float32))
@@ -494,7 +536,10 @@ def test_device_put_and_get():
 
 # --- threads and processes ------------------------------------------------------------------------
 
-def test_threads_record_and_look_at_once():
+@pytest.mark.parametrize("heavy", [False, True])
+def test_threads_record_and_look_at_once(heavy, monkeypatch):
+    if heavy:
+        monkeypatch.setattr(pending_module, "LIGHT_BYTES", -1)
     shared = [array() + n for n in range(8)]
     barrier = threading.Barrier(8)
     errors = []

@@ -50,8 +50,10 @@ def test_imports(tmp_path):
 
 
 SCRIPTS = {
-    "arguments": "import sys; print(sys.argv, __name__, __file__, sys.path[0], __package__, __doc__)",
-    "main": "import __main__, sys; a = 1; print(__main__.a, sys.modules['__main__'].__dict__ is globals())",
+    "arguments": "import sys\nprint(sys.argv, __name__, __file__, sys.path[0])\n"
+                 "print(__package__, __doc__)",
+    "main": "import __main__, sys\na = 1\n"
+            "print(__main__.a, sys.modules['__main__'].__dict__ is globals())",
     "exit code": "import sys; print('x'); sys.exit(3)",
     "exit text": "raise SystemExit('no')",
     "error": "def f(x):\n    return 1 / x\n\nf(0)\n",
@@ -76,13 +78,15 @@ def test_as_python_does(name, tmp_path):
 def test_script_in_another_folder(tmp_path):
     (tmp_path / "inner").mkdir()
     write(tmp_path, "value = 5", "inner/neighbour.py")
-    script = write(tmp_path, "import neighbour, sys; print(neighbour.value, sys.argv)", "inner/s.py")
+    script = write(
+        tmp_path, "import neighbour, sys; print(neighbour.value, sys.argv)", "inner/s.py")
     results = [python(*start, script, cwd=tmp_path) for start in ((), ("-m", "maxjax"))]
     assert results[0].stdout == results[1].stdout != ""
 
 
 def test_code_and_module(tmp_path):
-    write(tmp_path, "import sys; print(__name__, __package__, sys.argv[1:], __spec__.name)", "tool.py")
+    write(tmp_path, "import sys; print(__name__, __package__, sys.argv[1:], __spec__.name)",
+          "tool.py")
     for arguments in (("-c", "import sys; print(sys.argv, __name__, repr(sys.path[0]))", "x"),
                       ("-m", "tool", "x"), ("-c", "1/0")):
         plain = python(*arguments, cwd=tmp_path)

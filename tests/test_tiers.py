@@ -15,6 +15,7 @@ import harness
 import jax
 import numpy as np
 import pytest
+import test_compositions as compositions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -619,6 +620,19 @@ def test_any_cut_gives_what_the_whole_gives(host):
     program, values = longer_program()
     assert len(program.opened.jaxpr.eqns) <= 60
     check_pieces(program, values, 0, host)
+
+
+@settings(max_examples=40, phases=compositions.PHASES)
+@given(compositions.SEEDS)
+def test_random_programs_survive_their_text_and_their_cuts(seed):
+    steps, stack, args = compositions.case(seed + (1 << 41))
+    jitted = maxjax.jit(compositions.transformed(maxjax, steps, stack))
+    program = Program(jitted._lookup(args, {}).closed)
+    text = dumps(encode(program.opened.jaxpr))
+    again = decode(json.loads(text))
+    check_jaxpr(again)
+    assert dumps(encode(again)) == text
+    check_pieces(program, list(args), seed)
 
 
 def test_host_reasons():

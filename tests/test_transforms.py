@@ -220,6 +220,50 @@ def test_nested_maps():
         np.ones((3, 2), np.float32)))
 
 
+# --- derivatives with something to get wrong ------------------------------------------------------
+
+N = np.array([0, 2], np.int32)
+SPECIAL = {
+    "norm": lambda j: j.grad(lambda x: j.numpy.linalg.norm(x))(X),
+    "sorted": lambda j: j.grad(lambda x: j.numpy.sort(x)[0])(X),
+    "cumsum": lambda j: j.jvp(j.numpy.cumsum, (X,), (Y,)),
+    "prod with a zero": lambda j: j.grad(lambda x: j.numpy.prod(x))(
+        np.array([0, 2, 3], np.float32)),
+    "where": lambda j: j.grad(lambda x: j.numpy.where(x > 0, x, 0.0).sum())(X),
+    "ends": lambda j: j.grad(lambda x: x[0] * x[-1])(X),
+    "root at zero": lambda j: j.grad(lambda x: j.numpy.sum(j.numpy.sqrt(x)))(X * 0),
+    "power zero at zero": lambda j: j.grad(lambda x: x ** 0.0)(np.float32(0)),
+    "power": lambda j: j.grad(lambda x, y: x ** y, (0, 1))(np.float32(0), np.float32(2)),
+    "angle": lambda j: j.grad(j.numpy.arctan2, (0, 1))(1.0, 2.0),
+    "modulus": lambda j: j.grad(lambda z: (z * z.conj()).real)(1 + 2j),
+    "real to complex": lambda j: j.vjp(lambda x: x.astype("complex64"), X)[1](
+        j.numpy.asarray(np.full(3, 1j, np.complex64))),
+    "through integers": lambda j: j.grad(
+        lambda x: x.astype("int32").astype("float32").sum())(X),
+    "stop_gradient": lambda j: j.grad(lambda x: j.lax.stop_gradient(x) * x)(2.0),
+    "stop_gradient under jit": lambda j: j.jit(j.grad(lambda x: j.lax.stop_gradient(x) * x))(2.0),
+    "batched index": lambda j: j.vmap(lambda i, x: x[i], in_axes=(0, None))(N, j.numpy.asarray(X)),
+    "batched update": lambda j: j.vmap(lambda i, x: x.at[i].set(9.0), in_axes=(0, None))(
+        N, j.numpy.asarray(X)),
+    "batched slice out of range": lambda j: j.vmap(
+        lambda x, i: j.lax.dynamic_slice(x, (i,), (2,)))(M, N * 3),
+    "batched gradient of a gather": lambda j: j.vmap(j.grad(lambda x, i: x[i] ** 2 * x[0]),
+                                                     in_axes=(None, 0))(X, N),
+    "aux under jit": lambda j: j.jit(j.value_and_grad(
+        lambda x: (x ** 2, {"a": x * 1, "n": 1}), has_aux=True))(np.float32(3)),
+    "unbatched keyword tree": lambda j: j.vmap(lambda t: t["a"] * 2, in_axes=({"a": None},),
+                                               axis_size=3)({"a": 1.0}),
+    "one-sided product": lambda j: j.vmap(lambda a, b: a @ b, in_axes=(0, None))(M, X),
+    "two-sided product": lambda j: j.vmap(lambda a, b: a @ b, in_axes=(None, 0))(M, M),
+    "sums of closed-over batches": lambda j: j.jit(lambda x: j.vmap(lambda y: y + x)(x))(X),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special(name):
+    agree(SPECIAL[name], weak=False)
+
+
 # --- nestings -------------------------------------------------------------------------------------
 
 def network(j, tree):

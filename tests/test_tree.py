@@ -75,7 +75,8 @@ TREES = {
     "dict": lambda w: {"b": 1, "a": (2, None)}, "namedtuple": lambda w: w.Pair(1, [2]),
     "ordered": lambda w: collections.OrderedDict([("b", 1), ("a", 2)]),
     "defaultdict": lambda w: collections.defaultdict(list, {"b": 1, "a": 2}),
-    "ints": lambda w: {10: 1, 2: {"z": 1, "c": [2]}}, "partial": lambda w: w.tu.Partial(max, 1, k=2),
+    "ints": lambda w: {10: 1, 2: {"z": 1, "c": [2]}},
+    "partial": lambda w: w.tu.Partial(max, 1, k=2),
     "node": lambda w: w.Node([1], 2), "keyed": lambda w: {"k": w.Keyed([1], 2)},
     "dataclass": lambda w: w.Data([1], 2), "static": lambda w: [w.Static(1), 2],
 }

@@ -41,7 +41,8 @@ class TracerIntegerConversionError(_TracingError, TypeError):
 
     def __init__(self, tracer: Any):
         super().__init__(
-            f"The __index__() method was called on {describe_tracer(tracer)}{origin_message(tracer)}"
+            f"The __index__() method was called on {describe_tracer(tracer)}"
+            f"{origin_message(tracer)}"
         )
 
 

@@ -20,7 +20,8 @@ PyTreeSpec = optree.PyTreeSpec
 
 # --- flattening -----------------------------------------------------------------------------------
 
-def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeSpec]:
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[
+        list[Any], PyTreeSpec]:
     return optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
 
 

@@ -219,8 +219,9 @@ class _FlatCall:
                      pytree.unflatten(self.tree, filled))
         rule = f"Custom JVP rule {getattr(jvp, '__name__', jvp)} for function {self.name}"
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise TypeError(f"{rule} must produce a pair (list or tuple of length two) representing "
-                            f"primal and tangent outputs, but got {result}.")
+            raise TypeError(
+                f"{rule} must produce a pair (list or tuple of length two) representing primal "
+                f"and tangent outputs, but got {result}.")
         outs, out_tree = pytree.flatten(result[0])
         out_tangents, tangent_tree = pytree.flatten(result[1])
         if out_tree != tangent_tree:

@@ -415,6 +415,11 @@ def make_jit(function: Callable[..., Any], static_argnums: int | Sequence[int] |
         donated_numbers, donated_names = _resolve(
             signature, donated_numbers, donated_names, "donate_argnums", "donate_argnames",
             infer_names=donate_argnums is not None, infer_numbers=donate_argnames is not None)
+    both = set(names) & set(donated_names)
+    if both:
+        raise ValueError(
+            f"static_argnames and donate_argnames cannot intersect. Argument names {both} appear "
+            "in both static_argnames and donate_argnames")
     return PjitFunction(function, numbers, frozenset(names), donated_numbers,
                         frozenset(donated_names), inline, keep_unused)
 

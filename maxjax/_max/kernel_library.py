@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from mojo.run import subprocess_run_mojo
+from mojo.run import subprocess_run_mojo  # type: ignore[import-untyped]
 
 SOURCES = Path(__file__).parent / "kernels"
 

@@ -36,6 +36,8 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 # Elements that are generated at a time: their buffers stay in the cache.
 _CHUNK = 32768
 _ERF_CHUNK = 8192
+# Up to so many numbers are drawn by Python's arithmetic.
+_FEW = 5
 _LOW = np.uint64(0xFFFFFFFF)
 
 
@@ -65,20 +67,50 @@ def threefry2x32(key1: Any, key2: Any, count1: Any, count2: Any) -> tuple[np.nda
     return x, y
 
 
+# (rotation, 32 - rotation) for each of the twenty rounds, four to a step.
+_SHIFTS = tuple(
+    tuple((np.uint32(r), np.uint32(32 - r)) for r in _ROTATIONS[step % 2]) for step in range(5))
+_STEPS = tuple(np.uint32(step + 1) for step in range(5))
+
+
 def _mix(x: np.ndarray, y: np.ndarray, key1: Any, key2: Any, scratch: np.ndarray) -> None:
     """Twenty rounds, in place."""
-    keys = (key1, key2, np.bitwise_xor(np.bitwise_xor(key1, key2), _PARITY))
-    np.add(x, keys[0], out=x)
-    np.add(y, keys[1], out=y)
+    add, left, right, either, differ = (
+        np.add, np.left_shift, np.right_shift, np.bitwise_or, np.bitwise_xor)
+    keys = (key1, key2, differ(differ(key1, key2), _PARITY))
+    add(x, key1, x)
+    add(y, key2, y)
+    for step in range(5):
+        for rotation, rest in _SHIFTS[step]:
+            add(x, y, x)
+            left(y, rotation, scratch)
+            right(y, rest, y)
+            either(y, scratch, y)
+            differ(y, x, y)
+        add(x, keys[(step + 1) % 3], x)
+        add(y, add(keys[(step + 2) % 3], _STEPS[step]), y)
+
+
+def _mix_one(key1: int, key2: int, x: int, y: int) -> tuple[int, int]:
+    """The same on Python's integers: faster than NumPy's calls for a few numbers."""
+    keys = (key1, key2, key1 ^ key2 ^ 0x1BD11BDA)
+    x = (x + key1) & 0xFFFFFFFF
+    y = (y + key2) & 0xFFFFFFFF
     for step in range(5):
         for rotation in _ROTATIONS[step % 2]:
-            np.add(x, y, out=x)
-            np.left_shift(y, np.uint32(rotation), out=scratch)
-            np.right_shift(y, np.uint32(32 - rotation), out=y)
-            np.bitwise_or(y, scratch, out=y)
-            np.bitwise_xor(y, x, out=y)
-        np.add(x, keys[(step + 1) % 3], out=x)
-        np.add(y, np.add(keys[(step + 2) % 3], np.uint32(step + 1)), out=y)
+            x = (x + y) & 0xFFFFFFFF
+            y = ((y << rotation) & 0xFFFFFFFF | y >> (32 - rotation)) ^ x
+        x = (x + keys[(step + 1) % 3]) & 0xFFFFFFFF
+        y = (y + keys[(step + 2) % 3] + step + 1) & 0xFFFFFFFF
+    return x, y
+
+
+def _few(keys: Any, counts: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """The words at a few counters of a few keys: shape ``keys.shape + (len(counts),)``."""
+    pairs = [_mix_one(key & 0xFFFFFFFF, key >> 32, *count)
+             for key in keys.ravel().tolist() for count in counts]
+    words = np.array(pairs, np.uint32).reshape((*keys.shape, len(counts), 2))
+    return words[..., 0], words[..., 1]
 
 
 def words_of(keys: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -111,6 +143,9 @@ def _blocks(key1: Any, key2: Any, size: int, combine: Any, dtype: Any) -> np.nda
 def _each_key(keys: Any, size: int, combine: Any, dtype: Any) -> np.ndarray:
     """``_blocks`` for an array of keys: shape ``keys.shape + (size,)``."""
     keys = np.asarray(keys, np.uint64)
+    if 0 < keys.size * size <= _FEW:
+        return combine(*_few(keys, [(0, count) for count in range(size)])).astype(
+            dtype, copy=False)
     if keys.size and size >= 256:
         flat = np.stack([_blocks(*words_of(key), size, combine, dtype) for key in keys.ravel()])
         return flat.reshape(*keys.shape, size)
@@ -164,6 +199,9 @@ def split_keys(keys: Any, count: int, partitionable: bool) -> np.ndarray:
 
 
 def fold_in_keys(keys: Any, data: Any) -> np.ndarray:
+    if np.ndim(keys) == np.ndim(data) == 0:
+        first, second = _few(np.asarray(keys, np.uint64), [(0, int(data))])
+        return keys_of(first, second)[0]
     return keys_of(*threefry2x32(*words_of(keys), np.uint32(0), np.asarray(data, np.uint32)))
 
 

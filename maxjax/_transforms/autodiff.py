@@ -220,8 +220,8 @@ class VJPFunction:
         leaves, tree = pytree.flatten(cotangents)
         if tree != self.out_tree:
             raise ValueError(
-                "unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` "
-                "must match the pytree\nstructure of the differentiated function "
+                "unexpected tree structure.\n\nThe argument to a VJP function returned by "
+                "`jax.vjp` must match the pytree\nstructure of the differentiated function "
                 f"{self.location}.\n\nBut the tree structures differ: got {PyTreeDef(tree)}, "
                 f"expected {PyTreeDef(self.out_tree)}.")
         given = [self.check(aval, leaf)

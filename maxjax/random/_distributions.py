@@ -181,7 +181,10 @@ def _ball(key: Any, p: Any, d: int, shape: tuple[int, ...], dtype: Any) -> Any:
 
 # --- from normal variates -------------------------------------------------------------------------
 
-def lognormal(key: Any, sigma: Any = np.float32(1), shape: Any = None, dtype: Any = None, *,
+_ONE = np.float32(1)
+
+
+def lognormal(key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *,
               out_sharding: Any = None) -> Array:
     """``exp(sigma * x)`` of normal ``x``."""
     typed = single_key("lognormal", key)

@@ -30,16 +30,11 @@ _NATIVE: dict[str, Callable[..., Any]] = {
     "div": ops.div,
     "neg": ops.negate,
     "eq": ops.equal,
-    # MAX takes a NaN to be equal to all.
-    "ne": lambda x, y: ops.logical_not(ops.equal(x, y)),
+    "ne": ops.not_equal,
     "lt": lambda x, y: ops.greater(y, x),
     "le": lambda x, y: ops.greater_equal(y, x),
     "gt": ops.greater,
     "ge": ops.greater_equal,
-    "sin": ops.sin,
-    "cos": ops.cos,
-    "log": ops.log,
-    "log1p": ops.log1p,
     "sqrt": ops.sqrt,
     "rsqrt": ops.rsqrt,
     "erf": ops.erf,
@@ -53,6 +48,10 @@ _NATIVE: dict[str, Callable[..., Any]] = {
     "logical_not": ops.logical_not,
     "logical_xor": ops.logical_xor,
 }
+# Where MAX's own is wrong or several times slower (docs/max.md): it finds NaN equal to anything in
+# not_equal, and equal to itself in equal.
+_BETTER = frozenset(("sin", "cos", "log", "log1p"))
+_COMPARED_BY_KERNEL = frozenset(("eq", "ne"))
 _ON_BOOLS = {"add": ops.logical_or, "mul": ops.logical_and, "eq": None, "ne": ops.logical_xor,
              "max": ops.logical_or, "min": ops.logical_and, "and": ops.logical_and,
              "or": ops.logical_or, "xor": ops.logical_xor, "not": ops.logical_not}
@@ -124,13 +123,17 @@ class GraphContext:
 
     # --- elementwise ---
     def native(self, name: str, *xs: TensorValue) -> TensorValue:
-        """MAX's own operation."""
+        """MAX's own operation, or a kernel of ours that does better."""
         if xs[0].dtype == DType.bool and name in _ON_BOOLS:
             if name == "eq":
                 return ops.logical_not(ops.logical_xor(*self.aligned(xs)))
             return _ON_BOOLS[name](*self.aligned(xs))
+        if name in _BETTER:
+            return self.kernel(name, *xs)
         if xs[0].dtype == DType.bool:
             xs = tuple(ops.cast(x, DType.uint8) for x in xs)
+        if name in _COMPARED_BY_KERNEL and xs[0].dtype.is_float():
+            return self.kernel(name, *xs, out_dtype=dtypes.bool_)
         return _NATIVE[name](*xs)
 
     def aligned(self, xs: Sequence[TensorValue]) -> list[TensorValue]:
@@ -173,6 +176,8 @@ class GraphContext:
         if source == kind:
             return x
         if kind == DType.bool:
+            if source.is_float():
+                return self.kernel("convert", x, out_dtype=dtype)
             return self.native("ne", x, self.scalar(0, x))
         if source == DType.bool:
             return ops.cast(x, kind)
@@ -347,6 +352,9 @@ class GraphContext:
         outer, _, inner = self.shape(x)
         if kind in ("and", "or") and x.dtype == DType.bool:
             kind = {"and": "min", "or": "max"}[kind]
+        if kind == "sum" and inner == 1 and x.dtype in (DType.float32, DType.float64):
+            # MAX's own takes its producer in; it is right for these dtypes.
+            return ops.sum(ops.reshape(x, (outer, x.shape[1])), axis=1)
         return ops.custom(f"maxjax_reduce_{kind}", CPU, [x],
                           [TensorType(x.dtype, (outer, inner), CPU)])[0].tensor
 

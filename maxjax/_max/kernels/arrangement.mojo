@@ -164,7 +164,16 @@ struct Transpose:
 
         def part(
             task: Int
-        ) {var source, var target_array, var tasks, var items, var strips, var rows, var columns, var inner}:
+        ) {
+            var source,
+            var target_array,
+            var tasks,
+            var items,
+            var strips,
+            var rows,
+            var columns,
+            var inner,
+        }:
             for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
                 var offset = (item // strips) * rows * columns * inner
                 var begin = (item % strips) * TILE
@@ -258,7 +267,9 @@ struct Threefry2x32:
         var tasks = task_count(count, count * 8)
 
         @always_inline
-        def hash[width: Int](i: Int) {var k0, var k1, var x, var y, var out0, var out1, var one_key}:
+        def hash[
+            width: Int
+        ](i: Int) {var k0, var k1, var x, var y, var out0, var out1, var one_key}:
             var a = x.unsafe_load[width=width](i)
             var b = y.unsafe_load[width=width](i)
             if one_key:

@@ -20,7 +20,8 @@ from .elementary import (
 )
 from .trigonometric import cos_near_zero, sin_near_zero
 
-# ERF: erf(x)/x in x^2 for x <= 1. ERFC: (1 + 2x) e^(x^2) erfc(x) in (x - 4)/(x + 4), 0.45 <= x <= 28.
+# ERF: erf(x)/x in x^2 for x <= 1.
+# ERFC: (1 + 2x) e^(x^2) erfc(x) in (x - 4)/(x + 4), for 0.45 <= x <= 28.
 # ERFINV_*: erf_inv(x)/x by w = -log(1 - x^2): in w - 3 for w < 6, in sqrt(w) - 4.2 beyond.
 # LGAMMA_CENTRE: lgamma(x) / ((x - 1)(x - 2)) in x - 1.75, for 0.75 <= x <= 2.75.
 # STIRLING: B_2k / (2k (2k - 1)) and DIGAMMA: B_2k / 2k, k = 1, 2, ...
@@ -289,7 +290,7 @@ def power_magnitude[
 def power[
     width: SIMDLength, //, *, exact: Bool
 ](x: SIMD[F64, width], y: SIMD[F64, width]) -> SIMD[F64, width]:
-    """Gives x^y as C's pow has it; `exact` keeps full precision in float64 where y log(x) is large."""
+    """Gives x^y as C's pow; `exact` keeps full precision in float64 where y log(x) is large."""
     comptime V = SIMD[F64, width]
     var a = abs(x)
     var integral = y.eq(truncate(y))

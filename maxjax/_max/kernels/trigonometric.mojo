@@ -185,8 +185,10 @@ def atan_of_ratio[
     var upper = t.gt(0.41421356237309503)
     var u = upper.select((t - 1) / (t + 1), t)
     var z = u * u
-    var series = fma(z * u, horner[ATAN](z), upper.select(SIMD[F64, width](0.5 * PI_OVER_2_LOW), SIMD[F64, width](0)))
-    return upper.select(SIMD[F64, width](0.5 * PI_OVER_2), SIMD[F64, width](0)) + (u + series)
+    comptime V = SIMD[F64, width]
+    var base = upper.select(V(0.5 * PI_OVER_2), V(0))
+    var base_low = upper.select(V(0.5 * PI_OVER_2_LOW), V(0))
+    return base + (u + fma(z * u, horner[ATAN](z), base_low))
 
 
 @always_inline
@@ -221,7 +223,11 @@ def atan2[
 @always_inline
 def asin_parts[
     width: SIMDLength, //
-](a: SIMD[F64, width], mut root: SIMD[F64, width], mut root_low: SIMD[F64, width]) -> SIMD[F64, width]:
+](
+    a: SIMD[F64, width],
+    mut root: SIMD[F64, width],
+    mut root_low: SIMD[F64, width],
+) -> SIMD[F64, width]:
     """For a <= 1/2 gives asin(a) - a with root = a; beyond, with s = sqrt((1 - a) / 2), asin(s) - s
     with root + root_low = s."""
     var inner = a.le(0.5)

@@ -194,4 +194,4 @@ def __getattr__(name: str) -> Any:
 
 for _module in (numpy, lax, tree, tree_util, typing):
     if "__getattr__" not in vars(_module):
-        _module.__getattr__ = _missing_names(_module.__name__)      # type: ignore[attr-defined]
+        _module.__getattr__ = _missing_names(_module.__name__)      # type: ignore[attr-defined,method-assign]

@@ -121,7 +121,8 @@ CALLS = {
     "jacfwd of ints": lambda j: j.jacfwd(lambda x: x)(1),
     "jacrev of ints": lambda j: j.jacrev(lambda x: x)(1),
     "hessian": lambda j: j.hessian(lambda x: (x ** 3).sum())(ONES[0]),
-    "hessian of tree": lambda j: j.hessian(lambda x: x["a"] * x["b"] ** 2)({"a": 2.0, "b": 3.0}),
+    "hessian of tree": lambda j: j.hessian(lambda x: x["a"] * x["b"] ** 2)({
+        "a": np.float32(2), "b": np.float32(3)}),
     "linear_transpose": lambda j: j.linear_transpose(lambda x: 2 * x, ONES[0])(ONES[0]),
     "custom without rule": lambda j: j.custom_jvp(lambda x: x)(1.0),
     "custom no pair": lambda j: custom(j, lambda p, t: 1.0),

@@ -14,7 +14,8 @@ VALUES = np.array([[-30.0, -3.0, -1.0, -0.5, 0.0, 1e-3], [0.3, 1.0, 2.5, 6.0, 7.
                   np.float32)
 UNARY = ["relu", "relu6", "sigmoid", "silu", "swish", "mish", "softplus", "soft_sign",
          "log_sigmoid", "elu", "celu", "selu", "leaky_relu", "hard_tanh", "hard_sigmoid",
-         "hard_silu", "hard_swish", "gelu", "squareplus", "sparse_plus", "sparse_sigmoid", "identity", "tanh",
+         "hard_silu", "hard_swish",
+         "gelu", "squareplus", "sparse_plus", "sparse_sigmoid", "identity", "tanh",
          "glu", "softmax", "log_softmax", "logsumexp", "logmeanexp", "standardize"]
 CALLS = {
     "exact gelu": lambda j, x: j.nn.gelu(x, approximate=False),

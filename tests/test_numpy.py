@@ -17,6 +17,7 @@ import pytest
 import maxjax
 import maxjax.lax
 import maxjax.numpy
+from maxjax._base.config import enable_x64
 from maxjax._ir.trace import Array
 
 # One expression a line; `a` is (2, 3) float32, `b` (3, 4), `v` (3,), `i` (2, 3) int32, `u` uint8,
@@ -457,3 +458,30 @@ def test_derivatives_and_vmap(expression: str) -> None:
         mine = maxjax.vmap(function(maxjax.numpy), in_axes=axes)(*arguments)
         other = jax.vmap(function(jax.numpy), in_axes=axes)(*arguments)
         np.testing.assert_allclose(np.asarray(mine), np.asarray(other), rtol=2e-5, atol=1e-5)
+
+
+# With 64-bit types: what is computed in the default types, and what keeps its own.
+WIDE = """
+j.ones(2); j.arange(3); j.arange(3.); j.array(1); j.array([1.5]); j.sum(i); j.sum(u); j.mean(i)
+j.mean(np.arange(3)); j.sqrt(i); j.sqrt(np.arange(3)); j.sqrt(2); i / i; i / 2; a + 1.5
+a + np.float64(1); i + 1; u + 300; j.argmax(a); j.cumsum(t); j.linspace(0, 1, 3); j.eye(2)
+j.where(t, 1, 2.); j.median(i); j.searchsorted(v, a); j.bincount(u.ravel()); j.unique(i)
+j.nonzero(t); t ** 2; i ** 2; j.float32(1) * 1.; j.array(2**40); j.full(2, 1); j.full(2, 1.)
+j.var(i); j.histogram(a, 3); j.angle(i); j.linalg.norm(i)
+"""
+
+
+@pytest.mark.parametrize("expression", expressions(WIDE))
+def test_with_64_bit_types(expression: str) -> None:
+    with enable_x64(True), jax.enable_x64(True):
+        check(expression)
+
+
+def test_no_aliasing() -> None:
+    """What the caller does to its NumPy array later changes no array made of it."""
+    for make in (maxjax.numpy.array, maxjax.numpy.asarray, lambda x: maxjax.numpy.add(x, 0)):
+        source = np.zeros(3, np.float32)
+        x = make(source)
+        source[:] = 7
+        assert np.asarray(x).tolist() == [0, 0, 0]
+    assert not np.asarray(maxjax.numpy.ones(2)).flags.writeable

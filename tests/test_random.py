@@ -6,6 +6,8 @@ import pytest
 
 import maxjax
 import maxjax.random
+from maxjax._primitives import random_bits
+from maxjax._runtime.array import ArrayImpl
 
 LIBRARIES = (maxjax, jax)
 
@@ -228,3 +230,84 @@ def test_jaxpr(sampler):
         return str(j.make_jaxpr(lambda k: getattr(j.random, sampler)(k, (3,)))(j.random.key(0)))
 
     assert draw(maxjax) == draw(jax)
+
+
+LOWERED = {
+    "bits": lambda k: random_bits._bits_program(k, (3, 5), 32),
+    "bits of 8": lambda k: random_bits._bits_program(k, (7,), 8),
+    "bits scalar": lambda k: random_bits._bits_program(k, (), 16),
+    "split": lambda k: random_bits._split_program(k, (2, 3)),
+    "fold_in": lambda k: random_bits._fold_in_program(k, maxjax.numpy.full(k.shape, 7, "uint32")),
+}
+DIRECT = {
+    "bits": lambda k: maxjax.random.bits(k, (3, 5)),
+    "bits of 8": lambda k: maxjax.random.bits(k, (7,), "uint8"),
+    "bits scalar": lambda k: maxjax.random.bits(k, (), "uint16"),
+    "split": lambda k: maxjax.random.split(k, (2, 3)),
+    "fold_in": lambda k: maxjax.random.fold_in(k, 7),
+}
+
+
+@pytest.mark.parametrize("name", LOWERED)
+def test_the_programs_that_are_lowered(name):
+    key = maxjax.random.key(9)
+    keys = maxjax.random.split(key, 4)
+    for argument, expected in ((key, DIRECT[name](key)),
+                               (keys, maxjax.vmap(DIRECT[name])(keys))):
+        found = maxjax.jit(LOWERED[name])(argument)
+        assert isinstance(found, ArrayImpl) and found.aval is expected.aval
+        assert (found.host() == expected.host()).all()
+
+
+def test_the_seed_program():
+    for seed in (0, 5, -1):
+        found = maxjax.jit(random_bits._seed_program)(np.int32(seed))
+        assert found.host() == maxjax.random.key(seed).host()
+    with maxjax.enable_x64(True):
+        found = maxjax.jit(random_bits._seed_program)(np.int64(-2**40 - 3))
+        assert found.host() == maxjax.random.key(-2**40 - 3).host()
+
+
+SAMPLERS = {
+    "gamma": lambda r, k: r.gamma(k, 2.0, (200,)),
+    "gamma small": lambda r, k: r.gamma(k, 0.3, (200,)),
+    "loggamma": lambda r, k: r.loggamma(k, 0.3, (200,)),
+    "beta": lambda r, k: r.beta(k, 2.0, 3.0, (50,)),
+    "dirichlet": lambda r, k: r.dirichlet(k, np.ones(3, np.float32), (20,)),
+    "chisquare": lambda r, k: r.chisquare(k, 3.0, (50,)), "f": lambda r, k: r.f(k, 3.0, 4.0, (50,)),
+    "t": lambda r, k: r.t(k, 3.0, (50,)), "ball": lambda r, k: r.ball(k, 3, shape=(20,)),
+    "generalized_normal": lambda r, k: r.generalized_normal(k, 3.0, (50,)),
+    "lognormal": lambda r, k: r.lognormal(k, 2.0, (50,)),
+    "maxwell": lambda r, k: r.maxwell(k, (50,)),
+    "double_sided_maxwell": lambda r, k: r.double_sided_maxwell(k, 1.0, 2.0, (50,)),
+    "wald": lambda r, k: r.wald(k, 2.0, (50,)), "pareto": lambda r, k: r.pareto(k, 2.0, (50,)),
+    "weibull_min": lambda r, k: r.weibull_min(k, 2.0, 3.0, (50,)),
+    "rayleigh": lambda r, k: r.rayleigh(k, 2.0, (50,)),
+    "triangular": lambda r, k: r.triangular(k, 0.0, 0.3, 1.0, (50,)),
+    "geometric": lambda r, k: r.geometric(k, 0.2, (200,)),
+    "poisson": lambda r, k: r.poisson(k, 3.0, (200,)),
+    "poisson large": lambda r, k: r.poisson(k, 300.0, (200,)),
+    "poisson mixed": lambda r, k: r.poisson(k, np.array([1.0, 50.0, 0.0, np.nan], np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_sampler(name):
+    ours, theirs = (outcome(lambda j: SAMPLERS[name](j.random, j.random.key(3)), j)
+                    for j in LIBRARIES)
+    assert isinstance(ours, np.ndarray), ours
+    assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+    np.testing.assert_allclose(ours, theirs, 1e-4 if name == "loggamma" else 3e-6)
+
+
+def test_sampler_transformed():
+    def draw(j):
+        keys = j.random.split(j.random.key(0), 3)
+        slope = j.grad(lambda a: j.random.gamma(j.random.key(0), a, (5,)).sum())
+        return j.numpy.concatenate([
+            j.vmap(lambda k: j.random.gamma(k, 2.0))(keys),
+            j.vmap(lambda k: j.random.poisson(k, 2.0))(keys).astype("float32"),
+            slope(2.0).reshape(1), slope(0.3).reshape(1)])
+
+    ours, theirs = (outcome(draw, j) for j in LIBRARIES)
+    np.testing.assert_allclose(ours, theirs, 1e-4)

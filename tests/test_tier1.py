@@ -12,7 +12,7 @@ FAMILIES = {name: cases for name, cases in harness.families().items()
             if not isinstance(cases, Exception)}
 # Kernels cost seconds each: this many cases of a family keep `make test` within its time.
 # `make compat` compiles all.
-COUNT = 12
+COUNT = 8
 
 
 @functools.cache

@@ -63,7 +63,11 @@ def _sort_keys(node: PyTreeSpec) -> PyTreeSpec:
             dict(zip(node.entries(), node.children(), strict=True)), namespace=NAMESPACE)
     if node.type is collections.defaultdict:
         factories: list[Any] = []
-        node.walk(range(node.num_leaves), lambda kind, data, children: factories.append(data[0]))
+
+        def note(kind: Any, data: Any, children: Any) -> None:
+            factories.append(data[0])
+
+        node.walk(range(node.num_leaves), note)
         return optree.treespec_defaultdict(
             factories[0], dict(zip(node.entries(), node.children(), strict=True)),
             namespace=NAMESPACE)
@@ -178,7 +182,7 @@ def one_level(tree: Any) -> Node | None:
     if tree is None:
         return Node((), (), None)
     if kind is dict or kind is collections.defaultdict or kind is collections.OrderedDict:
-        names = (list(tree) if kind is collections.OrderedDict
+        names: Any = (list(tree) if kind is collections.OrderedDict
                  else optree.tree_flatten_one_level(tree, namespace=NAMESPACE)[1])
         metadata: Any = tuple(names)
         if kind is collections.defaultdict:
@@ -315,7 +319,7 @@ def _difference(prefix: Any, full: Any, name: str, path: tuple[Any, ...],
                 f"    {' '.join(sorted(set(keys) ^ set(other_keys)))}")
     if not _equal(mine.metadata, other.metadata):
         texts = str(mine.metadata), str(other.metadata)
-        difference = "\n".join(difflib.ndiff(*(text.splitlines() for text in texts)))
+        difference = "\n".join(difflib.ndiff(texts[0].splitlines(), texts[1].splitlines()))
         return (f"pytree structure error: different pytree metadata at key path\n    {place}\n"
                 f"At that key path, the prefix pytree {name} has a subtree of type\n"
                 f"    {type(prefix)}\nwith metadata\n    {texts[0]}\n"

@@ -62,7 +62,7 @@ class PyTreeDef:
         if self.spec.is_leaf():
             return None
         found: list[Any] = []
-        one = self.spec.one_level()
+        one: Any = self.spec.one_level()
         one.walk(range(one.num_leaves), lambda kind, data, children: found.append((kind, data)))
         kind, data = found[0]
         if kind is OrderedDict:
@@ -86,7 +86,8 @@ class PyTreeDef:
                 return node
             parts = [build(child, part)
                      for child, part in zip(definition.children(), node, strict=True)]
-            return definition.spec.one_level().unflatten(parts)
+            top: Any = definition.spec.one_level()
+            return top.unflatten(parts)
 
         return build(self, tree)
 

@@ -267,7 +267,7 @@ def _jaxpr(jaxpr: Jaxpr, names: Names) -> Document:
 
 
 def _whole(jaxpr: Jaxpr, names: Names) -> Document:
-    binders = ["{ lambda "]
+    binders: list[Any] = ["{ lambda "]
     if jaxpr.constvars:
         binders.append(Nest(4, *fill(_binder(var, names) for var in jaxpr.constvars)))
     binders += ["; ", Nest(4, *fill(_binder(var, names) for var in jaxpr.invars)), ". let"]
@@ -339,4 +339,4 @@ def _text(self: Any) -> str:
 for _class in (Jaxpr, ClosedJaxpr, JaxprEqn):
     _class.__repr__ = _text                 # type: ignore[method-assign]
     _class.__str__ = _text                  # type: ignore[method-assign]
-    _class.pretty_print = pretty_print      # type: ignore[attr-defined]
+    _class.pretty_print = pretty_print      # type: ignore[attr-defined,union-attr]

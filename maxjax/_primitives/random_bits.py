@@ -289,10 +289,13 @@ def _seed_program(seeds: Any) -> Any:
 
 # --- primitives -----------------------------------------------------------------------------------
 
-def _old_layout(partitionable: bool) -> None:
-    if not partitionable:
-        raise NotImplementedError(
-            "jax_threefry_partitionable=False is computed on the host")
+def _lowered(program: Any) -> Any:
+    """Lowers by ``program(keys, shape, ...)``; the old layout of counters stays on the host."""
+    def lower(ctx: Any, keys: Any, *, shape: Any, partitionable: bool, **params: Any) -> Any:
+        if not partitionable:
+            raise NotImplementedError("jax_threefry_partitionable=False is computed on the host")
+        return ctx.decompose(lambda k: program(k, shape, *params.values()), keys)
+    return lower
 
 
 def _leading_batch(primitive: Primitive) -> Any:
@@ -355,9 +358,7 @@ random_bits_p = _primitive(
     abstract=lambda keys, *, bit_width, shape, partitionable: ShapedArray(
         (*keys.shape, *shape), _unsigned(bit_width)),
     evaluate=_bits_evaluate,
-    lower=lambda ctx, keys, *, bit_width, shape, partitionable: (
-        _old_layout(partitionable),
-        ctx.decompose(lambda k: _bits_program(k, shape, bit_width), keys))[1],
+    lower=_lowered(_bits_program),
 )
 
 random_split_p = _primitive(
@@ -365,9 +366,7 @@ random_split_p = _primitive(
     abstract=lambda keys, *, shape, partitionable: ShapedArray((*keys.shape, *shape), keys.dtype),
     evaluate=lambda keys, *, shape, partitionable: split_keys(
         keys, math.prod(shape), partitionable).reshape((*np.shape(keys), *shape)),
-    lower=lambda ctx, keys, *, shape, partitionable: (
-        _old_layout(partitionable),
-        ctx.decompose(lambda k: _split_program(k, shape), keys))[1],
+    lower=_lowered(_split_program),
 )
 
 random_fold_in_p = _primitive(

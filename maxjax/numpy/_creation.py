@@ -30,6 +30,7 @@ from maxjax.numpy._promotion import (
     check_arraylike,
     concrete,
     constant,
+    inexact_dtype,
     type_of,
 )
 
@@ -368,8 +369,7 @@ def _interval_dtype(start: Any, stop: Any, dtype: Any, name: str) -> tuple[Any, 
     if dtype is not None:
         dtype = canonical_dtype(dtype, name)
     common = dtypes.promote((type_of(start), type_of(stop)))[0]
-    if not dtypes.is_inexact(common):
-        common = dtypes.canonical(dtypes.float64)
+    common = inexact_dtype(common)
     result = common if dtype is None else dtype
     return (dtypes.promote(((common, False), (result, False)))[0]
             if dtypes.is_inexact(result) else common), result

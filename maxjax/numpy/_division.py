@@ -137,7 +137,7 @@ def _integer_power(x: Any, exponent: int, exponent_type: tuple[Any, bool] | None
     own = type_of(x)
     dtype, weak = dtypes.promote((own, exponent_type or dtypes.python_scalar(int)))
     if own[0] == dtypes.bool_:
-        weak = False
+        dtype, weak = dtypes.int32, False
     x = as_array(cast(x, dtype, weak))
     if exponent < 0 and dtypes.is_integer(dtype):
         mark = "~" if x.weak_type else ""

@@ -121,7 +121,11 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
         else:
             x, y = resolve(name, (x, y))
             x_is_array, y_is_array = isinstance(x, Array), isinstance(y, Array)
-        dtype, weak = dtypes.promote((type_of(x), type_of(y)))
+        types = type_of(x), type_of(y)
+        if dtypes.is_key(types[0][0]) != dtypes.is_key(types[1][0]):
+            raise TypeError(f"{primitive_name} does not accept dtypes "
+                            f"{', '.join(str(kind) for kind, _ in types)}.")
+        dtype, weak = dtypes.promote(types)
         primitive_name_ = primitive_name
         if dtype == dtypes.bool_:
             if bool_as_int:

@@ -134,9 +134,14 @@ def resolve(name: str, args: Sequence[Any]) -> list[Any]:
 
 def inexact_type(dtype: Any, weak: bool) -> tuple[Any, bool]:
     """The floating type in which a function computes on arguments of ``dtype``."""
+    return inexact_dtype(dtype), weak
+
+
+def inexact_dtype(dtype: Any) -> Any:
+    """``dtype``, or the float that stands for an integer or boolean: float64 only for 64 bits."""
     if dtypes.is_inexact(dtype):
-        return dtype, weak
-    return dtypes.canonical(dtypes.float64), weak
+        return dtype
+    return dtypes.float32 if dtype.itemsize < 8 else dtypes.canonical(dtypes.float64)
 
 
 def promote_inexact(name: str, *args: Any) -> list[Any]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import config, dtypes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
-from maxjax._primitives.arithmetic import div_p, square_p
+from maxjax._primitives.arithmetic import div_p, square_p, sub_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.cumulative import cumprod_p, cumsum_p
 from maxjax._primitives.reduction import (
@@ -36,6 +36,7 @@ from maxjax.numpy._promotion import (
     cast,
     check_out,
     constant,
+    inexact_dtype,
     promote_inexact,
     promote_shapes,
 )
@@ -154,7 +155,9 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: 
     if a.__class__ is ArrayImpl and dtype is None and not keepdims and (
             out is None and initial is None and where is None):
         aval = a.aval
-        if aval.dtype in _DIRECT and not aval.weak_type:
+        # int32 is summed in int64 where there is one.
+        if aval.dtype in _DIRECT and not aval.weak_type and (
+                aval.dtype is not dtypes.int32 or not config.enable_x64.value):
             rank = len(aval.shape)
             if axis is None:
                 axes = _ALL_AXES[rank] if rank < 8 else tuple(range(rank))
@@ -238,7 +241,7 @@ def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: An
 def _mean_types(x: Array, dtype: Any, name: str) -> tuple[Any, Any]:
     """(dtype to compute in, dtype of the result)"""
     if dtype is None:
-        result = x.dtype if dtypes.is_inexact(x.dtype) else dtypes.canonical(dtypes.float64)
+        result = inexact_dtype(x.dtype)
     else:
         result = canonical_dtype(dtype, name)
     compute = dtypes.float32 if result in (dtypes.float16, dtypes.bfloat16) else result
@@ -320,6 +323,19 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, ma
             "important to you.")
     axes = canonical_axes(axis, x.ndim)
     x = cast(x, compute)
+    size = math.prod([x.shape[i] for i in axes])
+    if axes and mask is None and center is None and isinstance(ddof, (int, float)) and (
+            size > ddof and not dtypes.is_complex(compute)):
+        # The common case, with no more than its operations.
+        x = _strong(x)
+        total = reduce_sum_p.bind(x, axes=axes)
+        center = div_p.bind(keep_axes(total, x.shape, axes), constant(size, compute))
+        squared = square_p.bind(sub_p.bind(x, center))
+        total = reduce_sum_p.bind(squared, axes=axes)
+        value = div_p.bind(total, constant(float(size) - ddof, compute))
+        if keepdims:
+            value = keep_axes(value, x.shape, axes)
+        return convert_element_type(value, result)
     if center is None:
         center = mean(x, axes, keepdims=True, where=mask)
     centered = _subtract(x, center)

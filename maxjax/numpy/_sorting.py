@@ -133,7 +133,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
     if sorter is not None:
         x = shapes.take_in_bounds(x, as_array(sorter), 0)
     size = x.shape[0]
-    dtype = dtypes.canonical(dtypes.int64)
+    dtype = dtypes.int32 if size < 2**31 else dtypes.canonical(dtypes.int64)
     if size == 0:
         return primitives.full(y.shape, 0, dtype) if y.shape else as_array(constant(0, dtype))
     return _bisect(x, y, side, dtype)
@@ -174,7 +174,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     x = as_array(x)
     count = edges.shape[0]
     if count == 0:
-        return primitives.full(x.shape, 0, dtypes.canonical(dtypes.int64))
+        return primitives.full(x.shape, 0, dtypes.int32)
     side = "right" if not right else "left"
     rising = searchsorted(edges, x, side)
     falling = count - searchsorted(shapes.flip(edges), x, "left" if side == "right" else "right")

@@ -65,7 +65,7 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inpu
                out_sharding: Any = None) -> Array:
     """As ``quantile``, of hundredths."""
     check_arraylike("percentile", a, q)
-    a, q = promote_inexact("percentile", a, q)
+    (q,) = promote_inexact("percentile", q)
     return quantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
@@ -73,7 +73,7 @@ def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_i
                   method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Array:
     """As ``percentile``, without NaN."""
     check_arraylike("nanpercentile", a, q)
-    a, q = promote_inexact("nanpercentile", a, q)
+    (q,) = promote_inexact("nanpercentile", q)
     return nanquantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
@@ -103,7 +103,10 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     if method not in _QUANTILE_METHODS[:-1]:
         raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', or "
                          "'nearest'")
-    x, fraction = (as_array(v) for v in promote_inexact(name, a, q))
+    x = as_array(promote_inexact(name, a)[0])
+    fraction = as_array(promote_inexact(name, q)[0])
+    if fraction.dtype.itemsize > x.dtype.itemsize >= 4:
+        fraction = convert_element_type(fraction, x.dtype)
     if dtypes.is_complex(x.dtype):
         raise ValueError(f"{name} does not support complex input, as the operation is poorly "
                          "defined.")

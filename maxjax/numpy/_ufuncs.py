@@ -220,8 +220,9 @@ def _zeros(x: Array) -> Array:
 
 def angle(z: Any, deg: bool = False) -> Array:
     """The argument of complex numbers, in radians (degrees with ``deg``)."""
-    z = _one_inexact("angle", z)
-    z = convert_element_type(z, z.dtype)
+    z = _one("angle", z)
+    z = convert_element_type(
+        z, dtypes.canonical(dtypes.float64) if _is_exact(z) else z.dtype)
     result = arctan2(imag(z), real(z))
     return degrees(result) if deg else result
 

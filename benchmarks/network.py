@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-DIGITS = (64, 256, 128, 10)  # the MLP of examples/digits.py
+DIGITS = (64, 512, 512, 10)  # the MLP of examples/digits.py
 WIDE = (784, 512, 512, 10)
 
 

@@ -26,7 +26,7 @@ def first_step(library: str) -> dict[str, Any]:
 
     step = network.train_step(jax)
     layers = network.initialize(jax, network.DIGITS)
-    layers, loss = step(layers, *network.batch(network.DIGITS, 64))
+    layers, loss = step(layers, *network.batch(network.DIGITS, 128))
     print(float(loss), flush=True)
     return tier_facts(jax, step)
 

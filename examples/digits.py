@@ -30,7 +30,7 @@ else:
     import maxjax.numpy as jnp
     from maxjax import lax
 
-BATCH = 64
+BATCH = 128
 TEST_IMAGES = 360
 WAIT_SECONDS = 240.0
 console = Console()
@@ -51,7 +51,7 @@ def kernel(key, inputs, outputs):
 
 def init_mlp(key):
     keys = jax.random.split(key, 3)
-    sizes = [(64, 256), (256, 128), (128, 10)]
+    sizes = [(64, 512), (512, 512), (512, 10)]
     return [dense(key, *size) for key, size in zip(keys, sizes)]
 
 

@@ -18,7 +18,7 @@ from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, base_trace, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
-from maxjax._primitives.rules import is_linear
+from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import BatchTrace
 from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.transpose import transpose_jaxpr
@@ -76,9 +76,11 @@ custom_jvp_call_p = Primitive(
     "custom_jvp_call",
     abstract=lambda *avals, call_jaxpr, **params: tuple(call_jaxpr.out_avals),
     evaluate=lambda *values, call_jaxpr, **params: interpreter(call_jaxpr)(*values),
+    lower=lambda ctx, *values, call_jaxpr, **params: ctx.lower_closed(call_jaxpr, values),
     jvp=_call_jvp,
     transpose=_call_transpose,
     batch=_call_batch,
+    factors=call_factors,
     multiple_results=True,
     cacheable=False,
 )

@@ -16,7 +16,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, base_trace, context
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.rules import is_linear
+from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
@@ -68,10 +68,12 @@ jit_p = Primitive(
     "jit",
     abstract=lambda *avals, jaxpr, name: tuple(jaxpr.out_avals),
     evaluate=lambda *values, jaxpr, name: interpreter(jaxpr)(*values),
+    lower=lambda ctx, *values, jaxpr, name: ctx.lower_closed(jaxpr, values),
     jvp=_jit_jvp,
     linearize=_jit_linearize,
     transpose=_jit_transpose,
     batch=_jit_batch,
+    factors=call_factors,
     multiple_results=True,
     cacheable=False,
 )

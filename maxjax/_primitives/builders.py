@@ -33,7 +33,7 @@ def elementwise(name: str, *,
                 out_dtype: Any = None,
                 jvp: Any = None,
                 transpose: Callable[..., Any] | None = None,
-                accepts: Sequence[Any] | None = None,
+                accepts: tuple[Any, ...] | None = None,
                 specialize: Any = None,
                 abstract: Callable[..., Any] | None = None,
                 batch: Callable[..., Any] | None = None,
@@ -79,6 +79,7 @@ def elementwise(name: str, *,
         return out, total
 
     def default_transpose(cotangent: Any, *operands: Any, **params: Any) -> list[Any]:
+        assert transpose is not None
         cotangents = transpose(cotangent, *operands, **params)
         return [
             unbroadcast(value, operand.aval) if is_linear(operand) and value is not None else None

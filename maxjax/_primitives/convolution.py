@@ -241,9 +241,37 @@ def window_positions(spatial, window, result, strides, dilations):
     return total.reshape(math.prod(result), math.prod(window))
 
 
+def _unfold(ctx, rows, window, result, strides, padding, lhs_dilation, rhs_dilation):
+    """(batch, S, C) to (batch, P, K C), in some shape of that order."""
+    batch, *spatial, features = ctx.shape(rows)
+    places, positions = math.prod(window), math.prod(result)
+    simple = all(tuple(pads) == (0, 0) for pads in padding) and all(d == 1 for d in lhs_dilation)
+    if simple and (places == 1 and result == tuple(spatial)
+                   or positions == 1 and window == tuple(spatial)):
+        return rows
+    shape = (batch, positions, places * features)
+    if 0 in shape or 0 in spatial:
+        return ctx.full(shape, 0, ctx.dtype(rows))
+    if len(spatial) in (1, 2):
+        def two(values, filler):
+            return (filler,) * (2 - len(spatial)) + tuple(values)
+
+        return ctx.sliding(
+            "unfold", [ctx.reshape(rows, (batch, *two(spatial, 1), features))],
+            (batch, *two(result, 1), places * features), two(window, 1), two(strides, 1),
+            two((low for low, _ in padding), 0), two(rhs_dilation, 1), two(lhs_dilation, 1))
+    config = [(low, high, ld - 1) for (low, high), ld in zip(padding, lhs_dilation, strict=True)]
+    rows = ctx.pad(rows, ctx.scalar(0, rows), ((0, 0, 0), *config, (0, 0, 0)))
+    spatial = ctx.shape(rows)[1:-1]
+    rows = ctx.reshape(rows, (batch, math.prod(spatial), features))
+    indices = window_positions(spatial, window, result, strides, rhs_dilation)
+    return ctx.gather_rows(rows, indices.reshape(-1).astype(np.int32), 1)
+
+
 def _lower(ctx, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation,
            dimension_numbers, feature_group_count, batch_group_count, **params):
-    """One gather makes a row of each window, one product multiplies the rows by the window."""
+    """The windows' elements become the rows of a matrix, which a product multiplies by the window.
+    """
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     left, right = ctx.in_avals
     out = ctx.out_avals[0]
@@ -251,13 +279,6 @@ def _lower(ctx, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation
     if compute == dtypes.bool_:
         compute = dtypes.int32
     lhs, rhs = ctx.convert(lhs, compute), ctx.convert(rhs, compute)
-    config = [(0, 0, 0)] * left.ndim
-    for dim, (low, high), dilation in zip(lhs_spec[2:], padding, lhs_dilation, strict=True):
-        config[dim] = (low, high, dilation - 1)
-    spatial = tuple(dilated(left.shape[dim], ld) + low + high for dim, (low, high), ld in zip(
-        lhs_spec[2:], padding, lhs_dilation, strict=True))
-    if any(entry != (0, 0, 0) for entry in config):
-        lhs = ctx.pad(lhs, ctx.scalar(0, lhs), tuple(config))
     batch, features = _sizes(left.shape, lhs_spec[:2])
     window = _sizes(right.shape, rhs_spec[2:])
     result = _sizes(out.shape, out_spec[2:])
@@ -268,16 +289,14 @@ def _lower(ctx, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation
         batch //= groups
     outputs = out.shape[out_spec[1]] // groups
     places, positions = math.prod(window), math.prod(result)
+    spatial = _sizes(left.shape, lhs_spec[2:])
     # rows: (groups, batch, spatial, features)
     rows = ctx.transpose(lhs, (lhs_spec[0], *lhs_spec[2:], lhs_spec[1]))
-    area = math.prod(spatial)
     if feature_group_count > 1:
-        rows = ctx.reshape(rows, (batch, area, groups, features))
+        rows = ctx.reshape(rows, (batch, math.prod(spatial), groups, features))
         rows = ctx.transpose(rows, (2, 0, 1, 3))
-    rows = ctx.reshape(rows, (groups * batch, area, features))
-    indices = window_positions(spatial, window, result, window_strides, rhs_dilation)
-    if not np.array_equal(indices.reshape(-1), np.arange(area)):
-        rows = ctx.gather_rows(rows, indices.reshape(-1).astype(np.int32), 1)
+    rows = ctx.reshape(rows, (groups * batch, *spatial, features))
+    rows = _unfold(ctx, rows, window, result, window_strides, padding, lhs_dilation, rhs_dilation)
     weights = ctx.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
     depth = places * features
     if groups == 1:

@@ -15,15 +15,16 @@ from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.printing import shown_params
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.arithmetic import add_p, mul_p
+from maxjax._primitives.arithmetic import mul_p
 from maxjax._primitives.builders import elementwise
-from maxjax._primitives.comparison import or_p, shift_left_p, shift_right_logical_p, xor_p
+from maxjax._primitives.comparison import or_p, shift_left_p, xor_p
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.rules import broadcast_shape, replicated_factors
 from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_leading,
     concatenate,
+    expand_axis,
     full,
     iota,
     move_axis,
@@ -211,21 +212,6 @@ def _u32(value: int) -> Any:
     return np.uint32(value)
 
 
-def threefry_words(key1: Any, key2: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    """``threefry2x32`` written with primitives; equal ranks or scalars."""
-    keys = (key1, key2, xor_p.bind(xor_p.bind(key1, key2), _PARITY))
-    x, y = add_p.bind(x, keys[0]), add_p.bind(y, keys[1])
-    for step in range(5):
-        for rotation in _ROTATIONS[step % 2]:
-            x = add_p.bind(x, y)
-            y = or_p.bind(shift_left_p.bind(y, _u32(rotation)),
-                          shift_right_logical_p.bind(y, _u32(32 - rotation)))
-            y = xor_p.bind(y, x)
-        x = add_p.bind(x, keys[(step + 1) % 3])
-        y = add_p.bind(y, add_p.bind(keys[(step + 2) % 3], _u32(step + 1)))
-    return x, y
-
-
 def _key_words(keys: Any, rank: int) -> tuple[Any, Any]:
     """The words of keys, with ``rank`` dimensions of size 1 appended (scalars stay scalars)."""
     words = bitcast_convert_type_p.bind(keys, new_dtype=dtypes.uint32)
@@ -253,7 +239,7 @@ def _counters(batch: int, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _bits_program(keys: Any, shape: tuple[int, ...], width: int) -> Any:
-    high, low = threefry_words(*_key_words(keys, len(shape)), *_counters(len(keys.shape), shape))
+    high, low = threefry2x32_p.bind(*_key_words(keys, len(shape)), *_counters(len(keys.shape), shape))
     if width == 64:
         wide = [convert_element_type(part, dtypes.uint64) for part in (high, low)]
         return or_p.bind(shift_left_p.bind(wide[0], np.uint64(32)), wide[1])
@@ -268,13 +254,13 @@ def _join_words(high: Any, low: Any) -> Any:
 
 
 def _split_program(keys: Any, shape: tuple[int, ...]) -> Any:
-    return _join_words(*threefry_words(
+    return _join_words(*threefry2x32_p.bind(
         *_key_words(keys, len(shape)), *_counters(len(keys.shape), shape)))
 
 
 def _fold_in_program(keys: Any, data: Any) -> Any:
     zero = full(data.shape, 0, dtypes.uint32) if data.shape else _u32(0)
-    return _join_words(*threefry_words(*_key_words(keys, 0), zero, data))
+    return _join_words(*threefry2x32_p.bind(*_key_words(keys, 0), zero, data))
 
 
 def _seed_program(seeds: Any) -> Any:
@@ -290,12 +276,16 @@ def _seed_program(seeds: Any) -> Any:
 # --- primitives -----------------------------------------------------------------------------------
 
 def _lowered(program: Any) -> Any:
-    """Lowers by ``program(keys, shape, ...)``; the old layout of counters stays on the host."""
+    """Lowers by ``program(keys, shape, ...)``."""
     def lower(ctx: Any, keys: Any, *, shape: Any, partitionable: bool, **params: Any) -> Any:
-        if not partitionable:
-            raise NotImplementedError("jax_threefry_partitionable=False is computed on the host")
         return ctx.decompose(lambda k: program(k, shape, *params.values()), keys)
     return lower
+
+
+def _old_layout(keys: Any, *, partitionable: bool, **params: Any) -> str | None:
+    """The condition under which a draw runs on the host."""
+    return None if partitionable else (
+        "the layout of counters of jax_threefry_partitionable=False is NumPy's alone")
 
 
 def _leading_batch(primitive: Primitive) -> Any:
@@ -303,8 +293,23 @@ def _leading_batch(primitive: Primitive) -> Any:
     def batch(size: int, operands: Any, axes: Any, **params: Any) -> tuple[Any, int]:
         moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
                  for x, axis in zip(operands, axes, strict=True)]
-        return primitive.bind(*moved, **params), 0
+        out = primitive.bind(*moved, **params)
+        return out, [0] * len(out) if primitive.multiple_results else 0
     return batch
+
+
+def _threefry_batch(size: int, operands: Any, axes: Any) -> tuple[Any, list[int]]:
+    rank = max(len(x.shape) - (axis is not None) for x, axis in zip(operands, axes, strict=True))
+    moved = []
+    for x, axis in zip(operands, axes, strict=True):
+        if axis is None:
+            moved.append(expand_axis(x, 0) if x.shape else x)
+            continue
+        x = move_axis(x, axis, 0)
+        if len(x.shape) == 1 and rank:      # a scalar for each element, beside arrays
+            x = broadcast_in_dim(x, (size, *(1,) * rank), (0,))
+        moved.append(x)
+    return threefry2x32_p.bind(*moved), [0, 0]
 
 
 def _primitive(name: str, **rules: Any) -> Primitive:
@@ -359,6 +364,7 @@ random_bits_p = _primitive(
         (*keys.shape, *shape), _unsigned(bit_width)),
     evaluate=_bits_evaluate,
     lower=_lowered(_bits_program),
+    host_condition=_old_layout,
 )
 
 random_split_p = _primitive(
@@ -367,6 +373,7 @@ random_split_p = _primitive(
     evaluate=lambda keys, *, shape, partitionable: split_keys(
         keys, math.prod(shape), partitionable).reshape((*np.shape(keys), *shape)),
     lower=_lowered(_split_program),
+    host_condition=_old_layout,
 )
 
 random_fold_in_p = _primitive(
@@ -376,13 +383,40 @@ random_fold_in_p = _primitive(
     lower=lambda ctx, keys, data: ctx.decompose(_fold_in_program, keys, data),
 )
 
+
+def _threefry_abstract(*avals: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
+    shape = broadcast_shape("threefry2x32", [aval.shape for aval in avals])
+    return ShapedArray(shape, dtypes.uint32), ShapedArray(shape, dtypes.uint32)
+
+
+def _threefry_lower(ctx: Any, *words: Any) -> list[Any]:
+    """By the kernel, which takes vectors and one key or as many keys as counters."""
+    shape = broadcast_shape("threefry2x32", [aval.shape for aval in ctx.in_avals])
+    size = math.prod(shape)
+    if not size:
+        empty = ctx.full(shape, 0, dtypes.uint32)
+        return [empty, empty]
+    one_key = all(math.prod(ctx.shape(key)) == 1 for key in words[:2])
+
+    def flat(x: Any) -> Any:
+        if ctx.shape(x) != shape:
+            rank = len(ctx.shape(x))
+            x = ctx.broadcast(x, shape, tuple(range(rank)))
+        return ctx.reshape(x, (size,))
+
+    keys = [ctx.reshape(key, (1,)) if one_key else flat(key) for key in words[:2]]
+    return [ctx.reshape(part, shape) for part in ctx.threefry(*keys, *map(flat, words[2:]))]
+
+
 threefry2x32_p = _primitive(
     "threefry2x32",
-    abstract=lambda key1, key2, x, y: (x, x),
+    abstract=_threefry_abstract,
     evaluate=threefry2x32,
-    lower=lambda ctx, *words: ctx.decompose(threefry_words, *words),
+    lower=_threefry_lower,
     multiple_results=True,
 )
+# Operands of rank 0 join any shape, also where the others are batched.
+threefry2x32_p.batch = _threefry_batch
 
 
 def _without_layout(params: dict[str, Any]) -> dict[str, Any]:

@@ -177,6 +177,17 @@ def replicated_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Shap
     return rule
 
 
+def call_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+                 **params: Any) -> FactorRule:
+    """The rule of a call of a jaxpr: by itself it ties no dimension to another.
+
+    The factors are those of the equations inside, into which shardings are propagated.
+    """
+    names = iter(range(sum(aval.ndim for aval in (*in_avals, *out_avals))))
+    dims = [[next(names) for _ in aval.shape] for aval in (*in_avals, *out_avals)]
+    return factor_rule(dims[:len(in_avals)], dims[len(in_avals):], in_avals, out_avals)
+
+
 def axis_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
                  whole: Sequence[int] = (), permuted: Sequence[int] = ()) -> FactorRule:
     """Dimensions correspond one to one; those in ``whole`` (``permuted``) need replication

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.arithmetic import add, maximum, minimum
+from maxjax._primitives.arithmetic import add
 from maxjax._primitives.comparison import eq, ge_p, le_p, not_p, select
 from maxjax._primitives.convolution import dilated, output_spatial
 from maxjax._primitives.convolution_numpy import overlap
@@ -210,7 +212,38 @@ def _gather_evaluate(tangents, operand, *, select_prim, window_dimensions, windo
     return out
 
 
-# --- lowerings: as many strided slices as a window has elements -----------------------------------
+# --- lowerings: kernels where windows extend along few dimensions, else strided slices ------------
+
+def _neighbours(shape, chosen):
+    """Whether only dimensions of size 1 lie between two dimensions."""
+    return all(shape[dim] == 1 for dim in range(chosen[0] + 1, chosen[-1]))
+
+
+def _slide(ctx, kernel, operands, shape, chosen, window, strides, padding, window_dilation,
+           base_dilation):
+    """A kernel of windows along the one or two neighbouring dimensions in ``chosen``."""
+    first, last = chosen[0], chosen[-1]
+
+    def wide(shape):
+        height = shape[first] if len(chosen) == 2 else 1
+        return (math.prod(shape[:first]), height, shape[last], math.prod(shape[last + 1:]))
+
+    def two(values, filler):
+        return (filler,) * (2 - len(chosen)) + tuple(values[dim] for dim in chosen)
+
+    result = ctx.sliding(
+        kernel, [ctx.reshape(x, wide(ctx.shape(x))) for x in operands], wide(shape),
+        two(window, 1), two(strides, 1), two([low for low, _ in padding], 0),
+        two(window_dilation, 1), two(base_dilation, 1))
+    return ctx.reshape(result, shape)
+
+
+def _along(window, strides, padding, base_dilation):
+    """The dimensions in which there is something to do."""
+    return [dim for dim, (width, stride, pads, base) in enumerate(zip(
+        window, strides, padding, base_dilation, strict=True))
+        if width > 1 or stride > 1 or tuple(pads) != (0, 0) or base > 1]
+
 
 def _config(padding, base_dilation):
     return tuple((low, high, dilation - 1) for (low, high), dilation in zip(
@@ -224,31 +257,34 @@ def _strided(x, starts, counts, strides):
                         strides=tuple(strides))
 
 
-def _windowed_lower(combine, identity):
+# Above so many elements a window's dimensions are done one after the other.
+_SMALL = 16
+
+
+def _windowed_lower(kind, identity):
     def lower(ctx, x, *, window_dimensions, window_strides, padding, base_dilation,
               window_dilation):
-        counts = ctx.out_avals[0].shape
-
-        def compose(x):
-            if not all(counts):
-                return full(counts, 0, x.dtype)
-            x = pad(x, identity(x.dtype), _config(padding, base_dilation))
-            for dim, width in enumerate(window_dimensions):
-                stride = window_strides[dim]
-                if width == 1 and stride == 1:
-                    continue
-                sizes = tuple(counts[dim] if d == dim else size for d, size in enumerate(x.shape))
-                strides = tuple(stride if d == dim else 1 for d in range(len(sizes)))
-                total = None
-                for k in range(width):
-                    starts = tuple(k * window_dilation[dim] if d == dim else 0
-                                   for d in range(len(sizes)))
-                    part = _strided(x, starts, sizes, strides)
-                    total = part if total is None else combine(total, part)
-                x = total
-            return x
-
-        return ctx.decompose(compose, x)
+        counts, dtype = ctx.out_avals[0].shape, ctx.out_avals[0].dtype
+        if not all(counts):
+            return ctx.full(counts, 0, dtype)
+        if not all(ctx.shape(x)):
+            return ctx.full(counts, identity(dtype), dtype)
+        if dtypes.is_floating(dtype) and dtype.itemsize < 4:
+            x = ctx.convert(x, dtypes.float32)
+        elif dtype == dtypes.bool_:
+            x = ctx.convert(x, dtypes.uint8)
+        left = _along(window_dimensions, window_strides, padding, base_dilation)
+        while left:
+            chosen = left[:2]
+            if (len(chosen) == 2 and not _neighbours(ctx.shape(x), chosen)
+                    or math.prod(window_dimensions[dim] for dim in chosen) > _SMALL):
+                chosen = left[:1]
+            left = left[len(chosen):]
+            shape = tuple(counts[dim] if dim in chosen else size
+                          for dim, size in enumerate(ctx.shape(x)))
+            x = _slide(ctx, f"window_{kind}", [x], shape, chosen, window_dimensions,
+                       window_strides, padding, window_dilation, base_dilation)
+        return ctx.convert(x, dtype)
     return lower
 
 
@@ -291,10 +327,16 @@ def _scatter_lower(ctx, source, operand, *, select_prim, window_dimensions, wind
                    padding):
     counts, shape = ctx.in_avals[0].shape, ctx.in_avals[1].shape
     ones = (1,) * len(shape)
+    if not all(counts) or not all(shape):
+        return ctx.full(shape, 0, ctx.dtype(source))
+    chosen = _along(window_dimensions, window_strides, padding, ones)
+    if not chosen:
+        return source
+    if len(chosen) <= 2 and _neighbours(shape, chosen) and ctx.dtype(source) == ctx.dtype(operand):
+        return _slide(ctx, f"select_scatter_{select_prim.name}", [operand, source], shape, chosen,
+                      window_dimensions, window_strides, padding, ones, ones)
 
     def compose(source, x):
-        if not all(counts):
-            return full(shape, 0, source.dtype)
         x = pad(x, _least(select_prim, x.dtype), _config(padding, ones))
         index = full(counts, 0, dtypes.int32)
         for number, _, take in _selected(x, counts, select_prim, window_dimensions,
@@ -351,24 +393,24 @@ reduce_window_sum_p = linear_primitive(
     "reduce_window_sum",
     abstract=window_abstract,
     evaluate=_windowed_evaluate(np.add, lambda dtype: np.zeros((), dtype)[()]),
-    lower=_windowed_lower(add, lambda dtype: 0),
+    lower=_windowed_lower("sum", lambda dtype: 0),
     transpose=_sum_transpose,
     batch=_batch_one(lambda: reduce_window_sum_p),
     factors=_factors,
 )
 
 
-def _extreme(name, ufunc, combine, identity, select_prim):
+def _extreme(kind, ufunc, identity, select_prim):
     def jvp(primals, tangents, **params):
         out = primitive.bind(*primals, **params)
         return out, select_and_gather_add_p.bind(
             tangents[0], primals[0], select_prim=select_prim, **params)
 
     primitive = Primitive(
-        name,
+        f"reduce_window_{kind}",
         abstract=window_abstract,
         evaluate=_windowed_evaluate(ufunc, identity),
-        lower=_windowed_lower(combine, identity),
+        lower=_windowed_lower(kind, identity),
         jvp=jvp,
         batch=_batch_one(lambda: primitive),
         factors=_factors,
@@ -376,9 +418,9 @@ def _extreme(name, ufunc, combine, identity, select_prim):
     return primitive
 
 
-reduce_window_max_p = _extreme("reduce_window_max", np.maximum, maximum,
+reduce_window_max_p = _extreme("max", np.maximum,
                                lambda dtype: dtypes.extremes(dtype)[0], ge_p)
-reduce_window_min_p = _extreme("reduce_window_min", np.minimum, minimum,
+reduce_window_min_p = _extreme("min", np.minimum,
                                lambda dtype: dtypes.extremes(dtype)[1], le_p)
 
 

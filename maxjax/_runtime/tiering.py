@@ -7,6 +7,7 @@ is there, and wherever MAX cannot serve, it stays interpreted.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ import numpy as np
 
 from maxjax._base import config, dtypes
 from maxjax._base.errors import CompileError
+from maxjax._base.lazy import threadpoolctl
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from maxjax._ir.serialize import NotSerializable, dumps, encode
@@ -44,11 +46,12 @@ class Tiering:
     # tier 0 runs in less is never compiled.
     DISPATCH_NANOSECONDS = 40_000
     # A program that is estimated to take this long looks for its artifact at its first call.
-    EAGER_LOOKUP_SECONDS = 1e-3
+    EAGER_LOOKUP_SECONDS = 3e-4
 
     def __init__(self) -> None:
         self._service: CompileService | None = None
         self._lock = threading.Lock()
+        self.core = CompilerCore()
 
     @property
     def service(self) -> CompileService:
@@ -86,8 +89,10 @@ class Tiering:
 
     def submit(self, program: Program, priority: float) -> Any:
         started = time.monotonic()
+        self.core.leave()
 
         def done(path: Any, error: str | None) -> None:
+            self.core.take_back()
             program.compile_seconds = time.monotonic() - started
             self.adopt(program, path, error)
 
@@ -191,6 +196,35 @@ class Tiering:
                     f"MAX took {program.trial_best / 1e3:.0f} us a call, the interpreter "
                     f"{tier0 / 1e3:.0f} us")
         return outputs
+
+
+class CompilerCore:
+    """Leaves one core to the compiler while it works.
+
+    NumPy's matrix products wait for the slowest of their threads. With as many threads as cores, one
+    of them shares its core with the compiler, and products that take a millisecond take ten.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs = 0
+        self._limits: Any = None
+
+    def leave(self) -> None:
+        with self._lock:
+            self._jobs += 1
+            if self._jobs == 1:
+                cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") \
+                    else os.cpu_count() or 1
+                self._limits = threadpoolctl.threadpool_limits(
+                    limits=max(1, cores - 1), user_api="blas")
+
+    def take_back(self) -> None:
+        with self._lock:
+            self._jobs -= 1
+            if self._jobs == 0 and self._limits is not None:
+                self._limits.restore_original_limits()
+                self._limits = None
 
 
 class CompiledProgram:

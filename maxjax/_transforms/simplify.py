@@ -165,8 +165,8 @@ def _rewritten(eqn: JaxprEqn, made: dict[Var, JaxprEqn], uses: dict[Var, int]) -
         if all(shape[axis] == 1 for axis in eqn.params["axes"]):
             eqn, name = _reshape(eqn, eqn.invars[0]), "reshape"
     if name in ("reshape", "squeeze") and isinstance(eqn.invars[0], Var):
-        source = eqn.invars[0]
-        producer = made.get(source)
+        source: Var | Literal = eqn.invars[0]
+        producer = made.get(eqn.invars[0])
         if producer is not None and producer.primitive.name in ("reshape", "squeeze"):
             source = producer.invars[0]
         if source.aval.shape == aval.shape and source.aval is aval:

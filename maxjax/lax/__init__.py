@@ -1,7 +1,9 @@
-"""jax.lax: the operations that stand closest to the primitives; they validate, and do not promote."""
+"""jax.lax: the operations nearest to the primitives; they validate, and do not promote."""
 
+from maxjax.lax import linalg as linalg
 from maxjax.lax._contraction import *  # noqa: F403
 from maxjax.lax._control import *  # noqa: F403
+from maxjax.lax._conversion import *  # noqa: F403
 from maxjax.lax._elementwise import *  # noqa: F403
 from maxjax.lax._indexing import *  # noqa: F403
 from maxjax.lax._reductions import *  # noqa: F403

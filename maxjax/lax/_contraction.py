@@ -11,7 +11,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives import arithmetic, comparison, convert, shape
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.cumulative import cumsum
-from maxjax.lax._elementwise import operand as as_operand
+from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._shape import integers
 
 __all__ = [

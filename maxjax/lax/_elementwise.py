@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import enum
 import operator
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from maxjax._base import dtypes, pytree
+from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array, base_trace, context
+from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import arithmetic, comparison, convert, special, transcendental
 from maxjax._primitives.rules import broadcast_shape
-from maxjax._primitives.shape import broadcast_in_dim
-from maxjax._primitives.widths import INEXACT, NUMBERS, bit_width
-from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.pending import leaf_aval, python_value
+from maxjax._primitives.widths import INEXACT, NUMBERS
+from maxjax.lax._conversion import convert_element_type
+from maxjax.lax._operands import check_accepted, same_dtypes_error
+from maxjax.lax._operands import operand as as_operand
 
-_ARRAYLIKE = (np.ndarray, np.generic, bool, int, float, complex)
 # Types of operands that have been found valid, for each operation; dropped when too many.
 _VALID_LIMIT = 10_000
 
@@ -57,53 +53,6 @@ class Tolerance:
         self.ulps = ulps
 
 
-# --- operands -------------------------------------------------------------------------------------
-
-def operand(value: Any, name: str, position: int = 0) -> Array:
-    """An argument as an array or tracer; Python scalars become weakly typed.
-
-    Raises:
-      TypeError: it is no number or array.
-    """
-    if isinstance(value, Array):
-        return value
-    if isinstance(value, _ARRAYLIKE) or hasattr(value, "__jax_array__"):
-        return base_trace[0].operand(value)
-    raise TypeError(
-        f"Error interpreting argument to {name} as a JAX value. The problematic value is of type "
-        f"{type(value)} and was passed to {name} at position {position}.\n")
-
-
-def check_accepted(primitive: Primitive, avals: Sequence[ShapedArray]) -> None:
-    accepts: Any = primitive.accepts
-    if accepts is None:
-        return
-    for position, aval in enumerate(avals):
-        if aval.dtype not in accepts:
-            where = f" at position {position}" if len(avals) > 1 else ""
-            message = (f"{primitive.name} does not accept dtype {aval.dtype}{where}. Accepted "
-                       f"dtypes{where} are subtypes of {', '.join(accepts.kinds)}.")
-            raise TypeError(message)
-
-
-# The function of jax.numpy that promotes, where JAX's message names it.
-_PROMOTING = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "max": "maximum",
-    "min": "minimum", "atan2": "arctan2", "nextafter": "nextafter", "eq": "equal",
-    "ne": "not_equal", "shift_left": "left_shift", "shift_right_logical": "right_shift",
-    "shift_right_arithmetic": "right_shift", "select": "where",
-}
-
-
-def same_dtypes_error(name: str, avals: Sequence[ShapedArray]) -> TypeError:
-    tip = _PROMOTING.get(name)
-    names = ", ".join(str(aval.dtype) for aval in avals)
-    return TypeError(
-        f"lax.{name} requires arguments to have the same dtypes, got {names}." + (
-            f" (Tip: jnp.{tip} is a similar function that does automatic type promotion on "
-            "inputs)." if tip else ""))
-
-
 # --- builders -------------------------------------------------------------------------------------
 
 def _unary(primitive: Primitive, name: str, doc: str, accuracy: bool = False) -> Callable[..., Any]:
@@ -111,7 +60,7 @@ def _unary(primitive: Primitive, name: str, doc: str, accuracy: bool = False) ->
 
     def operation(x: Any) -> Array:
         if not isinstance(x, Array):
-            x = operand(x, primitive.name)
+            x = as_operand(x, primitive.name)
         dtype = x.aval.dtype
         if dtype not in valid:
             check_accepted(primitive, (x.aval,))
@@ -132,9 +81,9 @@ def _binary(primitive: Primitive, name: str, doc: str) -> Callable[..., Any]:
 
     def operation(x: Any, y: Any) -> Array:
         if not isinstance(x, Array):
-            x = operand(x, primitive.name, 0)
+            x = as_operand(x, primitive.name, 0)
         if not isinstance(y, Array):
-            y = operand(y, primitive.name, 1)
+            y = as_operand(y, primitive.name, 1)
         avals = (x.aval, y.aval)
         if avals not in valid:
             check_binary(primitive, avals)
@@ -276,7 +225,7 @@ def pow(x: Any, y: Any) -> Array:
       TypeError: ``x`` is an integer, or the dtypes differ otherwise.
     """
     primitive = transcendental.pow_p
-    x, y = operand(x, "pow", 0), operand(y, "pow", 1)
+    x, y = as_operand(x, "pow", 0), as_operand(y, "pow", 1)
     first, second = x.aval, y.aval
     broadcast_shape("pow", [first.shape, second.shape])
     for position, (aval, kinds, accepts) in enumerate((
@@ -299,7 +248,7 @@ def integer_pow(x: Any, y: int) -> Array:
     Raises:
       TypeError: ``x`` is an integer, and ``y`` negative.
     """
-    x = operand(x, "integer_pow")
+    x = as_operand(x, "integer_pow")
     primitive = arithmetic.integer_pow_p
     check_accepted(primitive, (x.aval,))
     if y < 0 and dtypes.is_integer(x.aval.dtype):
@@ -315,7 +264,7 @@ def reciprocal(x: Any) -> Array:
 
 def conj(x: Any) -> Array:
     """The complex conjugate; floats become complex numbers."""
-    x = operand(x, "conj")
+    x = as_operand(x, "conj")
     check_accepted(arithmetic.conj_p, (x.aval,))
     return arithmetic.conj_p.bind(x, input_dtype=x.aval.dtype)
 
@@ -328,7 +277,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
       rounding_method: what happens to halves.
     """
     method = RoundingMethod(rounding_method)
-    x = operand(x, "round")
+    x = as_operand(x, "round")
     check_accepted(arithmetic.round_p, (x.aval,))
     return arithmetic.round_p.bind(x, rounding_method=int(method))
 
@@ -346,13 +295,11 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
     if mantissa_bits < 0:
         raise ValueError(
             f"reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}")
-    x = _operand(operand, "reduce_precision")
+    x = as_operand(operand, "reduce_precision")
     check_accepted(convert.reduce_precision_p, (x.aval,))
     return convert.reduce_precision_p.bind(
         x, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
 
-
-_operand = operand
 
 # --- selection ------------------------------------------------------------------------------------
 
@@ -364,7 +311,7 @@ def clamp(min: Any, x: Any, max: Any) -> Array:
       TypeError: dtypes or shapes differ.
     """
     primitive = comparison.clamp_p
-    low, x, high = operand(min, "clamp", 0), operand(x, "clamp", 1), operand(max, "clamp", 2)
+    low, x, high = [as_operand(value, "clamp", i) for i, value in enumerate((min, x, max))]
     avals = (low.aval, x.aval, high.aval)
     check_accepted(primitive, avals)
     if not avals[0].dtype == avals[1].dtype == avals[2].dtype:
@@ -391,8 +338,8 @@ def select_n(which: Any, *cases: Any) -> Array:
     """
     if not cases:
         raise ValueError("select_n() must have at least one case")
-    which = operand(which, "select_n", 0)
-    values = [operand(case, "select_n", position) for position, case in enumerate(cases, 1)]
+    which = as_operand(which, "select_n", 0)
+    values = [as_operand(case, "select_n", position) for position, case in enumerate(cases, 1)]
     _check_select(which.aval, [value.aval for value in values])
     return comparison.select_n_p.bind(which, *values)
 
@@ -420,200 +367,6 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Array:
     return select_n(pred, on_false, on_true)
 
 
-# --- conversion -----------------------------------------------------------------------------------
-
-def dtype(x: Any) -> Any:
-    """The dtype of an array or scalar.
-
-    Raises:
-      TypeError: ``x`` has none.
-    """
-    if isinstance(x, Array):
-        return x.aval.dtype
-    aval = None if isinstance(x, (list, tuple, str)) or x is None else leaf_aval(x)
-    if aval is None:
-        raise TypeError(f"Cannot determine dtype of {x}")
-    return aval.dtype
-
-
-def _dtype_argument(new_dtype: Any, name: str) -> Any:
-    """A dtype argument in its canonical form; 64 bits that are off become 32, with a warning."""
-    wanted = dtypes.as_dtype(new_dtype)
-    if dtypes.is_key(wanted):
-        return wanted
-    if not (dtypes.is_numeric(wanted) or wanted in (dtypes.bool_, dtypes.float0)):
-        raise TypeError(
-            f"JAX only supports number, bool, and string dtypes, got dtype {new_dtype} in {name}")
-    result = dtypes.canonical(wanted)
-    if result != wanted and new_dtype not in _PYTHON_TYPES:
-        warnings.warn(
-            f"Explicitly requested dtype {wanted.name} requested in {name} is not available, and "
-            f"will be truncated to dtype {result.name}. To enable more dtypes, set the "
-            "jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment "
-            "variable. See https://github.com/jax-ml/jax#current-gotchas for more.",
-            stacklevel=3)
-    return result
-
-
-_PYTHON_TYPES = tuple(dtypes.PYTHON_SCALARS)
-
-
-def convert_element_type(operand: Any, new_dtype: Any) -> Array:
-    """``operand`` as ``new_dtype``: floats become integers towards zero, saturating, NaN 0;
-    integers wrap around; everything but zero is True.
-
-    Raises:
-      ValueError: ``new_dtype`` is None, or one of the dtypes is of random keys.
-      TypeError: the operand has no dtype, or ``new_dtype`` is no dtype of numbers.
-    """
-    if new_dtype is None:
-        raise ValueError("dtype must be specified.")
-    target = _dtype_argument(new_dtype, "convert_element_type")
-    if isinstance(operand, Array):
-        aval = operand.aval
-        if aval.dtype == target and not aval.weak_type:
-            return operand
-        if (dtypes.is_key(aval.dtype) or dtypes.is_key(target)) and aval.dtype != target:
-            raise ValueError(f"Cannot convert_element_type from {aval.dtype} to {target}")
-        return convert.convert_element_type(operand, target)
-    if operand.__class__ in dtypes.PYTHON_SCALARS and not dtypes.is_key(target):
-        own, _ = dtypes.python_scalar(type(operand))
-        if own.kind == "c" and target.kind not in "bc":
-            # Python's own error.
-            operand = (int if dtypes.is_integer(target) else float)(operand)  # type: ignore
-        value = np.asarray(convert.convert(python_value(operand, own), target))
-        return ArrayImpl(ShapedArray((), target), value)
-    if isinstance(operand, str):
-        raise TypeError(f"Value {operand!r} with dtype |S0 is not a valid JAX array type. Only "
-                        "arrays of numeric types are supported by JAX.")
-    if not hasattr(operand, "dtype") and not hasattr(operand, "__jax_array__") and not isinstance(
-            operand, (bool, int, float)):
-        raise TypeError(f"Cannot determine dtype of {operand}")
-    return convert_element_type(base_trace[0].operand(operand), target)
-
-
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
-    """The bits of ``operand`` as ``new_dtype``; a narrower one adds a last dimension, a wider one
-    takes the last dimension up.
-
-    Raises:
-      TypeError: booleans or complex numbers to or from another dtype.
-      ValueError: the last dimension does not fill the new elements.
-    """
-    x = _operand(operand, "bitcast_convert_type")
-    target = _dtype_argument(new_dtype, "bitcast_convert_type")
-    source = x.aval.dtype
-    for kind in (source, target):
-        if dtypes.is_key(kind):
-            raise ValueError(f"unexpected input: dtype={kind}")
-    if source == target:
-        return x
-    if any(kind == dtypes.bool_ or dtypes.is_complex(kind) for kind in (source, target)):
-        raise TypeError(
-            "lax.bitcast_convert_type does not support bool or complex values unless the operand "
-            f"and destination types match. Got operand dtype={source}, new_dtype={target!r}. "
-            "Consider using the arr.view() method instead.")
-    old, new = bit_width(source), bit_width(target)
-    shape = x.aval.shape
-    if new > old and (not shape or shape[-1] * old != new):
-        count = shape[-1] if shape else 1
-        raise ValueError(
-            f"Attempting to convert array of shape {shape} from {source} of size {old} bits to "
-            f"{target} of size {new}, bits but {count} * {old} != {new}")
-    return convert.bitcast_convert_type_p.bind(x, new_dtype=target)
-
-
-def stop_gradient(x: Any) -> Any:
-    """``x``, a pytree, as a constant for differentiation."""
-    def stop(leaf: Any) -> Any:
-        if leaf.__class__ in dtypes.PYTHON_SCALARS:
-            return leaf
-        if not isinstance(leaf, Array):
-            if not hasattr(leaf, "__jax_array__") and leaf_aval(leaf) is None:
-                raise TypeError(f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type")
-            leaf = base_trace[0].operand(leaf)
-        if not dtypes.is_inexact(leaf.aval.dtype):
-            return leaf
-        return convert.stop_gradient_p.bind(leaf)
-
-    return pytree.map(stop, x)
-
-
-# --- constants ------------------------------------------------------------------------------------
-
-def _shape_argument(shape: Any) -> tuple[int, ...]:
-    if isinstance(shape, (int, np.integer)):
-        return (int(shape),)
-    entries = tuple(shape)
-    try:
-        sizes = tuple([operator.index(size) for size in entries])
-    except TypeError:
-        raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
-                        f"{entries!r}.") from None
-    for size in sizes:
-        if size < 0:
-            raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
-                            f"{sizes}.")
-    return sizes
-
-
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:
-    """An array of ``shape`` that holds ``fill_value`` throughout.
-
-    Args:
-      shape: a sequence of sizes.
-      fill_value: a scalar.
-      dtype: of the result; the scalar's if absent, weakly typed if it is a Python scalar.
-      sharding: where the result goes.
-
-    Raises:
-      TypeError: ``fill_value`` is no scalar, or the shape none of integers.
-    """
-    sizes = _shape_argument(shape)
-    if np.shape(fill_value) if not isinstance(fill_value, Array) else fill_value.shape:
-        raise TypeError("full must be called with scalar fill_value, got fill_value.shape "
-                        f"{np.shape(fill_value)}.")
-    if isinstance(fill_value, str):
-        raise TypeError(f"Value {fill_value!r} with dtype |S0 is not a valid JAX array type. Only "
-                        "arrays of numeric types are supported by JAX.")
-    if dtype is None:
-        value = base_trace[0].operand(fill_value)
-    else:
-        value = convert_element_type(fill_value, dtype)
-    return broadcast_in_dim(value, sizes, ()) if sizes else value
-
-
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
-              sharding: Any = None) -> Array:
-    """An array like ``x`` that holds ``fill_value`` throughout.
-
-    Args:
-      x: gives the shape, the dtype and the weakness that are not given.
-    """
-    aval = x.aval if isinstance(x, Array) else None
-    if aval is None:
-        if isinstance(x, (list, tuple)):
-            raise TypeError(f"Cannot determine dtype of {x}")
-        aval = leaf_aval(x)
-        if aval is None:        # anything with a shape and a dtype
-            aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), getattr(x, "weak_type", False))
-    sizes = aval.shape if shape is None else _shape_argument(shape)
-    if dtype is not None:
-        return full(sizes, fill_value, dtype)
-    filled = full(sizes, fill_value, aval.dtype)
-    return convert.convert_element_type(filled, aval.dtype, True) if aval.weak_type else filled
-
-
-def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
-    """An array of unspecified elements: zeros."""
-    return full(shape, 0, dtype)
-
-
-def shape_as_value(shape: Any) -> np.ndarray:
-    """A shape as an array of int32."""
-    return np.asarray(_shape_argument(shape), np.int32)
-
-
 # --- the primitives, by JAX's names ---------------------------------------------------------------
 
 _PRIMITIVES = {
@@ -634,14 +387,12 @@ globals().update(_PRIMITIVES)
 __all__ = [
     "AccuracyMode", "RoundingMethod", "Tolerance",
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e",
-    "bessel_i1e", "bitcast_convert_type", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
-    "cbrt", "ceil", "clamp", "clz", "complex", "conj", "convert_element_type", "cos", "cosh",
-    "digamma", "div", "dtype", "empty", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1",
-    "floor", "full", "full_like", "ge", "gt", "imag", "integer_pow", "is_finite", "le", "lgamma",
-    "log", "log1p", "logistic", "lt", "max", "min", "mul", "mulhi", "ne", "neg", "nextafter",
-    "polygamma", "population_count", "pow", "real", "reciprocal", "reduce_precision", "rem",
-    "round", "rsqrt", "select", "select_n", "shape_as_value", "shift_left",
-    "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square",
-    "stop_gradient", "sub", "tan", "tanh", "zeta",
+    "bessel_i1e", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "ceil",
+    "clamp", "clz", "complex", "conj", "cos", "cosh", "digamma", "div", "eq", "erf", "erf_inv",
+    "erfc", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag", "integer_pow", "is_finite", "le",
+    "lgamma", "log", "log1p", "logistic", "lt", "max", "min", "mul", "mulhi", "ne", "neg",
+    "nextafter", "polygamma", "population_count", "pow", "real", "reciprocal", "reduce_precision",
+    "rem", "round", "rsqrt", "select", "select_n", "shift_left", "shift_right_arithmetic",
+    "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh", "zeta",
     *_PRIMITIVES,
 ]

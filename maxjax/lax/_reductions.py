@@ -41,7 +41,7 @@ from maxjax._primitives.shape import (
     transpose,
 )
 from maxjax._transforms.batching import batch_flat
-from maxjax.lax._elementwise import operand as as_operand
+from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._shape import integers
 
 __all__ = [

@@ -23,8 +23,8 @@ from maxjax._primitives.shape import (
     squeeze_p,
     transpose_p,
 )
-from maxjax.lax._elementwise import operand as as_operand
-from maxjax.lax._elementwise import same_dtypes_error
+from maxjax.lax._operands import operand as as_operand
+from maxjax.lax._operands import same_dtypes_error
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes",

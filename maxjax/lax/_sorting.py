@@ -10,7 +10,7 @@ from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import neg
 from maxjax._primitives.sorting import sort_p, top_k_p
-from maxjax.lax._elementwise import operand as as_operand
+from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._shape import canonical_axis
 
 __all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "sort_p", "top_k", "top_k_p"]

@@ -29,8 +29,8 @@ from maxjax._primitives.window import (
     select_and_scatter_add_p,
 )
 from maxjax.lax._contraction import canonical_precision
-from maxjax.lax._elementwise import operand as as_operand
-from maxjax.lax._elementwise import same_dtypes_error
+from maxjax.lax._operands import operand as as_operand
+from maxjax.lax._operands import same_dtypes_error
 from maxjax.lax._reductions import Computation, initial_values, is_identity
 from maxjax.lax._shape import integers
 

@@ -10,6 +10,7 @@ from maxjax.numpy._creation import *  # noqa: F403
 from maxjax.numpy._division import *  # noqa: F403
 from maxjax.numpy._grids import *  # noqa: F403
 from maxjax.numpy._indexing import *  # noqa: F403
+from maxjax.numpy._joining import *  # noqa: F403
 from maxjax.numpy._logic import *  # noqa: F403
 from maxjax.numpy._matrices import *  # noqa: F403
 from maxjax.numpy._padding import *  # noqa: F403

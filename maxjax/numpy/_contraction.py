@@ -14,6 +14,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convert import convert_element_type
+from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
@@ -217,7 +218,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
         [x[..., i] if i < x.shape[-1] else ufuncs._zeros(x[..., 0]) for i in range(3)]
         for x in (a, b))
     parts = [a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0]
-    return shapes.moveaxis(shapes.stack(parts, -1), -1, axisc)
+    return shapes.moveaxis(joining.stack(parts, -1), -1, axisc)
 
 
 # --- einsum ---------------------------------------------------------------------------------------
@@ -405,8 +406,8 @@ def _contract_terms(terms: list[tuple[str, Array]], output: str, precision: Any,
         x, y, (tuple(left.index(c) for c in summed), tuple(right.index(c) for c in summed)),
         (tuple(left.index(c) for c in batch), tuple(right.index(c) for c in batch)),
         precision, preferred)
-    labels = [*batch, *free[0], *free[1]]
-    return primitives.transpose(result, tuple(labels.index(c) for c in output))
+    order = [*batch, *free[0], *free[1]]
+    return primitives.transpose(result, tuple(order.index(c) for c in output))
 
 
 def _squeezed(labels: str, x: Array, label: str) -> tuple[str, Array]:

@@ -54,7 +54,8 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
       OverflowError: a Python integer does not fit the dtype.
     """
     if args:        # NumPy's positional form
-        copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args):])
+        keywords: tuple[Any, ...] = (copy, order, ndmin)
+        copy, order, ndmin = args + keywords[len(args):]
     if order is not None and order != "K":
         raise NotImplementedError("Only implemented for order='K'")
     if object is None:

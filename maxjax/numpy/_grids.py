@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxjax.numpy import _creation as creation
+from maxjax.numpy import _joining as joining
 from maxjax.numpy import _shape as shapes
 
 __all__ = ["c_", "mgrid", "ogrid", "r_"]
@@ -36,7 +37,7 @@ class _Grid:
         grids = creation.meshgrid(*lines, indexing="ij", sparse=self.sparse)
         if self.sparse:
             return grids
-        return shapes.stack(grids, 0)
+        return joining.stack(grids, 0)
 
     def __repr__(self) -> str:
         return f"jax.numpy.{self.name}"
@@ -80,7 +81,7 @@ class _Joined:
                         order.insert(position + offset, dim)
                     x = shapes.transpose(x, order)
             parts.append(x)
-        return shapes.concatenate(parts, axis)
+        return joining.concatenate(parts, axis)
 
     def __repr__(self) -> str:
         return f"jax.numpy.{self.name}"

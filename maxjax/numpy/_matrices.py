@@ -101,7 +101,8 @@ def _triangle(name: str, m: Any, k: int) -> tuple[Array, Array]:
     x = as_array(m, name)
     if x.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
-    mask = _lower(*x.shape[-2:], k)
+    rows, columns = x.shape[-2:]
+    mask = _lower(rows, columns, k)
     return x, shapes.broadcast_to(mask, x.shape)
 
 
@@ -137,12 +138,12 @@ def _indices(parts: Sequence[np.ndarray]) -> tuple[Array, ...]:
     return tuple(as_array(part.astype(dtype)) for part in parts)
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     """The indices of the lower triangle of an (n, m) matrix."""
     return _indices(np.tril_indices(n, k, m))
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     """The indices of the upper triangle of an (n, m) matrix."""
     return _indices(np.triu_indices(n, k, m))
 
@@ -154,13 +155,13 @@ def _matrix_shape(arr: Any) -> tuple[int, ...]:
     return shape
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
     """The indices of the lower triangle of a matrix."""
     rows, columns = _matrix_shape(arr)
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
     """The indices of the upper triangle of a matrix."""
     rows, columns = _matrix_shape(arr)
     return triu_indices(rows, k, columns)

@@ -13,6 +13,7 @@ from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import pad_p
 from maxjax.numpy import _creation as creation
+from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _statistics as statistics
@@ -99,10 +100,10 @@ def _constant(x: Array, widths: list[tuple[int, int]], values: Any) -> Array:
         return pad_p.bind(x, cast(values, x.dtype), padding_config=config)
     for axis, ((low, high), (before, after)) in enumerate(zip(
             widths, _for_each_axis(values, x.ndim, "constant_values"), strict=True)):
-        for config, value in (((low, 0, 0), before), ((0, high, 0), after)):
-            if config != (0, 0, 0):
+        for entry, value in (((low, 0, 0), before), ((0, high, 0), after)):
+            if entry != (0, 0, 0):
                 entries = [(0, 0, 0)] * x.ndim
-                entries[axis] = config
+                entries[axis] = entry
                 x = pad_p.bind(x, cast(value, x.dtype), padding_config=tuple(entries))
     return x
 
@@ -157,7 +158,7 @@ def _odd(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
             mirrored = shapes.flip(
                 primitives.slice_in_dim(x, size - offset - after, size - offset, axis), axis)
             parts.append(2 * primitives.slice_in_dim(x, size - 1, size, axis) - mirrored)
-        x = shapes.joined(parts, axis)
+        x = joining.joined(parts, axis)
         low, high = low - before, high - after
     return x
 
@@ -173,7 +174,7 @@ def _ramp(x: Array, widths: list[tuple[int, int]], end_values: Any) -> Array:
             parts.insert(0, _line(cast(before, x.dtype), first, low, axis))
         if high:
             parts.append(shapes.flip(_line(cast(after, x.dtype), last, high, axis), axis))
-        x = shapes.joined(parts, axis)
+        x = joining.joined(parts, axis)
     return x
 
 
@@ -202,7 +203,7 @@ def _statistic(x: Array, widths: list[tuple[int, int]], mode: str, stat_length: 
             shape = tuple(width if i == axis else n for i, n in enumerate(x.shape))
             block = shapes.broadcast_to(value, shape)
             parts.insert(0, block) if place == 0 else parts.append(block)
-        x = shapes.joined(parts, axis)
+        x = joining.joined(parts, axis)
     return x
 
 
@@ -214,5 +215,5 @@ def _by_function(x: Array, widths: list[tuple[int, int]], function: Callable[...
         lines = primitives.reshape(moved, (moved.size // max(moved.shape[-1], 1),
                                            moved.shape[-1]))
         rows = [function(row, pair, axis, options) for row in lines]
-        x = shapes.moveaxis(primitives.reshape(shapes.stack(rows), moved.shape), -1, axis)
+        x = shapes.moveaxis(primitives.reshape(joining.stack(rows), moved.shape), -1, axis)
     return x

@@ -82,11 +82,8 @@ def array_str(a: Any, max_line_width: Any = None, precision: Any = None,
 
 def install() -> None:
     """Gives arrays their text."""
-    ArrayImpl.__repr__ = _repr      # type: ignore[method-assign]
-    ArrayImpl.__str__ = _str        # type: ignore[method-assign]
-    ArrayImpl.__format__ = _format  # type: ignore[method-assign]
-
-
+    kind: Any = ArrayImpl       # a class that mypy lets gain methods
+    kind.__repr__, kind.__str__, kind.__format__ = _repr, _str, _format
 
 
 install()

@@ -112,9 +112,9 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
 
 def promote_dtypes(name: str, *args: Any) -> list[Any]:
     """The arguments as operands of one dtype, which JAX's promotion gives."""
-    args = resolve(name, args)
-    dtype, weak = dtypes.promote(tuple([type_of(arg) for arg in args]))
-    return [cast(arg, dtype, weak) for arg in args]
+    operands = resolve(name, args)
+    dtype, weak = dtypes.promote(tuple([type_of(operand) for operand in operands]))
+    return [cast(operand, dtype, weak) for operand in operands]
 
 
 def resolve(name: str, args: Sequence[Any]) -> list[Any]:
@@ -146,9 +146,9 @@ def inexact_dtype(dtype: Any) -> Any:
 
 def promote_inexact(name: str, *args: Any) -> list[Any]:
     """As ``promote_dtypes``, integers and booleans becoming floats."""
-    args = resolve(name, args)
-    dtype, weak = inexact_type(*dtypes.promote(tuple([type_of(arg) for arg in args])))
-    return [cast(arg, dtype, weak) for arg in args]
+    operands = resolve(name, args)
+    dtype, weak = inexact_type(*dtypes.promote(tuple([type_of(operand) for operand in operands])))
+    return [cast(operand, dtype, weak) for operand in operands]
 
 
 def promote_shapes(name: str, *args: Any) -> list[Any]:

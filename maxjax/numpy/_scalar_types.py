@@ -181,7 +181,7 @@ def promote_types(a: Any, b: Any) -> Any:
     return dtypes.promote(pair)[0]
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> Any:
     """NumPy's rule of what may be cast without loss."""
     source = dtypes.as_dtype(from_.dtype if isinstance(from_, Array) else from_)
     return np.can_cast(source, dtypes.as_dtype(to), casting)

@@ -15,6 +15,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.sorting import sort_p
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _indexing as indexing
+from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
@@ -82,9 +83,9 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
         differs = after != before
         if equal_nan and dtypes.is_inexact(line.dtype):
             differs = differs & ~(ufuncs.isnan(after) & ufuncs.isnan(before))
-        tail = shapes.concatenate([creation.zeros((1,), bool), differs])
+        tail = joining.concatenate([creation.zeros((1,), bool), differs])
         new = new | tail
-    first = shapes.concatenate([creation.ones((1,), bool), new[1:]])
+    first = joining.concatenate([creation.ones((1,), bool), new[1:]])
     group = reductions.cumsum(first.astype(integer)) - 1
     if size is None:
         total = int(reductions.sum(first))
@@ -115,7 +116,7 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
         inverse = creation.zeros((count,), integer).at[order].set(group)
         results.append(primitives.reshape(inverse, shape) if axis is None else inverse)
     if return_counts:
-        ends = shapes.concatenate([starts[1:], creation.full((1,), count, integer)])
+        ends = joining.concatenate([starts[1:], creation.full((1,), count, integer)])
         results.append(where(valid, ends - starts, 0))
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -195,7 +196,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
     """The elements of either array."""
     check_arraylike("union1d", ar1, ar2)
-    return unique(shapes.concatenate([shapes.ravel(ar1), shapes.ravel(ar2)]), size=size,
+    return unique(joining.concatenate([shapes.ravel(ar1), shapes.ravel(ar2)]), size=size,
                   fill_value=fill_value)
 
 
@@ -222,7 +223,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | No
             x = unique(x)
         else:
             x = sorting.sort(x)
-            fresh = shapes.concatenate([creation.ones((min(1, x.size),), bool), x[1:] != x[:-1]])
+            fresh = joining.concatenate([creation.ones((min(1, x.size),), bool), x[1:] != x[:-1]])
             return _compacted(x, fresh & ~isin(x, y), size, fill_value)
     return _compacted(x, ~isin(x, y), size, fill_value)
 
@@ -234,11 +235,11 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | Non
     x, y = (shapes.ravel(as_array(v)) for v in promote_dtypes("setxor1d", ar1, ar2))
     for value in (x, y):
         _check_concrete("setxor1d", value, size)
-    both = shapes.concatenate([x, y])
-    mine = shapes.concatenate([creation.zeros((x.size,), bool), creation.ones((y.size,), bool)])
+    both = joining.concatenate([x, y])
+    mine = joining.concatenate([creation.zeros((x.size,), bool), creation.ones((y.size,), bool)])
     order = sorting.argsort(both)
     both, mine = both[order], mine[order]
-    fresh = shapes.concatenate([creation.ones((min(1, both.size),), bool), both[1:] != both[:-1]])
+    fresh = joining.concatenate([creation.ones((min(1, both.size),), bool), both[1:] != both[:-1]])
     keep = fresh & (isin(both, x) != isin(both, y))
     return _compacted(both, keep, size, fill_value)
 
@@ -252,7 +253,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
         _check_concrete("intersect1d", value, size)
     order = sorting.argsort(x)
     line = x[order]
-    fresh = shapes.concatenate([creation.ones((min(1, line.size),), bool), line[1:] != line[:-1]])
+    fresh = joining.concatenate([creation.ones((min(1, line.size),), bool), line[1:] != line[:-1]])
     keep = fresh & isin(line, y)
     values = _compacted(line, keep, size, fill_value)
     if not return_indices:
@@ -325,7 +326,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     source = np.full(size + count, -1)
     source[target] = size + np.arange(count)
     source[source < 0] = np.arange(size)
-    joined = shapes.concatenate([x, new], index)
+    joined = joining.concatenate([x, new], index)
     return shapes.take_in_bounds(joined, as_array(source.astype(np.int32)), index)
 
 

@@ -16,6 +16,7 @@ from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _division as division
+from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
@@ -66,7 +67,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
                 extra, tuple(1 if i == index else size for i, size in enumerate(x.shape)))
         parts.insert(0 if place == 0 else len(parts), extra)
     if len(parts) > 1:
-        x = shapes.concatenate(parts, index)
+        x = joining.concatenate(parts, index)
     for _ in range(n):
         size = x.shape[index]
         after = _part(x, index, min(1, size), size)
@@ -83,7 +84,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
         parts.insert(0, shapes.ravel(creation.asarray(to_begin, dtype=x.dtype)))
     if to_end is not None:
         parts.append(shapes.ravel(creation.asarray(to_end, dtype=x.dtype)))
-    return shapes.concatenate(parts, 0)
+    return joining.concatenate(parts, 0)
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
@@ -115,7 +116,7 @@ def _gradient(x: Array, axis: int, spacing: Any) -> Array:
     before, here, after = (_part(x, axis, i, size - 2 + i) for i in range(3))
     if not np.ndim(spacing) if not isinstance(spacing, Array) else not spacing.ndim:
         parts = [first, (after - before) * 0.5, last]
-        return shapes.concatenate(parts, axis) / spacing
+        return joining.concatenate(parts, axis) / spacing
     coordinates = as_array(spacing, "gradient")
     if coordinates.ndim != 1 or coordinates.shape[0] != size:
         raise ValueError("when 1d, distances must match the length of the corresponding dimension "
@@ -125,7 +126,7 @@ def _gradient(x: Array, axis: int, spacing: Any) -> Array:
     left, right = _part(steps, axis, 0, size - 2), _part(steps, axis, 1, size - 1)
     middle = (-right / (left * (left + right)) * before + (right - left) / (left * right) * here
               + left / (right * (left + right)) * after)
-    return shapes.concatenate(
+    return joining.concatenate(
         [first / _part(steps, axis, 0, 1), middle, last / _part(steps, axis, size - 2, size - 1)],
         axis)
 
@@ -173,7 +174,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
     correction = where(ufuncs.abs(steps) < discont, 0, wrapped - steps)
     index = canonical_axis(axis, x.ndim)
     rest = _part(x, index, 1, x.shape[index]) + reductions.cumsum(correction, index)
-    return shapes.concatenate([_part(x, index, 0, 1), rest], index)
+    return joining.concatenate([_part(x, index, 0, 1), rest], index)
 
 
 # --- interpolation --------------------------------------------------------------------------------
@@ -203,9 +204,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
         order = sorting.argsort(xp)
         xp, fp = shapes.take_in_bounds(xp, order, 0), shapes.take_in_bounds(fp, order, 0)
         size = xp.shape[0]
-        xp = shapes.concatenate(
+        xp = joining.concatenate(
             [_part(xp, 0, size - 1, size) - period, xp, _part(xp, 0, 0, 1) + period])
-        fp = shapes.concatenate([_part(fp, 0, size - 1, size), fp, _part(fp, 0, 0, 1)])
+        fp = joining.concatenate([_part(fp, 0, size - 1, size), fp, _part(fp, 0, 0, 1)])
     size = xp.shape[0]
     place = ufuncs.clip(sorting.searchsorted(xp, x, side="right"), 1, max(size - 1, 1))
     place = ufuncs._minimum(place, size - 1)
@@ -285,7 +286,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
         factor = scale * u[k]
         quotient.append(factor)
         u = u.at[k:k + n + 1].add(-factor * v)
-    q = shapes.stack(quotient) if quotient else creation.zeros((count,), u.dtype)
+    q = joining.stack(quotient) if quotient else creation.zeros((count,), u.dtype)
     if trim_leading_zeros:
         u = trim_zeros(u, "f")
     return q, u
@@ -298,7 +299,7 @@ def poly(seq_of_zeros: Any) -> Array:
         raise ValueError("input must be 1d array; the eigenvalues of a matrix are not supported")
     result = creation.ones((1,), z.dtype)
     for i in range(z.shape[0]):
-        result = convolve(result, shapes.stack([creation.ones((), z.dtype), -z[i]]))
+        result = convolve(result, joining.stack([creation.ones((), z.dtype), -z[i]]))
     return result
 
 
@@ -322,7 +323,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
         raise ValueError("Order of integral must be positive (see polyder)")
     constants = 0 if k is None else k
     p, constants = (as_array(v) for v in promote_inexact("polyint", p, constants))
-    constants = shapes.atleast_1d(constants)
+    constants = joining.atleast_1d(constants)
     if constants.shape[0] == 1 and m > 1:
         constants = shapes.broadcast_to(constants, (m,))
     if constants.shape != (m,):
@@ -332,7 +333,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     for i in range(m):
         size = p.shape[0]
         divisors = as_array(np.arange(size, 0, -1).astype(p.dtype))
-        p = shapes.concatenate([p / divisors, constants[i:i + 1]])
+        p = joining.concatenate([p / divisors, constants[i:i + 1]])
     return p
 
 

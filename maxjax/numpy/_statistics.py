@@ -16,6 +16,7 @@ from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _indexing as indexing
+from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
@@ -257,9 +258,9 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any 
     if not isinstance(bins, (int, np.integer)) and len(bins) not in (1, 2):
         edges = creation.asarray(bins)
         bins = [edges, edges]
-    sample = shapes.stack([shapes.ravel(x), shapes.ravel(y)], 1)
-    counts, edges = histogramdd(sample, bins, range, weights, density)
-    return counts, edges[0], edges[1]
+    sample = joining.stack([shapes.ravel(x), shapes.ravel(y)], 1)
+    counts, (x_edges, y_edges) = histogramdd(sample, bins, range, weights, density)
+    return counts, x_edges, y_edges
 
 
 def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
@@ -310,9 +311,9 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
         raise ValueError("m has more than 2 dimensions")
     rows = []
     for v in arrays:
-        v = shapes.atleast_2d(v)
+        v = joining.atleast_2d(v)
         rows.append(v.T if not rowvar and v.shape[0] != 1 else v)
-    x = rows[0] if len(rows) == 1 else shapes.concatenate(rows, 0)
+    x = rows[0] if len(rows) == 1 else joining.concatenate(rows, 0)
     if ddof is None:
         ddof = 0 if bias else 1
     weights = None

@@ -12,6 +12,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
+from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
@@ -110,7 +111,7 @@ class ufunc:
         else:
             index = canonical_axis(axis, x.ndim)
             shape, kept_axes = x.shape, (index,)
-        rows = shapes.unstack(x, axis=index)
+        rows = joining.unstack(x, axis=index)
         if not rows and initial is None:
             if self.identity is None:
                 raise ValueError(
@@ -123,7 +124,7 @@ class ufunc:
                 raise ValueError(
                     f"reduction operation {self.__name__!r} does not have an identity, so to use a "
                     "where mask one has to specify 'initial'.")
-            masks = shapes.unstack(shapes.broadcast_to(where, x.shape), axis=index)
+            masks = joining.unstack(shapes.broadcast_to(where, x.shape), axis=index)
             result = cast(start, x.dtype)
             for row, mask in zip(rows, masks, strict=True):
                 result = _where(mask, self._call(result, row), result)
@@ -142,9 +143,9 @@ class ufunc:
             x = x.astype(dtype)
         index = canonical_axis(axis, x.ndim)
         results: list[Any] = []
-        for row in shapes.unstack(x, axis=index):
+        for row in joining.unstack(x, axis=index):
             results.append(self._call(results[-1], row) if results else row)
-        return shapes.stack(results, index) if results else x
+        return joining.stack(results, index) if results else x
 
     def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = True) -> Array:
         """``a`` with the function applied at ``indices``, to it and ``b``."""
@@ -173,9 +174,9 @@ class ufunc:
         parts = []
         for position, start in enumerate(starts):
             stop = starts[position + 1] if position + 1 < len(starts) else x.shape[index]
-            part = shapes.split(x, [start, max(stop, start + 1)], axis=index)[1]
+            part = joining.split(x, [start, max(stop, start + 1)], axis=index)[1]
             parts.append(self.reduce(part, axis=index, dtype=dtype))
-        return shapes.stack(parts, index)
+        return joining.stack(parts, index)
 
 
 _NOT_IN_PLACE = (

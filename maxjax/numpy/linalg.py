@@ -1,8 +1,9 @@
-"""jax.numpy.linalg: norms and products."""
+"""jax.numpy.linalg: norms, products, and the decompositions of _decompositions.py."""
 
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -18,11 +19,29 @@ from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._decompositions import (
+    cholesky,
+    det,
+    eigh,
+    eigvalsh,
+    inv,
+    lstsq,
+    matrix_rank,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
 from maxjax.numpy._promotion import as_array, canonical_axis, check_arraylike, promote_inexact
+from maxjax.numpy._where import where
 
 __all__ = [
-    "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot",
-    "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm",
+    "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer",
+    "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve",
+    "trace", "vecdot", "vector_norm",
 ]
 
 
@@ -31,7 +50,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
     Args:
       ord: for vectors any number, with 0 the number of non-zero elements; for matrices "fro", 1,
-        -1, inf, -inf. By default the root of the sum of squares of all elements.
+        -1, 2, -2, inf, -inf, "nuc". By default the root of the sum of squares of all elements.
 
     Raises:
       ValueError: the order is not one of these.
@@ -93,9 +112,10 @@ def _matrix_norm(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) ->
         result = extreme(lines, compared, keepdims=True)
         return result if keepdims else shapes.squeeze(result, axes)
     if order in ("nuc", 2, -2):
-        raise NotImplementedError(
-            f"jnp.linalg.norm: ord={order!r} needs singular values, which maxjax does not "
-            "compute yet")
+        values = svd(shapes.moveaxis(x, axes, (-2, -1)), compute_uv=False)
+        reduce = {"nuc": reductions.sum, 2: reductions.max, -2: reductions.min}[order]
+        result = reduce(values, -1)
+        return shapes.expand_dims(result, axes) if keepdims else result
     raise ValueError(f"Invalid order '{order}' for matrix norm.")
 
 
@@ -178,8 +198,7 @@ def matrix_power(a: Any, n: int) -> Array:
         raise TypeError(f"Last 2 dimensions of the array must be square; got {x.shape}")
     n = operator.index(n)
     if n < 0:
-        raise NotImplementedError("jnp.linalg.matrix_power: negative powers need the inverse, "
-                                  "which maxjax does not compute yet")
+        x, n = inv(x), -n
     if n == 0:
         return shapes.broadcast_to(creation.eye(x.shape[-1], dtype=x.dtype), x.shape)
     result = None
@@ -216,3 +235,60 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
     text = ",".join(terms)
     path, _ = opt_einsum.contract_path(text, *[x.shape for x in values], shapes=True)
     return contraction.einsum(text, *values, optimize=list(path), precision=precision)
+
+
+def cond(x: Any, p: Any = None) -> Array:
+    """How much solving with a matrix may magnify errors: ``norm(x, p) * norm(inv(x), p)``.
+
+    Args:
+      x: shape ``(..., m, n)``; square unless ``p`` is None, 2 or -2.
+      p: an order of ``norm``; None is 2.
+    """
+    check_arraylike("jnp.linalg.cond", x)
+    x = as_array(promote_inexact("jnp.linalg.cond", x)[0])
+    if x.ndim < 2:
+        raise ValueError("jnp.linalg.cond: input array must be at least 2D.")
+    if not x.size:
+        raise ValueError("jnp.linalg.cond: input array must not be empty")
+    if p in (None, 2, -2):
+        values = svd(x, compute_uv=False)
+        least, greatest = values[..., -1], values[..., 0]
+        result = least / greatest if p == -2 else greatest / least
+    else:
+        if x.shape[-2] != x.shape[-1]:
+            raise ValueError("jnp.linalg.cond: for p not None or 2, matrix must be square")
+        result = norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
+    # A singular matrix: infinite, but for one that has NaN itself.
+    unknown = ufuncs.isnan(result) & ~reductions.any(ufuncs.isnan(x), (-2, -1))
+    return where(unknown, np.inf, result)
+
+
+def tensorinv(a: Any, ind: int = 2) -> Array:
+    """The inverse of the linear map ``tensordot(a, ., ind)``, as an array of its shape."""
+    x = as_array(a, "jnp.linalg.tensorinv")
+    if ind <= 0:
+        raise ValueError(f"ind must be a positive integer; got ind={ind}")
+    rows, columns = x.shape[:ind], x.shape[ind:]
+    if math.prod(rows) != math.prod(columns):
+        raise ValueError("input array must satisfy prod(a.shape[:ind]) == prod(a.shape[ind:]); "
+                         f"got shape={x.shape} ind={ind}")
+    return inv(x.reshape(math.prod(rows), -1)).reshape(*columns, *rows)
+
+
+def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Array:
+    """``x`` with ``tensordot(a, x, x.ndim) = b``.
+
+    Args:
+      axes: the axes of ``a`` that are moved to its end first.
+    """
+    a, b = as_array(a, "jnp.linalg.tensorsolve"), as_array(b, "jnp.linalg.tensorsolve")
+    if axes is not None:
+        a = shapes.moveaxis(a, axes, tuple(range(a.ndim - len(axes), a.ndim)))
+    shape = a.shape[b.ndim:]
+    if a.shape[:b.ndim] != b.shape:
+        raise ValueError("After moving axes to end, leading shape of a must match shape of b. got "
+                         f"a.shape={a.shape}, b.shape={b.shape}")
+    if math.prod(b.shape) != math.prod(shape):
+        raise ValueError("Input arrays must have prod(a.shape[:b.ndim]) == prod(a.shape[b.ndim:]);"
+                         f" got a.shape={a.shape}, b.ndim={b.ndim}.")
+    return solve(a.reshape(b.size, -1), b.ravel()).reshape(shape)

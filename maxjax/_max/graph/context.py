@@ -390,6 +390,17 @@ class GraphContext:
             return self.full(shape, 0, self.dtype(a))
         return ops.matmul(a, b)
 
+    def sliding(self, kernel: str, operands: Sequence[TensorValue], shape: Sequence[int],
+                window: Sequence[int], strides: Sequence[int], low: Sequence[int],
+                window_dilation: Sequence[int], base_dilation: Sequence[int]) -> TensorValue:
+        """``unfold``, ``window_<kind>`` or ``select_scatter_<comparison>``: windows of two sizes,
+        over the middle of (outer, height, width, inner); ``shape`` is the result's."""
+        if 0 in shape or 0 in self.shape(operands[0]):
+            raise LoweringError(f"{kernel} of nothing")
+        geometry = np.array([*window, *strides, *low, *window_dilation, *base_dilation], np.int32)
+        return ops.custom(f"maxjax_{kernel}", CPU, [*operands, self.constant(geometry)],
+                          [TensorType(operands[0].dtype, tuple(shape), CPU)])[0].tensor
+
     # --- indexing ---
     def gather_rows(self, x: TensorValue, indices: Any, axis: int) -> TensorValue:
         """Slices of ``x`` along ``axis`` at indices (or a NumPy array of them) that are in bounds.

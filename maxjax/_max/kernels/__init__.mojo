@@ -7,3 +7,4 @@ from .cumulative import *
 from .reduction import *
 from .scatter import *
 from .unary import *
+from .windows import *

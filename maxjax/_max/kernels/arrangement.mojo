@@ -100,7 +100,10 @@ struct Argsort:
                     count,
                 )
 
-        parallelize(part, tasks)
+        if tasks == 1:  # waking the pool costs more than 10 us
+            part(0)
+        else:
+            parallelize(part, tasks)
 
 
 def transpose_matrix[
@@ -187,7 +190,10 @@ struct Transpose:
                         from_matrix, to_matrix, rows, columns, inner, begin, end
                     )
 
-        parallelize(part, tasks)
+        if tasks == 1:  # waking the pool costs more than 10 us
+            part(0)
+        else:
+            parallelize(part, tasks)
 
 
 comptime U32 = DType.uint32
@@ -294,4 +300,7 @@ struct Threefry2x32:
                 hash[1](i)
                 i += 1
 
-        parallelize(part, tasks)
+        if tasks == 1:  # waking the pool costs more than 10 us
+            part(0)
+        else:
+            parallelize(part, tasks)

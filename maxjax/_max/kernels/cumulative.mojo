@@ -97,7 +97,10 @@ def accumulate_middle[
                     )
 
     if count > 0:
-        parallelize(part, tasks)
+        if tasks == 1:  # waking the pool costs more than 10 us
+            part(0)
+        else:
+            parallelize(part, tasks)
 
 
 @always_inline

@@ -241,7 +241,10 @@ def reduce_middle[
                 var value = reduce_line[Op, dtype](x.unsafe_offset(i * count), count)
                 result.unsafe_store(i, value.cast[dtype]())
 
-        parallelize(lines, tasks)
+        if tasks == 1:  # waking the pool costs more than 10 us
+            lines(0)
+        else:
+            parallelize(lines, tasks)
     elif inner == 1:
         # Few long lines: each is split, and its partial results combined.
         for i in range(outer):
@@ -257,7 +260,10 @@ def reduce_middle[
                     line.unsafe_offset(begin), end - begin
                 )
 
-            parallelize(pieces, tasks)
+            if tasks == 1:  # waking the pool costs more than 10 us
+                pieces(0)
+            else:
+                parallelize(pieces, tasks)
             var total = Op.identity[kind]()
             for task in range(tasks):
                 total = Op.combine[kind, 1](total, partial[task])
@@ -295,7 +301,10 @@ def reduce_middle[
                     )
                     begin += 1
 
-        parallelize(columns, tasks)
+        if tasks == 1:  # waking the pool costs more than 10 us
+            columns(0)
+        else:
+            parallelize(columns, tasks)
 
 
 @always_inline
@@ -470,7 +479,10 @@ def position_of_extreme[
                     )
                     target.unsafe_store(column, position)
 
-    parallelize(part, tasks)
+    if tasks == 1:  # waking the pool costs more than 10 us
+        part(0)
+    else:
+        parallelize(part, tasks)
 
 
 @always_inline

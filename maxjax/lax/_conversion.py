@@ -1,0 +1,217 @@
+"""Conversions between dtypes, and arrays of one constant."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives import convert
+from maxjax._primitives.shape import broadcast_in_dim
+from maxjax._primitives.widths import bit_width
+from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.pending import leaf_aval, python_value
+from maxjax.lax._operands import operand as as_operand
+
+__all__ = [
+    "bitcast_convert_type", "convert_element_type", "dtype", "empty", "full", "full_like",
+    "shape_as_value", "stop_gradient",
+]
+
+# --- conversion -----------------------------------------------------------------------------------
+
+def dtype(x: Any) -> Any:
+    """The dtype of an array or scalar.
+
+    Raises:
+      TypeError: ``x`` has none.
+    """
+    if isinstance(x, Array):
+        return x.aval.dtype
+    aval = None if isinstance(x, (list, tuple, str)) or x is None else leaf_aval(x)
+    if aval is None:
+        raise TypeError(f"Cannot determine dtype of {x}")
+    return aval.dtype
+
+
+def _dtype_argument(new_dtype: Any, name: str) -> Any:
+    """A dtype argument in its canonical form; 64 bits that are off become 32, with a warning."""
+    wanted = dtypes.as_dtype(new_dtype)
+    if dtypes.is_key(wanted):
+        return wanted
+    if not (dtypes.is_numeric(wanted) or wanted in (dtypes.bool_, dtypes.float0)):
+        raise TypeError(
+            f"JAX only supports number, bool, and string dtypes, got dtype {new_dtype} in {name}")
+    result = dtypes.canonical(wanted)
+    if result != wanted and new_dtype not in _PYTHON_TYPES:
+        warnings.warn(
+            f"Explicitly requested dtype {wanted.name} requested in {name} is not available, and "
+            f"will be truncated to dtype {result.name}. To enable more dtypes, set the "
+            "jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment "
+            "variable. See https://github.com/jax-ml/jax#current-gotchas for more.",
+            stacklevel=3)
+    return result
+
+
+_PYTHON_TYPES = tuple(dtypes.PYTHON_SCALARS)
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Array:
+    """``operand`` as ``new_dtype``: floats become integers towards zero, saturating, NaN 0;
+    integers wrap around; everything but zero is True.
+
+    Raises:
+      ValueError: ``new_dtype`` is None, or one of the dtypes is of random keys.
+      TypeError: the operand has no dtype, or ``new_dtype`` is no dtype of numbers.
+    """
+    if new_dtype is None:
+        raise ValueError("dtype must be specified.")
+    target = _dtype_argument(new_dtype, "convert_element_type")
+    if isinstance(operand, Array):
+        aval = operand.aval
+        if aval.dtype == target and not aval.weak_type:
+            return operand
+        if (dtypes.is_key(aval.dtype) or dtypes.is_key(target)) and aval.dtype != target:
+            raise ValueError(f"Cannot convert_element_type from {aval.dtype} to {target}")
+        return convert.convert_element_type(operand, target)
+    if operand.__class__ in dtypes.PYTHON_SCALARS and not dtypes.is_key(target):
+        own, _ = dtypes.python_scalar(type(operand))
+        if own.kind == "c" and target.kind not in "bc":
+            # Python's own error.
+            operand = (int if dtypes.is_integer(target) else float)(operand)  # type: ignore
+        value = np.asarray(convert.convert(python_value(operand, own), target))
+        return ArrayImpl(ShapedArray((), target), value)
+    if isinstance(operand, str):
+        raise TypeError(f"Value {operand!r} with dtype |S0 is not a valid JAX array type. Only "
+                        "arrays of numeric types are supported by JAX.")
+    if not hasattr(operand, "dtype") and not hasattr(operand, "__jax_array__") and not isinstance(
+            operand, (bool, int, float)):
+        raise TypeError(f"Cannot determine dtype of {operand}")
+    return convert_element_type(base_trace[0].operand(operand), target)
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
+    """The bits of ``operand`` as ``new_dtype``; a narrower one adds a last dimension, a wider one
+    takes the last dimension up.
+
+    Raises:
+      TypeError: booleans or complex numbers to or from another dtype.
+      ValueError: the last dimension does not fill the new elements.
+    """
+    x = as_operand(operand, "bitcast_convert_type")
+    target = _dtype_argument(new_dtype, "bitcast_convert_type")
+    source = x.aval.dtype
+    for kind in (source, target):
+        if dtypes.is_key(kind):
+            raise ValueError(f"unexpected input: dtype={kind}")
+    if source == target:
+        return x
+    if any(kind == dtypes.bool_ or dtypes.is_complex(kind) for kind in (source, target)):
+        raise TypeError(
+            "lax.bitcast_convert_type does not support bool or complex values unless the operand "
+            f"and destination types match. Got operand dtype={source}, new_dtype={target!r}. "
+            "Consider using the arr.view() method instead.")
+    old, new = bit_width(source), bit_width(target)
+    shape = x.aval.shape
+    if new > old and (not shape or shape[-1] * old != new):
+        count = shape[-1] if shape else 1
+        raise ValueError(
+            f"Attempting to convert array of shape {shape} from {source} of size {old} bits to "
+            f"{target} of size {new}, bits but {count} * {old} != {new}")
+    return convert.bitcast_convert_type_p.bind(x, new_dtype=target)
+
+
+def stop_gradient(x: Any) -> Any:
+    """``x``, a pytree, as a constant for differentiation."""
+    def stop(leaf: Any) -> Any:
+        if leaf.__class__ in dtypes.PYTHON_SCALARS:
+            return leaf
+        if not isinstance(leaf, Array):
+            if not hasattr(leaf, "__jax_array__") and leaf_aval(leaf) is None:
+                raise TypeError(f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type")
+            leaf = base_trace[0].operand(leaf)
+        if not dtypes.is_inexact(leaf.aval.dtype):
+            return leaf
+        return convert.stop_gradient_p.bind(leaf)
+
+    return pytree.map(stop, x)
+
+
+# --- constants ------------------------------------------------------------------------------------
+
+def _shape_argument(shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, (int, np.integer)):
+        return (int(shape),)
+    entries = tuple(shape)
+    try:
+        sizes = tuple([operator.index(size) for size in entries])
+    except TypeError:
+        raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
+                        f"{entries!r}.") from None
+    for size in sizes:
+        if size < 0:
+            raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
+                            f"{sizes}.")
+    return sizes
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:
+    """An array of ``shape`` that holds ``fill_value`` throughout.
+
+    Args:
+      shape: a sequence of sizes.
+      fill_value: a scalar.
+      dtype: of the result; the scalar's if absent, weakly typed if it is a Python scalar.
+      sharding: where the result goes.
+
+    Raises:
+      TypeError: ``fill_value`` is no scalar, or the shape none of integers.
+    """
+    sizes = _shape_argument(shape)
+    if np.shape(fill_value) if not isinstance(fill_value, Array) else fill_value.shape:
+        raise TypeError("full must be called with scalar fill_value, got fill_value.shape "
+                        f"{np.shape(fill_value)}.")
+    if isinstance(fill_value, str):
+        raise TypeError(f"Value {fill_value!r} with dtype |S0 is not a valid JAX array type. Only "
+                        "arrays of numeric types are supported by JAX.")
+    if dtype is None:
+        value = base_trace[0].operand(fill_value)
+    else:
+        value = convert_element_type(fill_value, dtype)
+    return broadcast_in_dim(value, sizes, ()) if sizes else value
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
+              sharding: Any = None) -> Array:
+    """An array like ``x`` that holds ``fill_value`` throughout.
+
+    Args:
+      x: gives the shape, the dtype and the weakness that are not given.
+    """
+    aval = x.aval if isinstance(x, Array) else None
+    if aval is None:
+        if isinstance(x, (list, tuple)):
+            raise TypeError(f"Cannot determine dtype of {x}")
+        aval = leaf_aval(x)
+        if aval is None:        # anything with a shape and a dtype
+            aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), getattr(x, "weak_type", False))
+    sizes = aval.shape if shape is None else _shape_argument(shape)
+    if dtype is not None:
+        return full(sizes, fill_value, dtype)
+    filled = full(sizes, fill_value, aval.dtype)
+    return convert.convert_element_type(filled, aval.dtype, True) if aval.weak_type else filled
+
+
+def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
+    """An array of unspecified elements: zeros."""
+    return full(shape, 0, dtype)
+
+
+def shape_as_value(shape: Any) -> np.ndarray:
+    """A shape as an array of int32."""
+    return np.asarray(_shape_argument(shape), np.int32)

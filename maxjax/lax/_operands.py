@@ -1,0 +1,59 @@
+"""Operands of the operations of jax.lax: arguments as arrays, and the dtypes they may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.types import ShapedArray
+
+_ARRAYLIKE = (np.ndarray, np.generic, bool, int, float, complex)
+
+
+def operand(value: Any, name: str, position: int = 0) -> Array:
+    """An argument as an array or tracer; Python scalars become weakly typed.
+
+    Raises:
+      TypeError: it is no number or array.
+    """
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, _ARRAYLIKE) or hasattr(value, "__jax_array__"):
+        return base_trace[0].operand(value)
+    raise TypeError(
+        f"Error interpreting argument to {name} as a JAX value. The problematic value is of type "
+        f"{type(value)} and was passed to {name} at position {position}.\n")
+
+
+def check_accepted(primitive: Primitive, avals: Sequence[ShapedArray]) -> None:
+    accepts: Any = primitive.accepts
+    if accepts is None:
+        return
+    for position, aval in enumerate(avals):
+        if aval.dtype not in accepts:
+            where = f" at position {position}" if len(avals) > 1 else ""
+            message = (f"{primitive.name} does not accept dtype {aval.dtype}{where}. Accepted "
+                       f"dtypes{where} are subtypes of {', '.join(accepts.kinds)}.")
+            raise TypeError(message)
+
+
+# The function of jax.numpy that promotes, where JAX's message names it.
+_PROMOTING = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "max": "maximum",
+    "min": "minimum", "atan2": "arctan2", "nextafter": "nextafter", "eq": "equal",
+    "ne": "not_equal", "shift_left": "left_shift", "shift_right_logical": "right_shift",
+    "shift_right_arithmetic": "right_shift", "select": "where",
+}
+
+
+def same_dtypes_error(name: str, avals: Sequence[ShapedArray]) -> TypeError:
+    tip = _PROMOTING.get(name)
+    names = ", ".join(str(aval.dtype) for aval in avals)
+    return TypeError(
+        f"lax.{name} requires arguments to have the same dtypes, got {names}." + (
+            f" (Tip: jnp.{tip} is a similar function that does automatic type promotion on "
+            "inputs)." if tip else ""))

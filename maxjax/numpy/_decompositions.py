@@ -1,0 +1,359 @@
+"""jax.numpy.linalg: decompositions of matrices, and what is solved with them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._ir.trace import Array
+from maxjax._primitives.linalg import solve_p
+from maxjax.lax import linalg as lax_linalg
+from maxjax.numpy import _contraction as contraction
+from maxjax.numpy import _creation as creation
+from maxjax.numpy import _joining
+from maxjax.numpy import _matrices as matrices
+from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _shape as shapes
+from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact
+from maxjax.numpy._where import where
+
+__all__ = [
+    "cholesky", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_rank", "pinv", "qr", "slogdet",
+    "solve", "svd", "svdvals",
+]
+
+
+class QRResult(NamedTuple):
+    Q: Array
+    R: Array
+
+
+class EighResult(NamedTuple):
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class SVDResult(NamedTuple):
+    U: Array
+    S: Array
+    Vh: Array
+
+
+class SlogdetResult(NamedTuple):
+    sign: Array
+    logabsdet: Array
+
+
+def _inexact(name: str, x: Any) -> Array:
+    check_arraylike(f"jnp.linalg.{name}", x)
+    return as_array(promote_inexact(f"jnp.linalg.{name}", x)[0])
+
+
+def _adjoint(x: Array) -> Array:
+    swapped = shapes.matrix_transpose(x)
+    return ufuncs.conj(swapped) if dtypes.is_complex(x.dtype) else swapped
+
+
+def _epsilon(x: Array) -> float:
+    return float(dtypes.finfo(x.dtype).eps)
+
+
+# --- decompositions -------------------------------------------------------------------------------
+
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+    """The lower triangular ``L`` with ``L L^H = a``, or its adjoint.
+
+    Args:
+      a: positive definite matrices ``(..., n, n)``; the result is NaN where one is not.
+      symmetrize_input: decompose ``(a + a^H) / 2``; else only the lower triangle is read.
+    """
+    factor = lax_linalg.cholesky(_inexact("cholesky", a), symmetrize_input=symmetrize_input)
+    return _adjoint(factor) if upper else factor
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """``(Q, R)`` with ``Q R = a``, ``Q`` with orthonormal columns and ``R`` upper triangular.
+
+    Args:
+      a: shape ``(..., m, n)``.
+      mode: "reduced" (``Q`` has min(m, n) columns), "complete" (m columns) or "r" (``R`` alone).
+    """
+    a = _inexact("qr", a)
+    if mode == "raw":
+        raise NotImplementedError("jnp.linalg.qr: mode='raw' is not there yet")
+    if mode not in ("reduced", "r", "full", "complete"):
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    q, r = lax_linalg.qr(a, full_matrices=mode in ("full", "complete"))
+    return r if mode == "r" else QRResult(q, r)
+
+
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """The ascending eigenvalues and the eigenvectors of Hermitian matrices.
+
+    The derivative of the eigenvectors is defined where all eigenvalues differ.
+    """
+    a = _inexact("eigh", a)
+    if UPLO not in (None, "L", "U"):
+        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
+    vectors, values = lax_linalg.eigh(a, lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    return EighResult(values, vectors)
+
+
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+    """The ascending eigenvalues of Hermitian matrices."""
+    return eigh(a, UPLO, symmetrize_input).eigenvalues
+
+
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+        subset_by_index: tuple[int, int] | None = None) -> Any:
+    """``(U, S, Vh)`` with ``U diag(S) Vh = a`` and descending ``S``; without vectors ``S`` alone.
+
+    Args:
+      a: shape ``(..., m, n)``.
+      hermitian: ``a`` is Hermitian: its eigenvalues are used.
+    """
+    a = _inexact("svd", a)
+    if not hermitian:
+        result = lax_linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv,
+                                subset_by_index=subset_by_index)
+        return SVDResult(*result) if compute_uv else result
+    values, vectors = eigh(a)
+    magnitudes = ufuncs.abs(values)
+    order = shapes.flip(magnitudes.argsort(-1), -1)
+    ordered = magnitudes.sort(-1)[..., ::-1]
+    if not compute_uv:
+        return ordered
+    signs = ufuncs.sign(values)
+    gather = where(order[..., None, :] == creation.arange(order.shape[-1])[:, None], 1, 0).astype(
+        a.dtype)
+    vectors = contraction.matmul(vectors, gather)
+    signs = contraction.matmul(signs[..., None, :].astype(a.dtype), gather)
+    return SVDResult(vectors, ordered, _adjoint(vectors * signs))
+
+
+def svdvals(x: Any, /) -> Array:
+    """The singular values, descending."""
+    return svd(x, compute_uv=False)
+
+
+# --- determinants ---------------------------------------------------------------------------------
+
+def _square(name: str, a: Any, label: str) -> Array:
+    a = _inexact(name, a)
+    if a.ndim < 2 or a.shape[-2] != a.shape[-1]:
+        raise ValueError(f"Argument to {label} must have shape [..., n, n], got {a.shape}")
+    return a
+
+
+def _parity(pivots: Array) -> Array:
+    """Whether the exchanges of rows are an odd number: 1 or 0."""
+    moved = pivots != creation.arange(pivots.shape[-1], dtype=np.int32)
+    return reductions.sum(moved, -1, dtype=np.int32) % 2
+
+
+def det(a: Any) -> Array:
+    """The determinants of square matrices ``(..., n, n)``."""
+    a = _square("det", a, "_det()")
+    n = a.shape[-1]
+    if n == 0:
+        return creation.ones(a.shape[:-2], a.dtype)
+    if n == 1:
+        return a[..., 0, 0]
+    if n == 2:
+        return a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] * a[..., 1, 0]
+    if n == 3:
+        return (a[..., 0, 0] * a[..., 1, 1] * a[..., 2, 2]
+                + a[..., 0, 1] * a[..., 1, 2] * a[..., 2, 0]
+                + a[..., 0, 2] * a[..., 1, 0] * a[..., 2, 1]
+                - a[..., 0, 2] * a[..., 1, 1] * a[..., 2, 0]
+                - a[..., 0, 0] * a[..., 1, 2] * a[..., 2, 1]
+                - a[..., 0, 1] * a[..., 1, 0] * a[..., 2, 2])
+    return _det(a)
+
+
+@custom_jvp
+def _det(a: Array) -> Array:
+    factors, pivots, _ = lax_linalg.lu(a)
+    product = reductions.prod(matrices.diagonal(factors, 0, -2, -1), -1)
+    return where(_parity(pivots) == 1, -product, product)
+
+
+@_det.defjvp
+def _det_jvp(primals: Any, tangents: Any) -> Any:
+    """det(a)' = trace(det(a) a^-1 a'), which is finite at matrices of rank n - 1 too."""
+    a, tangent = primals[0], tangents[0]
+    factors, pivots, rows = lax_linalg.lu(a)
+    diagonal = matrices.diagonal(factors, 0, -2, -1)
+    sign = where(_parity(pivots) == 1, -1, 1).astype(a.dtype)
+    minor = sign * reductions.prod(diagonal[..., :-1], -1)      # det without the last factor
+    value = minor * diagonal[..., -1]
+    chosen = (rows[..., :, None] == creation.arange(a.shape[-1], dtype=np.int32)).astype(a.dtype)
+    image = lax_linalg.triangular_solve(
+        factors, contraction.matmul(chosen, tangent), left_side=True, lower=True,
+        unit_diagonal=True)
+    # The last row of U x = det(a) image, divided by U's last element, is minor * image.
+    image = _joining.concatenate([image[..., :-1, :] * value[..., None, None],
+                                image[..., -1:, :] * minor[..., None, None]], -2)
+    last = np.zeros(a.shape[-2:], bool)
+    last[-1, -1] = True
+    image = lax_linalg.triangular_solve(where(last, 1, factors), image, left_side=True)
+    # Of rank n - 2 and less: the derivative is zero.
+    image = where(ufuncs.isfinite(image), image, 0)
+    return value, matrices.trace(image, 0, -2, -1)
+
+
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+    """The signs (phases) of the determinants, and the logarithms of their magnitudes.
+
+    Args:
+      method: "lu", "qr" or None; always computed by LU.
+    """
+    a = _square("slogdet", a, "slogdet()")
+    if method not in (None, "lu", "qr"):
+        raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' "
+                         "(`None`), and 'qr'.")
+    half = a.dtype.itemsize < 4
+    factors, pivots, _ = lax_linalg.lu(a.astype(np.float32) if half else a)
+    diagonal = matrices.diagonal(factors, 0, -2, -1)
+    sign = reductions.prod(ufuncs.sign(diagonal), -1)
+    sign = where(_parity(pivots) == 1, -sign, sign)
+    logarithm = reductions.sum(ufuncs.log(ufuncs.abs(diagonal)), -1)
+    return SlogdetResult(sign.astype(a.dtype), logarithm.astype(a.dtype) if half else logarithm)
+
+
+# --- equations ------------------------------------------------------------------------------------
+
+def solve(a: Any, b: Any) -> Array:
+    """``x`` with ``a x = b``.
+
+    Args:
+      a: shape ``(..., m, m)``.
+      b: one vector ``(m,)``, or matrices ``(..., m, n)``; batch dimensions broadcast.
+    """
+    check_arraylike("jnp.linalg.solve", a, b)
+    a, b = (as_array(x) for x in promote_inexact("jnp.linalg.solve", a, b))
+    signature = "(m,m),(m)->(m)" if b.ndim == 1 else "(m,m),(m,n)->(m,n)"
+    if a.ndim < 2 or not b.ndim:
+        raise ValueError(f"jnp.linalg.solve: a must be matrices and b vectors or matrices, got "
+                         f"shapes {a.shape} and {b.shape}")
+    for size in (a.shape[-1], b.shape[-1 if b.ndim == 1 else -2]):
+        if size != a.shape[-2]:
+            raise ValueError(
+                f"inconsistent size for core dimension 'm': {size} vs {a.shape[-2]} on vectorized "
+                f"function with excluded=frozenset() and signature='{signature}'")
+    if a.dtype.itemsize < 4:
+        raise NotImplementedError(f"Unsupported dtype {a.dtype.name}.")
+    vector = b.ndim == 1
+    right = b[:, None] if vector else b
+    batch = np.broadcast_shapes(a.shape[:-2], right.shape[:-2])
+    out = solve_p.bind(shapes.broadcast_to(a, (*batch, *a.shape[-2:])),
+                       shapes.broadcast_to(right, (*batch, *right.shape[-2:])))
+    return out[..., 0] if vector else out
+
+
+def inv(a: Any) -> Array:
+    """The inverses of square matrices; of singular ones, infinities and NaN."""
+    a = _square("inv", a, "inv")
+    return solve(a, shapes.broadcast_to(creation.eye(a.shape[-1], dtype=a.dtype), a.shape))
+
+
+def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
+    """The pseudo-inverses (Moore and Penrose) of matrices ``(..., m, n)``.
+
+    Args:
+      rtol: singular values up to so much of the greatest one count as zero; by default 10 times
+        max(m, n) times the dtype's epsilon.
+    """
+    a = _inexact("pinv", a)
+    if a.ndim < 2:
+        raise ValueError(f"not enough values to unpack (expected 2, got {a.ndim})")
+    if rtol is None:
+        rtol = rcond if rcond is not None else 10.0 * max(a.shape[-2:]) * _epsilon(a)
+    return _pinv(a, as_array(rtol), hermitian)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(2,))
+def _pinv(a: Array, rtol: Array, hermitian: bool) -> Array:
+    m, n = a.shape[-2:]
+    if not m or not n:
+        return creation.empty((*a.shape[:-2], n, m), a.dtype)
+    left, values, right = svd(a, full_matrices=False, hermitian=hermitian)
+    cutoff = rtol[..., None] * values[..., :1]
+    values = where(values > cutoff, values, np.inf).astype(a.dtype)
+    return contraction.matmul(_adjoint(right), ufuncs.divide(_adjoint(left), values[..., None]))
+
+
+@_pinv.defjvp
+def _pinv_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
+    """G. Golub and V. Pereyra (1973): -p a' p + p p^H a'^H (1 - a p) + (1 - p a) a'^H p^H p."""
+    (a, rtol), (tangent, _) = primals, tangents
+    p = _pinv(a, rtol, hermitian)
+    multiply = contraction.matmul
+    p_adjoint, adjoint = _adjoint(p), _adjoint(tangent)
+    first = multiply(multiply(p, tangent), p)
+    left = multiply(multiply(p, p_adjoint), adjoint)
+    left = left - multiply(multiply(left, a), p)
+    right = multiply(multiply(adjoint, p_adjoint), p)
+    right = right - multiply(p, multiply(a, right))
+    return p, left + right - first
+
+
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
+    """The number of singular values above ``rtol`` times the greatest one."""
+    check_arraylike("jnp.linalg.matrix_rank", M)
+    x = _inexact("matrix_rank", M)
+    if x.ndim < 2:
+        return reductions.any(x != 0).astype(np.int32)
+    values = ufuncs.abs(eigvalsh(x)) if hermitian else svd(x, full_matrices=False,
+                                                           compute_uv=False)
+    if rtol is None:
+        rtol = tol if tol is not None else max(x.shape[-2:]) * _epsilon(values)
+    limit = as_array(rtol)[..., None] * values.max(-1, keepdims=True)
+    return reductions.sum(values > limit, -1)
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Array, ...]:
+    """``(x, residuals, rank, singular values)`` of the least squares solution of ``a x = b``.
+
+    Args:
+      a: shape ``(m, n)``.
+      b: shape ``(m,)`` or ``(m, k)``.
+      numpy_resid: residuals are empty where NumPy's are; not under ``jit``.
+    """
+    check_arraylike("jnp.linalg.lstsq", a, b)
+    a, b = (as_array(x) for x in promote_inexact("jnp.linalg.lstsq", a, b))
+    if a.shape[0] != b.shape[0]:
+        raise ValueError("Leading dimensions of input arrays must match")
+    if a.ndim != 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
+    if b.ndim not in (1, 2):
+        raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
+    m, n = a.shape
+    vector = b.ndim == 1
+    right = b[:, None] if vector else b
+    if not math.prod(a.shape):
+        values = creation.empty(0, dtype=a.dtype)
+        rank = as_array(np.int32(0))
+        x = creation.zeros((n, right.shape[1]), a.dtype)
+    else:
+        limit = max(m, n) * _epsilon(a) if rcond is None else where(
+            as_array(rcond) < 0, _epsilon(a), rcond)
+        left, values, right_vectors = svd(a, full_matrices=False)
+        kept = values >= as_array(limit).astype(values.dtype) * values[0]
+        rank = reductions.sum(kept)
+        inverse = where(kept, 1 / where(kept, values, 1), 0).astype(a.dtype)
+        projected = contraction.matmul(_adjoint(left), right)
+        x = contraction.matmul(_adjoint(right_vectors), inverse[:, None] * projected)
+    if numpy_resid and (int(rank) < n or m <= n):
+        residuals = creation.empty(0, dtype=values.dtype)
+    else:
+        difference = right - contraction.matmul(a, x)
+        squares = ufuncs.abs(difference) ** 2
+        residuals = reductions.sum(squares, 0)
+    return x.ravel() if vector else x, residuals, rank, values

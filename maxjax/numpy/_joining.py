@@ -1,0 +1,276 @@
+"""Joining arrays, and splitting them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._ir.trace import Array, Tracer
+from maxjax._primitives import shape as primitives
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.shape import concatenate_p, squeeze_p
+from maxjax.numpy._promotion import (
+    as_array,
+    canonical_axis,
+    canonical_dtype,
+    check_arraylike,
+    check_out,
+    concrete,
+    promote_dtypes,
+)
+from maxjax.numpy._shape import moveaxis, ravel, reshape
+
+__all__ = [
+    "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "column_stack",
+    "concat", "concatenate", "dsplit", "dstack", "hsplit", "hstack", "split", "stack", "unstack",
+    "vsplit", "vstack",
+]
+
+# --- joining --------------------------------------------------------------------------------------
+
+def _arrays(name: str, arrays: Any, dtype: Any = None) -> list[Array]:
+    """The arrays of an argument that is a sequence, or an array of which the rows count."""
+    if isinstance(arrays, (np.ndarray, Array)):
+        array = as_array(arrays)
+        if not array.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return list(array)
+    check_arraylike(name, *arrays)
+    if dtype is not None:
+        dtype = canonical_dtype(dtype, name)
+        return [convert_element_type(as_array(x), dtype) for x in arrays]
+    return [as_array(x) for x in promote_dtypes(name, *arrays)] if len(arrays) else []
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
+    """Joins arrays along an axis; flattened first if it is None.
+
+    Raises:
+      TypeError: they differ in rank, or in the size of another axis.
+      ValueError: there are none.
+    """
+    if isinstance(arrays, (np.ndarray, Array)):
+        array = as_array(arrays)
+        if axis is None or array.ndim < 2:
+            arrays = _arrays("concatenate", arrays)
+        else:    # the rows joined along their axis: no need to take them apart
+            return _merged(array if dtype is None else convert_element_type(
+                array, canonical_dtype(dtype, "concatenate")), axis)
+    arrays = list(arrays)
+    if not arrays:
+        raise ValueError("Need at least one array to concatenate.")
+    parts = _arrays("concatenate", arrays, dtype)
+    if axis is None:
+        parts = [primitives.reshape(x, (x.size,)) for x in parts]
+        axis = 0
+    return joined(parts, axis)
+
+
+def _merged(x: Array, axis: int) -> Array:
+    index = canonical_axis(axis, x.ndim - 1)
+    x = moveaxis(x, 0, index)
+    sizes = (*x.shape[:index], x.shape[index] * x.shape[index + 1], *x.shape[index + 2:])
+    return primitives.reshape(x, sizes)
+
+
+def joined(parts: list[Array], axis: int) -> Array:
+    """Concatenates arrays of one dtype, once their shapes are found to fit."""
+    shapes = [x.shape for x in parts]
+    if len({len(s) for s in shapes}) > 1:
+        raise TypeError("Cannot concatenate arrays with different numbers of dimensions: got "
+                        f"{', '.join(map(str, shapes))}.")
+    rank = len(shapes[0])
+    if rank == 0:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    index = canonical_axis(axis, rank)
+    if any(s[:index] + s[index + 1:] != shapes[0][:index] + shapes[0][index + 1:] for s in shapes):
+        raise TypeError(
+            "Cannot concatenate arrays with shapes that differ in dimensions other than the one "
+            f"being concatenated: concatenating along dimension {index} for shapes "
+            f"{', '.join(map(str, shapes))}.")
+    if len(parts) == 1:
+        return parts[0]
+    return concatenate_p.bind(*parts, dimension=index)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
+    """As ``concatenate``."""
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Array:
+    """Joins arrays of one shape along a new axis."""
+    check_out("stack", out)
+    if not isinstance(arrays, (np.ndarray, Array)):
+        arrays = list(arrays)
+    if not len(arrays):
+        raise ValueError("Need at least one array to stack.")
+    if isinstance(arrays, (np.ndarray, Array)):
+        x = as_array(arrays)
+        if dtype is not None:
+            x = convert_element_type(x, canonical_dtype(dtype, "stack"))
+        return moveaxis(x, 0, axis)
+    parts = _arrays("stack", arrays, dtype)
+    first = parts[0].shape
+    for x in parts:
+        if x.shape != first:
+            raise ValueError(
+                f"All input arrays must have the same shape. Got {first}, {x.shape}.")
+    index = canonical_axis(axis, len(first) + 1)
+    wide = (*first[:index], 1, *first[index:])
+    return joined([primitives.reshape(x, wide) for x in parts], index)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The arrays along an axis."""
+    x = as_array(x, "unstack")
+    if x.ndim == 0:
+        raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was "
+                         "passed.")
+    index = canonical_axis(axis, x.ndim)
+    return tuple(
+        squeeze_p.bind(primitives.slice_in_dim(x, i, i + 1, index), dimensions=(index,))
+        for i in range(x.shape[index]))
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Each array with at least one dimension."""
+    return _at_least("atleast_1d", arys, lambda x: x if x.ndim else primitives.reshape(x, (1,)))
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Each array with at least two dimensions, new ones first."""
+    return _at_least("atleast_2d", arys, lambda x: x if x.ndim >= 2 else primitives.reshape(
+        x, (1,) * (2 - x.ndim) + x.shape))
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Each array with at least three dimensions."""
+    def three(x: Array) -> Array:
+        shapes = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}
+        return primitives.reshape(x, shapes[x.ndim]) if x.ndim in shapes else x
+    return _at_least("atleast_3d", arys, three)
+
+
+def _at_least(name: str, arrays: Sequence[Any], function: Any) -> Any:
+    if len(arrays) == 1:
+        value = arrays[0]
+        if isinstance(value, (list, tuple)):
+            check_arraylike(name, value)
+        return function(as_array(value, name))
+    return [function(as_array(x, name, i)) for i, x in enumerate(arrays)]
+
+
+def vstack(tup: Any, dtype: Any = None) -> Array:
+    """Joins arrays along the first axis, vectors as rows."""
+    if isinstance(tup, (np.ndarray, Array)) and tup.ndim > 2:
+        return concatenate(tup, 0, dtype)
+    return concatenate([atleast_2d(x) for x in _arrays("vstack", tup)], 0, dtype)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Array:
+    """Joins arrays along the second axis, vectors along their only one."""
+    parts = [atleast_1d(x) for x in _arrays("hstack", tup)]
+    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Array:
+    """Joins arrays along the third axis."""
+    return concatenate([atleast_3d(x) for x in _arrays("dstack", tup)], 2, dtype)
+
+
+def column_stack(tup: Any) -> Array:
+    """Joins arrays along the second axis, vectors as columns."""
+    parts = [as_array(x) for x in _arrays("column_stack", tup)]
+    return concatenate(
+        [primitives.transpose(atleast_2d(x), (1, 0)) if x.ndim < 2 else x for x in parts], 1)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Array:
+    """``values`` after ``arr``, along an axis (both flattened by default)."""
+    if axis is None:
+        return concatenate([ravel(arr), ravel(values)], 0)
+    return concatenate([arr, values], axis)
+
+
+def block(arrays: Any) -> Array:
+    """An array from nested lists of blocks: the innermost are joined along the last axis."""
+    def depth(value: Any) -> int:
+        if not isinstance(value, list):
+            return 0
+        if not value:
+            raise ValueError("Incompatible block: empty list")
+        return 1 + max(depth(item) for item in value)
+
+    levels = depth(arrays)
+
+    def join(value: Any, level: int) -> Array:
+        if not isinstance(value, list):
+            x = as_array(value, "block")
+            return reshape(x, (1,) * max(0, levels - x.ndim) + x.shape)
+        parts = [join(item, level + 1) for item in value]
+        rank = max(x.ndim for x in parts)
+        return concatenate(parts, rank - levels + level)
+
+    return join(arrays, 0)
+
+
+# --- splitting ------------------------------------------------------------------------------------
+
+def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Array]:
+    x = as_array(ary, name)
+    index = canonical_axis(axis, x.ndim)
+    total = x.shape[index]
+    sections = indices_or_sections
+    if isinstance(sections, Tracer):
+        sections = concrete(
+            sections, f"in argument indices_or_sections of jnp.{name}. Please mark it as static")
+    if isinstance(sections, (tuple, list)) or getattr(sections, "shape", ()) != ():
+        points = [0, *(int(i) + total if int(i) < 0 else int(i) for i in sections), total]
+    else:
+        count = operator.index(sections)
+        if count <= 0:
+            raise ValueError(f"number of sections must be larger than 0, got {count}")
+        part, rest = divmod(total, count)
+        if rest and name != "array_split":
+            raise ValueError(f"array split does not result in an equal division: rest is {rest}")
+        sizes = [part + 1] * rest + [part] * (count - rest)
+        points = [0, *np.cumsum(sizes).tolist()]
+    sizes = np.diff(points).tolist()
+    if min(sizes) < 0:
+        raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}")
+    return [primitives.slice_in_dim(x, start, stop, index)
+            for start, stop in zip(points[:-1], points[1:], strict=True)]
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Parts of equal size, or between given indices.
+
+    Raises:
+      ValueError: the size is no multiple of the number of parts.
+    """
+    return _split("split", ary, indices_or_sections, axis)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """As ``split``; parts may differ in size by one."""
+    return _split("array_split", ary, indices_or_sections, axis)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """Splits along the first axis."""
+    return _split("vsplit", ary, indices_or_sections, 0)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """Splits along the second axis (the only one of a vector)."""
+    x = as_array(ary, "hsplit")
+    return _split("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """Splits along the third axis."""
+    return _split("dsplit", ary, indices_or_sections, 2)

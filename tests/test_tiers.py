@@ -112,6 +112,7 @@ def service(monkeypatch):
     fake = Service()
     monkeypatch.setattr(tiering, "_service", fake)
     monkeypatch.setattr(tiering, "HOT_NANOSECONDS", 0, raising=False)
+    monkeypatch.setattr(tiering, "HOT_CALLS", 1, raising=False)
     monkeypatch.setattr(tiering, "DISPATCH_NANOSECONDS", 0, raising=False)
     monkeypatch.setattr(session, "load", lambda path: {
         name: Model(data) for name, data in json.loads(path)["pieces"]})
@@ -536,7 +537,10 @@ def test_text_round_trip(case):
     with case.precision():
         closed, values = closed_of(case)
         check_jaxpr(closed)
-        for jaxpr in (closed.jaxpr, simplify(closed).jaxpr):
+        # A custom rule is a Python function, which has no text; simplifying inlines the call.
+        whole = [] if any(eqn.primitive.name == "custom_jvp_call" for eqn in closed.eqns) else [
+            closed.jaxpr]
+        for jaxpr in (*whole, simplify(closed).jaxpr):
             text = dumps(encode(jaxpr))
             again = decode(json.loads(text))
             check_jaxpr(again)

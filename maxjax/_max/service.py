@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, cast
 
 from maxjax._base.errors import CompileError
 from maxjax._max.artifacts import ArtifactCache, KeyLock
-from maxjax._max.worker import read_message, write_message
+from maxjax._max.messages import read_message, write_message
 
 Done = Callable[["Path | None", "str | None"], None]
 

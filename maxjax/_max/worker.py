@@ -1,7 +1,7 @@
 """The compile process (``python -m maxjax._max.worker``), started by the compile service.
 
 Compiling holds a core for many seconds and a gigabyte, and leaks some of it, so it happens in a
-process of its own. Messages in both directions are JSON behind a four-byte big-endian length:
+process of its own. The messages (``maxjax._max.messages``) in both directions:
 
 - on standard input, ``{"id", "program", "builder", "output", "options"}``: build the program's
   graphs with ``builder`` (``"module:function"``), compile them and write the artifact to
@@ -18,11 +18,9 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import json
 import os
 import queue
 import signal
-import struct
 import sys
 import threading
 import time
@@ -35,39 +33,14 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
+from maxjax._max.messages import read_message, write_message
 from maxjax._max.session import import_compiler, resolve, telemetry_off
 
-_LENGTH = struct.Struct(">I")
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _PARENT_CHECK_SECONDS = 1.0
 _NICENESS = 10
 
 Phases = dict[str, float]
-
-
-def write_message(stream: BinaryIO, message: dict[str, Any]) -> None:
-    """Sends one message through an unbuffered stream."""
-    content = json.dumps(message).encode()
-    data = memoryview(_LENGTH.pack(len(content)) + content)
-    while data:
-        data = data[stream.write(data):]
-
-
-def read_message(stream: BinaryIO) -> dict[str, Any] | None:
-    """The next message of an unbuffered stream, or None when it ends, be it within a message."""
-    header = _read_exactly(stream, _LENGTH.size)
-    content = header and _read_exactly(stream, *_LENGTH.unpack(header))
-    return json.loads(content) if content else None
-
-
-def _read_exactly(stream: BinaryIO, size: int) -> bytes | None:
-    content = bytearray()
-    while len(content) < size:
-        chunk = stream.read(size - len(content))
-        if not chunk:
-            return None
-        content += chunk
-    return bytes(content)
 
 
 class _Unavailable(Exception):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.trace import base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, ge, select
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.rules import is_linear, kernel, native, scalar_like
+from maxjax._primitives.rules import aval_of, is_linear, kernel, native, scalar_like
 from maxjax._primitives.shape import broadcast_to_shape, full, provide
 from maxjax._primitives.widths import (
     FLOATING,
@@ -24,8 +25,18 @@ NO_COMPLEX = "MAX has no complex numbers"
 
 
 def constant(value, like):
-    """A scalar of the dtype of ``like``."""
+    """A scalar of the dtype of ``like``, weakly typed where that is."""
+    if aval_of(like).weak_type:
+        kind = _PYTHON_KINDS.get(like.dtype)
+        if kind is not None:      # what a Python scalar becomes
+            weak = base_trace[0].operand(kind(value))
+            if weak.dtype == like.dtype:
+                return weak
     return scalar_like(value, like.dtype)
+
+
+_PYTHON_KINDS = {dtypes.float32: float, dtypes.float64: float, dtypes.int32: int,
+                 dtypes.int64: int, dtypes.complex64: complex, dtypes.complex128: complex}
 
 
 def _ufunc(name, function, *, accepts=NUMBERS, lower=None, jvp=None, transpose=None,
@@ -281,14 +292,14 @@ real_p = elementwise(
     "real", accepts=COMPLEX, evaluate=np.real, out_dtype=dtypes.real_dtype,
     host_reason=NO_COMPLEX,
     jvp=lambda t, x, out: real_p.bind(t),
-    transpose=lambda ct, x: [complex_p.bind(ct, constant(0, ct))])
+    transpose=lambda ct, x: [complex_p.bind(ct, scalar_like(0, ct.dtype))])
 
 imag_p = elementwise(
     "imag", accepts=COMPLEX, evaluate=np.imag, out_dtype=dtypes.real_dtype,
     host_reason=NO_COMPLEX,
     jvp=lambda t, x, out: imag_p.bind(t),
     # A linear function's transpose, without conjugation: imag(i w) = w, and so on.
-    transpose=lambda ct, x: [complex_p.bind(constant(0, ct), neg(ct))])
+    transpose=lambda ct, x: [complex_p.bind(scalar_like(0, ct.dtype), neg(ct))])
 
 
 def _conj_abstract(x, *, input_dtype):

@@ -7,7 +7,7 @@ key word. The generator is J. K. Salmon et al., "Parallel random numbers: as eas
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,14 +42,14 @@ _FEW = 5
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-class Generator:
+class Generator(NamedTuple):
     """A kind of generator: the parameter ``impl`` of primitives that make keys."""
 
-    __slots__ = ("dtype", "name")
+    name: str
 
-    def __init__(self, name: str):
-        self.name = name
-        self.dtype = dtypes.key_dtype(name)
+    @property
+    def dtype(self) -> dtypes.KeyDType:
+        return dtypes.key_dtype(self.name)
 
     def __repr__(self) -> str:
         return self.dtype.tag
@@ -239,7 +239,8 @@ def _counters(batch: int, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _bits_program(keys: Any, shape: tuple[int, ...], width: int) -> Any:
-    high, low = threefry2x32_p.bind(*_key_words(keys, len(shape)), *_counters(len(keys.shape), shape))
+    high, low = threefry2x32_p.bind(
+        *_key_words(keys, len(shape)), *_counters(len(keys.shape), shape))
     if width == 64:
         wide = [convert_element_type(part, dtypes.uint64) for part in (high, low)]
         return or_p.bind(shift_left_p.bind(wide[0], np.uint64(32)), wide[1])

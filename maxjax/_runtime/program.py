@@ -85,7 +85,9 @@ class Program:
         if elapsed < self.best_interpreted or not self.best_interpreted:
             self.best_interpreted = elapsed
         self.interpreted_calls += 1
-        if self.heat > tiering.HOT_NANOSECONDS and self.state == "cold":
+        # What ran only once, however long it took, may never run again.
+        if (self.heat > tiering.HOT_NANOSECONDS and self.state == "cold"
+                and self.interpreted_calls >= tiering.HOT_CALLS):
             tiering.request(self)
         return outputs
 
@@ -94,6 +96,7 @@ class Tiering:
     """What decides when a program is compiled; the default never does."""
 
     HOT_NANOSECONDS = 1 << 62
+    HOT_CALLS = 1
 
     def estimate(self, jaxpr: Jaxpr) -> float:
         return 0.0

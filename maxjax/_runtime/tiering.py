@@ -42,6 +42,7 @@ class Tiering:
 
     # What a compile costs in processor time: a program must have spent some of that first.
     HOT_NANOSECONDS = 400_000_000
+    HOT_CALLS = 2
     # A call of a compiled program costs about this much, whatever it computes: a program that
     # tier 0 runs in less is never compiled.
     DISPATCH_NANOSECONDS = 40_000

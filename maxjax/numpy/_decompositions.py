@@ -144,10 +144,10 @@ def svdvals(x: Any, /) -> Array:
 
 # --- determinants ---------------------------------------------------------------------------------
 
-def _square(name: str, a: Any, label: str) -> Array:
+def _square(name: str, a: Any, label: str, stop: str = "") -> Array:
     a = _inexact(name, a)
     if a.ndim < 2 or a.shape[-2] != a.shape[-1]:
-        raise ValueError(f"Argument to {label} must have shape [..., n, n], got {a.shape}")
+        raise ValueError(f"Argument to {label} must have shape [..., n, n], got {a.shape}{stop}")
     return a
 
 
@@ -259,7 +259,7 @@ def solve(a: Any, b: Any) -> Array:
 
 def inv(a: Any) -> Array:
     """The inverses of square matrices; of singular ones, infinities and NaN."""
-    a = _square("inv", a, "inv")
+    a = _square("inv", a, "inv", ".")
     return solve(a, shapes.broadcast_to(creation.eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 

@@ -207,6 +207,8 @@ def _truth(name: str, primitive: Primitive, neutral: bool, a: Any, axis: Any, ou
            keepdims: bool, mask: Any) -> Array:
     check_out(name, out)
     x = as_bool(as_array(a, name))
+    if x.aval.weak_type:
+        x = convert_element_type(x, dtypes.bool_)
     axes = canonical_axes(axis, x.ndim)
     if mask is not None:
         x = _masked(x, mask, neutral)

@@ -11,6 +11,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.primitive import registry
+from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
@@ -217,14 +218,46 @@ def _log_sum(x1: Any, x2: Any, name: str, base_two: bool) -> Array:
         smaller = where(ufuncs.real(x1) > ufuncs.real(x2), x2, x1)
         term = ufuncs.log1p(exponential(smaller - larger))
         return larger + (term / np.log(2) if base_two else term)
-    # The greater one plus a correction; at equal infinities the difference is NaN, and the
-    # derivative of a maximum is not that of the function: both are taken from the difference.
+    return (_log2_sum if base_two else _log_e_sum)(x1, x2)
+
+
+def _log_sum_of_reals(x1: Array, x2: Array, base_two: bool) -> Array:
+    # The greater one plus a correction; at equal infinities the difference is NaN.
     difference = x1 - x2
-    safe = where(difference != difference, 0.0, difference)
-    term = ufuncs.log1p(exponential(-ufuncs.abs(safe)))
+    term = ufuncs.log1p((ufuncs.exp2 if base_two else ufuncs.exp)(-ufuncs.abs(difference)))
     if base_two:
         term = term * cast(1 / np.log(2), term.dtype, term.weak_type)
     return where(difference != difference, x1 + x2, maximum_function(x1, x2) + term)
+
+
+def _with_shares(name: str, base_two: bool) -> Any:
+    """The function with its derivative, the share of each operand: exp(x - out).
+
+    The general rules would differentiate a maximum and an absolute value where they have edges.
+    """
+    def function(x1: Array, x2: Array) -> Array:
+        return _log_sum_of_reals(x1, x2, base_two)
+
+    function.__name__ = name
+    custom = custom_jvp(function)
+
+    @custom.defjvp
+    def jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        out = custom(*primals)
+        exponential = ufuncs.exp2 if base_two else ufuncs.exp
+
+        def finite(x: Array) -> Array:
+            return where(x == np.inf, 0, x)
+
+        first, second = (tangent * exponential(finite(x) - finite(out))
+                         for x, tangent in zip(primals, tangents, strict=True))
+        return out, first + second
+
+    jvp.__name__ = f"{name}_jvp"
+    return custom
+
+
+_log_e_sum, _log2_sum = _with_shares("logaddexp", False), _with_shares("logaddexp2", True)
 
 
 def _logaddexp(x1: Any, x2: Any, /) -> Array:

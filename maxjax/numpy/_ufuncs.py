@@ -380,7 +380,7 @@ def signbit(x: Any, /) -> Array:
     if dtypes.is_unsigned(dtype) or dtype == dtypes.bool_:
         return as_array(full(x.shape, False, dtypes.bool_)) if x.shape else as_array(np.False_)
     if dtypes.is_integer(dtype):
-        return x < 0
+        return x < np.zeros((), dtype)[()]
     if not dtypes.is_floating(dtype):
         raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
     integer = np.dtype(f"int{8 * dtype.itemsize}")
@@ -495,7 +495,7 @@ def isinf(x: Any, /) -> Array:
         return isinf(real(x)) | isinf(imag(x))
     if _is_exact(x):
         return _everywhere(False, x)
-    return abs(x) == np.inf
+    return abs(x) == np.array(np.inf, x.dtype)[()]     # strongly typed, as in JAX
 
 
 def isnan(x: Any, /) -> Array:
@@ -507,7 +507,7 @@ def isnan(x: Any, /) -> Array:
 def _is_infinity(name: str, x: Any, infinity: float) -> Array:
     x = _one(name, x)
     if dtypes.is_floating(x.dtype):
-        return x == infinity
+        return x == np.array(infinity, x.dtype)[()]
     if _is_exact(x):
         return _everywhere(False, x)
     raise ValueError(f"{name} is not well defined for complex types")
@@ -532,7 +532,7 @@ def iscomplex(x: Any) -> Array:
 
 def isreal(x: Any) -> Array:
     """Whether each element has no imaginary part."""
-    return imag(x) == 0
+    return logical_not(iscomplex(x))
 
 
 def iscomplexobj(x: Any) -> bool:

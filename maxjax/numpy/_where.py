@@ -27,7 +27,9 @@ __all__ = ["where"]
 def as_bool(x: Any) -> Any:
     """Whether each element is not zero."""
     if isinstance(x, Array):
-        return x if x.dtype == dtypes.bool_ else ne_p.bind(x, constant(0, x.dtype))
+        if x.dtype == dtypes.bool_:
+            return x
+        return ne_p.bind(x, constant(0, x.dtype, x.aval.weak_type))
     return as_bool(as_array(x))
 
 

@@ -247,7 +247,8 @@ def cond(x: Any, p: Any = None) -> Array:
     check_arraylike("jnp.linalg.cond", x)
     x = as_array(promote_inexact("jnp.linalg.cond", x)[0])
     if x.ndim < 2:
-        raise ValueError("jnp.linalg.cond: input array must be at least 2D.")
+        raise ValueError(
+            f"jnp.linalg.cond: input array must be at least 2D; got arr.shape={x.shape}")
     if not x.size:
         raise ValueError("jnp.linalg.cond: input array must not be empty")
     if p in (None, 2, -2):

@@ -168,7 +168,10 @@ struct Unfold:
                             inner,
                         )
 
-        parallelize(part, tasks)
+        if tasks == 1:  # waking the pool costs more than 10 us
+            part(0)
+        else:
+            parallelize(part, tasks)
 
 
 @always_inline
@@ -275,7 +278,10 @@ def window_tensor[
                     )
                     c += 1
 
-    parallelize(part, tasks)
+    if tasks == 1:  # waking the pool costs more than 10 us
+        part(0)
+    else:
+        parallelize(part, tasks)
 
 
 @extensibility.register("maxjax_window_sum")
@@ -438,7 +444,10 @@ def scatter_tensor[
                         )
                         c += 1
 
-    parallelize(part, tasks)
+    if tasks == 1:  # waking the pool costs more than 10 us
+        part(0)
+    else:
+        parallelize(part, tasks)
 
 
 @extensibility.register("maxjax_select_scatter_ge")

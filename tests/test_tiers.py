@@ -538,8 +538,7 @@ def test_text_round_trip(case):
         closed, values = closed_of(case)
         check_jaxpr(closed)
         # A custom rule is a Python function, which has no text; simplifying inlines the call.
-        whole = [] if any(eqn.primitive.name == "custom_jvp_call" for eqn in closed.eqns) else [
-            closed.jaxpr]
+        whole = [] if "custom_jvp_call" in str(closed) else [closed.jaxpr]
         for jaxpr in (*whole, simplify(closed).jaxpr):
             text = dumps(encode(jaxpr))
             again = decode(json.loads(text))

@@ -47,11 +47,12 @@ LATE_IMPORTS: Mapping[str, str] = {
 }
 
 # What pyproject.toml names; `mojo`, the compiler, comes with `max`.
-DEPENDENCIES = {"max", "ml_dtypes", "mojo", "numpy", "opt_einsum", "optree", "rich", "scipy"}
+DEPENDENCIES = {"max", "ml_dtypes", "mojo", "numpy", "opt_einsum", "optree", "rich", "scipy",
+                "threadpoolctl"}
 FORBIDDEN = {"jax": "maxjax stands on its own", "jaxlib": "maxjax stands on its own"}
 ONLY_IN = {"max": "_max", "mojo": "_max"}
 # What would slow `import maxjax` down; `maxjax._base.lazy` brings it in at first use.
-NEVER_AT_IMPORT = {"max", "opt_einsum", "scipy"}
+NEVER_AT_IMPORT = {"max", "opt_einsum", "scipy", "threadpoolctl"}
 
 # Calls that import the module they are given; those of the second line do so at first use.
 IMPORTING_FUNCTIONS = {"import_module", "__import__"}

@@ -291,7 +291,7 @@ def _old_layout(keys: Any, *, partitionable: bool, **params: Any) -> str | None:
 
 def _leading_batch(primitive: Primitive) -> Any:
     """The batching rule of a primitive whose results follow the dimensions of its keys."""
-    def batch(size: int, operands: Any, axes: Any, **params: Any) -> tuple[Any, int]:
+    def batch(size: int, operands: Any, axes: Any, **params: Any) -> tuple[Any, Any]:
         moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
                  for x, axis in zip(operands, axes, strict=True)]
         out = primitive.bind(*moved, **params)

@@ -202,8 +202,8 @@ class Tiering:
 class CompilerCore:
     """Leaves one core to the compiler while it works.
 
-    NumPy's matrix products wait for the slowest of their threads. With as many threads as cores, one
-    of them shares its core with the compiler, and products that take a millisecond take ten.
+    NumPy's matrix products wait for the slowest of their threads. With as many threads as cores,
+    one of them shares its core with the compiler, and products that take a millisecond take ten.
     """
 
     def __init__(self) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.primitive import registry
 from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions

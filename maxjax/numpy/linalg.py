@@ -113,8 +113,8 @@ def _matrix_norm(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) ->
         return result if keepdims else shapes.squeeze(result, axes)
     if order in ("nuc", 2, -2):
         values = svd(shapes.moveaxis(x, axes, (-2, -1)), compute_uv=False)
-        reduce = {"nuc": reductions.sum, 2: reductions.max, -2: reductions.min}[order]
-        result = reduce(values, -1)
+        result = (reductions.sum(values, -1) if order == "nuc" else
+                  values[..., 0] if order == 2 else values[..., -1])
         return shapes.expand_dims(result, axes) if keepdims else result
     raise ValueError(f"Invalid order '{order}' for matrix norm.")
 
@@ -201,13 +201,14 @@ def matrix_power(a: Any, n: int) -> Array:
         x, n = inv(x), -n
     if n == 0:
         return shapes.broadcast_to(creation.eye(x.shape[-1], dtype=x.dtype), x.shape)
-    result = None
+    result: Array | None = None
     while n:
         if n & 1:
             result = x if result is None else contraction.matmul(result, x)
         n >>= 1
         if n:
             x = contraction.matmul(x, x)
+    assert result is not None
     return result
 
 

@@ -3,7 +3,7 @@ PYTHON ?= python3
 DEMO_VENV ?= .venv-demo
 TEST_VENV ?= .venv-test
 # What keeps each environment's tests on two cores; the tests that make MAX compile share an xdist
-# group, so that they run one after the other (a compile takes a core and 1 GB of memory).
+# group or the other, one for each core (a compile takes a core and 1 GB of memory).
 PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup
 
 .PHONY: demo test bench lint clean

@@ -190,7 +190,7 @@ def compiled_cases():
 
 
 @pytest.mark.tier1
-@pytest.mark.xdist_group("max")
+@pytest.mark.xdist_group("max0")
 def test_compiled():
     programs, models = compiled_cases()
     failures = []

@@ -11,7 +11,7 @@ import tier1
 FAMILIES = {name: cases for name, cases in harness.families().items()
             if not isinstance(cases, Exception)}
 # Kernels cost seconds each: this many cases of a family keep `make test` within its time.
-# `make compat` compiles all.
+# `pytest -m exhaustive` compiles all.
 COUNT = 8
 
 
@@ -37,14 +37,15 @@ def check_family(family: str, count: int | None) -> None:
     assert any(item.has_compiled_piece for item in items), "no case of the family is compiled"
 
 
-# One group: two MAX compiles at once would only hold each other up.
-@pytest.mark.xdist_group("max")
-@pytest.mark.parametrize("family", sorted(FAMILIES))
+# Two groups, for two cores: a MAX compile takes one of them.
+@pytest.mark.parametrize("family", [
+    pytest.param(family, marks=pytest.mark.xdist_group(f"max{number % 2}"))
+    for number, family in enumerate(sorted(FAMILIES))])
 def test_family(family):
     check_family(family, COUNT)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.xdist_group("max")
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_whole_family(family):

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from maxjax._ir.types import ShapedArray
 
 if TYPE_CHECKING:
@@ -163,7 +161,3 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
             for item in value:
                 if isinstance(item, (ClosedJaxpr, Jaxpr)):
                     yield item
-
-
-def literal_value(value: Any, dtype: Any) -> np.ndarray:
-    return np.asarray(value, dtype)

@@ -92,7 +92,7 @@ def cross_entropy(logits, label):
     return -jax.nn.log_softmax(logits)[label]
 
 
-def make_step(network, rate=0.05, momentum=0.9):
+def make_step(network, rate=0.1, momentum=0.9):
     def loss(layers, images, labels):
         return jnp.mean(jax.vmap(cross_entropy)(network(layers, images), labels))
 

@@ -218,7 +218,11 @@ class GraphContext:
 
     # --- shapes ---
     def reshape(self, x: TensorValue, shape: Sequence[int]) -> TensorValue:
-        return x if self.shape(x) == tuple(shape) else ops.reshape(x, tuple(shape))
+        if self.shape(x) == tuple(shape):
+            return x
+        if 0 in shape:      # MAX wants the other dimensions of an empty array to match
+            return self.full(shape, 0, self.dtype(x))
+        return ops.reshape(x, tuple(shape))
 
     def broadcast(self, x: TensorValue, shape: Sequence[int],
                   dims: Sequence[int]) -> TensorValue:

@@ -1,0 +1,22 @@
+"""The calling convention of native kernels: a table of buffers and the integers of one call."""
+
+comptime Slots = Pointer[Pointer[UInt8, MutAnyOrigin], MutAnyOrigin]
+comptime Args = Pointer[Int64, MutAnyOrigin]
+
+
+@always_inline
+def integer(args: Args, i: Int) -> Int:
+    return Int(args.unsafe_load[width=1](i))
+
+
+@always_inline
+def address(slots: Slots, args: Args, k: Int) -> Pointer[UInt8, MutAnyOrigin]:
+    """Where operand `k` begins: `args` holds a slot's number and a byte offset for each."""
+    return slots.unsafe_offset(integer(args, 2 * k))[].unsafe_offset(integer(args, 2 * k + 1))
+
+
+@always_inline
+def operand[
+    dtype: DType
+](slots: Slots, args: Args, k: Int) -> Pointer[Scalar[dtype], MutAnyOrigin]:
+    return address(slots, args, k).unsafe_bitcast[Scalar[dtype]]()

@@ -1,0 +1,128 @@
+"""The driver: runs a tape, a sequence of calls of native kernels, in one foreign call.
+
+A tape is a flat array of int64: for each call the address of the function, how many integers
+follow, and these integers. The functions of this file that control other calls are kernels too:
+they find the tapes they run by address, among their integers.
+"""
+from std.memory import unsafe_memcpy
+
+from kernels.calling import Args, Slots, address, integer
+
+comptime Kernel = def (Slots, Args) abi("C") thin -> None
+comptime Bytes = Pointer[UInt8, MutAnyOrigin]
+
+# Of NumPy's array objects: where the data pointer and the flags are, and the flags that are needed.
+comptime DATA = 16
+comptime FLAGS = 64
+comptime CONTIGUOUS_AND_ALIGNED = 0x101
+
+
+@always_inline
+def run(slots: Slots, tape: Args, length: Int):
+    var i = 0
+    while i < length:
+        var call = tape.unsafe_offset(i)
+        call.unsafe_bitcast[Kernel]()[](slots, call.unsafe_offset(2))
+        i += 2 + integer(call, 1)
+
+
+@always_inline
+def nested(args: Args, i: Int) -> Args:
+    """The tape whose address is integer `i`."""
+    return args.unsafe_offset(i).unsafe_bitcast[Args]()[]
+
+
+@always_inline
+def exchange(slots: Slots, args: Args, count: Int):
+    """Exchanges `count` pairs of slots."""
+    for k in range(count):
+        var a = slots.unsafe_offset(integer(args, 2 * k))
+        var b = slots.unsafe_offset(integer(args, 2 * k + 1))
+        var held = a[]
+        a[] = b[]
+        b[] = held
+
+
+@export("run_tape")
+def run_tape(slots: Slots, tape: Args, length: Int) abi("C"):
+    run(slots, tape, length)
+
+
+@export("run_program")
+def run_program(objects: Args, count: Int, slots: Slots, tape: Args, length: Int) abi("C") -> Int:
+    """Runs a tape with the data of `count` NumPy arrays in its first slots, and returns 0.
+
+    `objects` are the addresses of the arrays. The first that is not contiguous in C order or not
+    aligned ends it before anything has run; its number, counted from 1, is returned.
+    """
+    for i in range(count):
+        var array = objects.unsafe_offset(i).unsafe_bitcast[Bytes]()[]
+        var flags = array.unsafe_offset(FLAGS).unsafe_bitcast[Int32]()[]
+        if (flags & CONTIGUOUS_AND_ALIGNED) != CONTIGUOUS_AND_ALIGNED:
+            return i + 1
+        slots.unsafe_offset(i)[] = array.unsafe_offset(DATA).unsafe_bitcast[Bytes]()[]
+    run(slots, tape, length)
+    return 0
+
+
+@export("tape_scan")
+def tape_scan(slots: Slots, args: Args) abi("C"):
+    """Runs a body a number of times over slots that move.
+
+    Integers: count, reverse, counter slot or -1, number of moves, moves (slot, base slot, byte
+    offset, byte stride), number of exchanges, exchanges (slot, slot), body, its length.
+    """
+    var count, reverse, counter = integer(args, 0), integer(args, 1), integer(args, 2)
+    var moves = args.unsafe_offset(4)
+    var n_moves = integer(args, 3)
+    var exchanges = moves.unsafe_offset(4 * n_moves + 1)
+    var n_exchanges = integer(exchanges, -1)
+    var rest = exchanges.unsafe_offset(2 * n_exchanges)
+    var body, length = nested(rest, 0), integer(rest, 1)
+    for step in range(count):
+        var i = count - 1 - step if reverse != 0 else step
+        for k in range(n_moves):
+            var move = moves.unsafe_offset(4 * k)
+            var base = slots.unsafe_offset(integer(move, 1))[]
+            slots.unsafe_offset(integer(move, 0))[] = base.unsafe_offset(
+                integer(move, 2) + i * integer(move, 3)
+            )
+        if counter >= 0:
+            slots.unsafe_offset(counter)[].unsafe_bitcast[Int64]()[] = Int64(i)
+        run(slots, body, length)
+        exchange(slots, exchanges, n_exchanges)
+
+
+@export("tape_while")
+def tape_while(slots: Slots, args: Args) abi("C"):
+    """Runs a condition and, as long as it leaves a byte that is not zero, a body.
+
+    Integers: condition, its length, body, its length, where the byte is (slot, byte offset),
+    number of exchanges after each body, exchanges (slot, slot).
+    """
+    var condition, condition_length = nested(args, 0), integer(args, 1)
+    var body, body_length = nested(args, 2), integer(args, 3)
+    while True:
+        run(slots, condition, condition_length)
+        if address(slots, args, 2)[] == 0:
+            return
+        run(slots, body, body_length)
+        exchange(slots, args.unsafe_offset(7), integer(args, 6))
+
+
+@export("tape_switch")
+def tape_switch(slots: Slots, args: Args) abi("C"):
+    """Runs one of several tapes.
+
+    Integers: where the int32 index is (slot, byte offset), number of tapes, tapes (tape, length).
+    An index out of bounds means the nearest.
+    """
+    var index = Int(address(slots, args, 0).unsafe_bitcast[Int32]()[])
+    var chosen = args.unsafe_offset(3 + 2 * max(0, min(index, integer(args, 2) - 1)))
+    run(slots, nested(chosen, 0), integer(chosen, 1))
+
+
+@export("tape_copy_bytes")
+def tape_copy_bytes(slots: Slots, args: Args) abi("C"):
+    """Copies bytes. Operands: from, to. Integers: how many."""
+    unsafe_memcpy(dest=address(slots, args, 1), src=address(slots, args, 0), count=integer(args, 4))

@@ -15,10 +15,8 @@ from max.dtype import DType
 from max.graph import DeviceRef, TensorType, TensorValue, ops
 
 from maxjax._base import dtypes
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
-from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
-from maxjax._transforms.simplify import simplify
+from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 
 CPU = DeviceRef.CPU()
 
@@ -69,12 +67,8 @@ def tensor_type(aval: ShapedArray) -> TensorType:
     return TensorType(max_dtype(aval.dtype), aval.shape, CPU)
 
 
-class GraphContext:
+class GraphContext(Lowering):
     """Lowers equations into the MAX graph that is being built."""
-
-    def __init__(self) -> None:
-        self.in_avals: Sequence[ShapedArray] = ()
-        self.out_avals: Sequence[ShapedArray] = ()
 
     # --- what is known of a value ---
     def shape(self, x: TensorValue) -> tuple[int, ...]:
@@ -439,60 +433,6 @@ class GraphContext:
                              [counter0.type, counter1.type])
         return [result.tensor for result in results]
 
-    # --- composition ---
-    def decompose(self, function: Callable[..., Any], *xs: TensorValue) -> Any:
-        """Lowers what ``function`` does with primitives to ``xs``."""
-        avals = [ShapedArray(self.shape(x), self.dtype(x)) for x in xs]
-        single = True
-
-        def flat(*tracers: Any) -> Sequence[Any]:
-            nonlocal single
-            result = function(*tracers)
-            single = not isinstance(result, (tuple, list))
-            return [result] if single else result
-
-        closed = simplify(trace_to_jaxpr(flat, avals, "a lowering"))
-        results = self.lower_closed(closed, xs)
-        return results[0] if single else results
-
-    def lower_closed(self, closed: ClosedJaxpr, xs: Sequence[TensorValue]) -> list[TensorValue]:
-        consts = [self.constant(np.asarray(value)) for value in closed.consts]
-        return self.lower_jaxpr(closed.jaxpr, consts, xs)
-
-    def lower_jaxpr(self, jaxpr: Jaxpr, consts: Sequence[TensorValue],
-                    xs: Sequence[TensorValue]) -> list[TensorValue]:
-        """The outputs of a jaxpr for given values of its inputs."""
-        values: dict[Any, TensorValue] = dict(zip(jaxpr.constvars, consts, strict=True))
-        values.update(zip(jaxpr.invars, xs, strict=True))
-
-        def read(atom: Any) -> TensorValue:
-            if isinstance(atom, Literal):
-                return self.constant(np.asarray(atom.val))
-            return values[atom]
-
-        outer = self.in_avals, self.out_avals
-        for eqn in jaxpr.eqns:
-            operands = [read(atom) for atom in eqn.invars]
-            self.in_avals = [atom.aval for atom in eqn.invars]
-            self.out_avals = [var.aval for var in eqn.outvars]
-            try:
-                lower: Any = eqn.primitive.lower
-                result = lower(self, *operands, **eqn.params)
-            except Exception as error:
-                raise LoweringError(
-                    f"lowering {eqn.primitive.name} of "
-                    f"{', '.join(aval.str_short() for aval in self.in_avals)} failed: "
-                    f"{type(error).__name__}: {error}") from error
-            results = result if eqn.primitive.multiple_results else [result]
-            for var, value in zip(eqn.outvars, results, strict=True):
-                if self.shape(value) != var.aval.shape or value.dtype != max_dtype(var.aval.dtype):
-                    raise LoweringError(
-                        f"{eqn.primitive.name} lowered to {value.dtype} {self.shape(value)}, not "
-                        f"{var.aval.str_short()}")
-                values[var] = value
-        self.in_avals, self.out_avals = outer
-        return [read(atom) for atom in jaxpr.outvars]
-
 
 def _exchange(places: list[int]) -> int | None:
     """Where a permutation exchanges two neighbours and leaves all else; None if it does not."""
@@ -500,18 +440,3 @@ def _exchange(places: list[int]) -> int | None:
     if len(moved) == 2 and moved[1] == moved[0] + 1:
         return moved[0]
     return None
-
-
-class LoweringError(Exception):
-    """An equation could not be lowered."""
-
-
-def reduction_identity(kind: str, dtype: Any) -> Any:
-    low, high = dtypes.extremes(dtype)
-    if kind in ("sum", "or", "xor"):
-        return 0
-    if kind == "prod":
-        return 1
-    if kind == "and":
-        return True if dtype == dtypes.bool_ else -1
-    return low if kind == "max" else high

@@ -1,0 +1,96 @@
+"""What lowerings stand on in every backend: composition, and shapes that need no backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.types import ShapedArray
+from maxjax._transforms.simplify import simplify
+
+
+class Lowering:
+    """Lowers equations with the operations of a backend, which a subclass has.
+
+    Attributes:
+      in_avals, out_avals: the types of the equation that is being lowered.
+    """
+
+    in_avals: Sequence[ShapedArray] = ()
+    out_avals: Sequence[ShapedArray] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        raise LoweringError(f"the {type(self).__name__} has no operation {name}")
+
+    def decompose(self, function: Callable[..., Any], *xs: Any) -> Any:
+        """Lowers what ``function`` does with primitives to ``xs``."""
+        avals = [ShapedArray(self.shape(x), self.dtype(x)) for x in xs]
+        single = True
+
+        def flat(*tracers: Any) -> Sequence[Any]:
+            nonlocal single
+            result = function(*tracers)
+            single = not isinstance(result, (tuple, list))
+            return [result] if single else result
+
+        closed = simplify(trace_to_jaxpr(flat, avals, "a lowering"))
+        results = self.lower_closed(closed, xs)
+        return results[0] if single else results
+
+    def lower_closed(self, closed: ClosedJaxpr, xs: Sequence[Any]) -> list[Any]:
+        consts = [self.constant(np.asarray(value)) for value in closed.consts]
+        return self.lower_jaxpr(closed.jaxpr, consts, xs)
+
+    def lower_jaxpr(self, jaxpr: Jaxpr, consts: Sequence[Any],
+                    xs: Sequence[Any]) -> list[Any]:
+        """The outputs of a jaxpr for given values of its inputs."""
+        values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+        values.update(zip(jaxpr.invars, xs, strict=True))
+
+        def read(atom: Any) -> Any:
+            if isinstance(atom, Literal):
+                return self.constant(np.asarray(atom.val))
+            return values[atom]
+
+        outer = self.in_avals, self.out_avals
+        for eqn in jaxpr.eqns:
+            operands = [read(atom) for atom in eqn.invars]
+            self.in_avals = [atom.aval for atom in eqn.invars]
+            self.out_avals = [var.aval for var in eqn.outvars]
+            try:
+                lower: Any = eqn.primitive.lower
+                result = lower(self, *operands, **eqn.params)
+            except Exception as error:
+                raise LoweringError(
+                    f"lowering {eqn.primitive.name} of "
+                    f"{', '.join(aval.str_short() for aval in self.in_avals)} failed: "
+                    f"{type(error).__name__}: {error}") from error
+            results = result if eqn.primitive.multiple_results else [result]
+            for var, value in zip(eqn.outvars, results, strict=True):
+                shape, dtype = self.shape(value), self.dtype(value)
+                if shape != var.aval.shape or dtype != dtypes.physical(var.aval.dtype):
+                    raise LoweringError(f"{eqn.primitive.name} lowered to {dtype}{shape}, not "
+                                        f"{var.aval.str_short()}")
+                values[var] = value
+        self.in_avals, self.out_avals = outer
+        return [read(atom) for atom in jaxpr.outvars]
+
+
+class LoweringError(Exception):
+    """An equation could not be lowered."""
+
+
+def reduction_identity(kind: str, dtype: Any) -> Any:
+    low, high = dtypes.extremes(dtype)
+    if kind in ("sum", "or", "xor"):
+        return 0
+    if kind == "prod":
+        return 1
+    if kind == "and":
+        return True if dtype == dtypes.bool_ else -1
+    return low if kind == "max" else high

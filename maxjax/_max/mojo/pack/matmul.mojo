@@ -1,0 +1,632 @@
+"""The matrix product: `matmul_<dtype>` for every float and integer dtype.
+
+c[t, i, j] = sum over p of a[t, i, p] * b[t, p, j], with any strides of a and b. A register tile of
+ROWS by VECTORS vectors goes over k; around it blocks of a and b stay in the caches, copied to
+contiguous panels where reading them in place would be slow. Vectors times matrices go a way of
+their own. Narrow dtypes are widened while they are packed: the halves to float32, 8-bit integers
+to 16 bits, where wrapping products come out the same.
+"""
+from max.algorithm import parallelize
+from std.sys.info import CompilationTarget, simd_width_of, size_of
+
+from kernels.calling import Args, Slots, integer, operand
+
+comptime Elements[dtype: DType] = Pointer[Scalar[dtype], MutUntrackedOrigin]
+
+# A tile and its operands fill the vector registers: 16 of AVX2, 32 of AVX-512 and NEON.
+comptime ROWS = 6 if CompilationTarget.has_avx2() and not CompilationTarget.has_avx512f() else 12
+comptime VECTORS = 2
+# A panel of b of so many rows fits the first-level cache.
+comptime DEPTH = 256
+# A block of a of so many bytes fits the second-level cache, of b the third-level one.
+comptime A_BLOCK_BYTES = 147456
+comptime B_BLOCK_COLUMNS = 2048
+# Less than so many multiplications are not worth another thread.
+comptime GRAIN = 500_000
+# Up to so many bytes an operand is read in place.
+comptime IN_PLACE_BYTES = 65536
+
+
+@always_inline
+def round_up(x: Int, step: Int) -> Int:
+    return (x + step - 1) // step * step
+
+
+@always_inline
+def multiply_add[
+    T: DType, width: SIMDLength
+](x: SIMD[T, width], y: SIMD[T, width], z: SIMD[T, width]) -> SIMD[T, width]:
+    comptime if T.is_floating_point():
+        return x.fma(y, z)
+    else:
+        return x * y + z
+
+
+@fieldwise_init
+struct Matrix[T: DType](ImplicitlyCopyable, Movable):
+    """Elements at any two strides."""
+
+    var data: Elements[Self.T]
+    var row: Int
+    var col: Int
+
+    @always_inline
+    def at(self, i: Int, j: Int) -> Self:
+        """The submatrix from (i, j) on."""
+        return Self(self.data.unsafe_offset(i * self.row + j * self.col), self.row, self.col)
+
+    @always_inline
+    def transposed(self) -> Self:
+        return Self(self.data, self.col, self.row)
+
+
+struct Scratch[T: DType]:
+    """Memory aligned to cache lines, until `free`: a pointer to it does not keep it alive."""
+
+    var memory: List[Scalar[Self.T]]
+
+    def __init__(out self, count: Int):
+        self.memory = List[Scalar[Self.T]](unsafe_uninit_length=count + 64)
+
+    @always_inline
+    def data(mut self) -> Elements[Self.T]:
+        var start = self.memory.unsafe_ptr().unsafe_origin_cast[MutUntrackedOrigin]()
+        var excess = Int(start) % 64
+        return start.unsafe_offset((64 - excess) // size_of[Scalar[Self.T]]())
+
+    @no_inline
+    def free(deinit self):
+        pass
+
+
+def tile[
+    T: DType, rows: Int, vectors: Int, whole: Bool
+](a: Matrix[T], b: Elements[T], b_row: Int, k: Int, c: Elements[T], c_row: Int, columns: Int, add: Bool):
+    """Computes, or adds to, `rows` by `columns` elements of c: all of the vectors if `whole`."""
+    comptime W = simd_width_of[T]()
+    comptime UNROLL = 4
+    var sums = Array[SIMD[T, W], rows * vectors](fill=SIMD[T, W](0))
+    var ap = a.data
+    var bp = b
+
+    @always_inline
+    def step(x: Elements[T], y: Elements[T]) {mut sums, var a}:
+        var right = Array[SIMD[T, W], vectors](fill=SIMD[T, W](0))
+        comptime for v in range(vectors):
+            right[v] = y.unsafe_load[width=W](v * W)
+        comptime for i in range(rows):
+            var left = SIMD[T, W](x.unsafe_offset(i * a.row)[])
+            comptime for v in range(vectors):
+                sums[i * vectors + v] = multiply_add(left, right[v], sums[i * vectors + v])
+
+    for _ in range(k // UNROLL):
+        comptime for u in range(UNROLL):
+            step(ap.unsafe_offset(u * a.col), bp.unsafe_offset(u * b_row))
+        ap = ap.unsafe_offset(UNROLL * a.col)
+        bp = bp.unsafe_offset(UNROLL * b_row)
+    for _ in range(k % UNROLL):
+        step(ap, bp)
+        ap = ap.unsafe_offset(a.col)
+        bp = bp.unsafe_offset(b_row)
+
+    comptime for i in range(rows):
+        var line = c.unsafe_offset(i * c_row)
+        comptime for v in range(vectors):
+            var value = sums[i * vectors + v]
+            comptime if whole:
+                if add:
+                    value += line.unsafe_load[width=W](v * W)
+                line.unsafe_store(v * W, value)
+            else:
+                comptime for lane in range(W):
+                    if v * W + lane < columns:
+                        var one = value[lane]
+                        if add:
+                            one += line.unsafe_load[width=1](v * W + lane)
+                        line.unsafe_store(v * W + lane, one)
+
+
+@always_inline
+def column_of_tiles[
+    T: DType, vectors: Int, whole: Bool
+](
+    a: Matrix[T],
+    a_panel: Int,
+    b: Elements[T],
+    b_row: Int,
+    m: Int,
+    k: Int,
+    c: Elements[T],
+    c_row: Int,
+    columns: Int,
+    add: Bool,
+):
+    """All tiles of one panel of b; `a_panel` is how far apart the panels of a are."""
+    var panel = a
+    var i = 0
+    while i + ROWS <= m:
+        tile[T, ROWS, vectors, whole](
+            panel, b, b_row, k, c.unsafe_offset(i * c_row), c_row, columns, add
+        )
+        panel.data = panel.data.unsafe_offset(a_panel)
+        i += ROWS
+    comptime for part in [8, 4, 2, 1]:
+        comptime if part < ROWS:
+            if (m - i) & part:
+                tile[T, part, vectors, whole](
+                    panel, b, b_row, k, c.unsafe_offset(i * c_row), c_row, columns, add
+                )
+                panel = panel.at(part, 0)
+                i += part
+
+
+@always_inline
+def load_cast[
+    S: DType, T: DType, width: Int
+](x: Elements[S], i: Int) -> SIMD[T, width]:
+    return x.unsafe_load[width=width](i).cast[T]()
+
+
+@always_inline
+def transpose_square[
+    T: DType, W: Int
+](rows: Array[SIMD[T, W], W]) -> Array[SIMD[T, W], W]:
+    """Each round rotates the bits of the (row, column) of all elements by one."""
+    var x = rows.copy()
+    comptime for power in range(7):
+        comptime if 1 << power < W:
+            var y = x.copy()
+            comptime for i in range(W // 2):
+                var both = x[i].interleave(x[i + W // 2])
+                y[2 * i] = rebind[SIMD[T, W]](both.slice[W, offset=0]())
+                y[2 * i + 1] = rebind[SIMD[T, W]](both.slice[W, offset=W]())
+            x = y^
+    return x^
+
+
+def pack_b[
+    S: DType, T: DType
+](b: Matrix[S], k: Int, n: Int, panels: Elements[T]):
+    """Panels of VECTORS vectors of columns, row after row; missing columns are zero."""
+    comptime W = simd_width_of[T]()
+    comptime N = VECTORS * W
+    var out = panels
+    var j = 0
+    while j < n:
+        var columns = min(N, n - j)
+        var from_here = b.at(0, j)
+        if columns == N and b.col == 1:
+            var x = from_here.data
+            var y = out
+            for _ in range(k):
+                comptime for v in range(VECTORS):
+                    y.unsafe_store(v * W, load_cast[S, T, W](x, v * W))
+                x = x.unsafe_offset(b.row)
+                y = y.unsafe_offset(N)
+        elif columns == N and b.row == 1:
+            comptime for v in range(VECTORS):
+                var group = from_here.at(0, v * W)
+                var p = 0
+                while p + W <= k:
+                    var square = Array[SIMD[T, W], W](fill=SIMD[T, W](0))
+                    comptime for i in range(W):
+                        square[i] = load_cast[S, T, W](group.data.unsafe_offset(i * b.col), p)
+                    var turned = transpose_square(square)
+                    comptime for i in range(W):
+                        out.unsafe_store((p + i) * N + v * W, turned[i])
+                    p += W
+                while p < k:
+                    for i in range(W):
+                        out.unsafe_store(p * N + v * W + i, group.at(p, i).data[].cast[T]())
+                    p += 1
+        else:
+            for p in range(k):
+                for i in range(columns):
+                    out.unsafe_store(p * N + i, from_here.at(p, i).data[].cast[T]())
+                for i in range(columns, N):
+                    out.unsafe_store(p * N + i, Scalar[T](0))
+        out = out.unsafe_offset(k * N)
+        j += N
+
+
+def pack_a[
+    S: DType, T: DType
+](a: Matrix[S], m: Int, k: Int, panels: Elements[T]):
+    """Panels of ROWS rows, column after column. Writes up to a vector past the end."""
+    comptime W = simd_width_of[T]()
+    comptime GROUPS = (ROWS + W - 1) // W
+    var out = panels
+    var i = 0
+    while i < m:
+        var rows = min(ROWS, m - i)
+        var from_here = a.at(i, 0)
+        if rows == ROWS and a.col == 1:
+            var p = 0
+            while p + W <= k:
+                var turned = Array[SIMD[T, W], GROUPS * W](fill=SIMD[T, W](0))
+                comptime for group in range(GROUPS):
+                    var square = Array[SIMD[T, W], W](fill=SIMD[T, W](0))
+                    comptime for r in range(W):
+                        comptime if group * W + r < ROWS:
+                            square[r] = load_cast[S, T, W](
+                                from_here.data.unsafe_offset((group * W + r) * a.row), p
+                            )
+                    var part = transpose_square(square)
+                    comptime for r in range(W):
+                        turned[group * W + r] = part[r]
+                # What a store writes past ROWS the next one overwrites.
+                comptime for r in range(W):
+                    comptime for group in range(GROUPS):
+                        out.unsafe_store((p + r) * ROWS + group * W, turned[group * W + r])
+                p += W
+            while p < k:
+                for r in range(ROWS):
+                    out.unsafe_store(p * ROWS + r, from_here.at(r, p).data[].cast[T]())
+                p += 1
+        elif rows == ROWS and a.row == 1:
+            var x = from_here.data
+            var y = out
+            for _ in range(k):
+                comptime for half in range(2):
+                    comptime H = ROWS // 2
+                    comptime Q = 4 if H == 6 else 2
+                    y.unsafe_store(half * H, load_cast[S, T, Q](x, half * H))
+                    comptime if H == 6:
+                        y.unsafe_store(half * H + 4, load_cast[S, T, 2](x, half * H + 4))
+                    else:
+                        y.unsafe_store(half * H + 2, load_cast[S, T, 1](x, half * H + 2))
+                x = x.unsafe_offset(a.col)
+                y = y.unsafe_offset(ROWS)
+        else:
+            for p in range(k):
+                for r in range(rows):
+                    out.unsafe_store(p * ROWS + r, from_here.at(r, p).data[].cast[T]())
+        out = out.unsafe_offset(k * ROWS)
+        i += ROWS
+
+
+def product[
+    S: DType, T: DType
+](a: Matrix[S], b: Matrix[S], c: Elements[T], c_row: Int, m: Int, n: Int, k: Int):
+    """One matrix product on one thread, into c of the dtype of its sums."""
+    comptime W = simd_width_of[T]()
+    comptime N = VECTORS * W
+    comptime size = size_of[Scalar[T]]()
+    comptime a_rows = A_BLOCK_BYTES // (DEPTH * size) // ROWS * ROWS
+    var depth = min(k, DEPTH)
+    var b_columns = min(round_up(n, N), B_BLOCK_COLUMNS)
+    var a_block = min(round_up(m, ROWS), a_rows)
+    var packs_a = S != T or (n > 4 * N and m * k * size > IN_PLACE_BYTES)
+    var packs_b = S != T or b.col != 1 or (m > 2 * ROWS and k * n * size > IN_PLACE_BYTES)
+    # Columns that fill no whole tile are packed anyway.
+    var packed_a = Scratch[T](a_block * depth + W if packs_a else 0)
+    var packed_b = Scratch[T](b_columns * depth if packs_b else N * depth if n % N else 0)
+    var a_panels = packed_a.data()
+    var b_panels = packed_b.data()
+
+    for p in range(0, k, DEPTH):
+        var kk = min(DEPTH, k - p)
+        for j in range(0, n, B_BLOCK_COLUMNS):
+            var nn = min(B_BLOCK_COLUMNS, n - j)
+            var tail = nn % N
+            if packs_b:
+                pack_b[S, T](b.at(p, j), kk, nn, b_panels)
+            elif tail:
+                pack_b[S, T](b.at(p, j + nn - tail), kk, tail, b_panels)
+            for i in range(0, m, a_rows):
+                var mm = min(a_rows, m - i)
+                var left = Matrix[T](a_panels, 1, ROWS)
+                var a_panel = kk * ROWS
+                if packs_a:
+                    pack_a[S, T](a.at(i, p), mm, kk, a_panels)
+                else:
+                    left = rebind[Matrix[T]](a.at(i, p))
+                    a_panel = ROWS * a.row
+                for jj in range(0, nn, N):
+                    var columns = min(N, nn - jj)
+                    var target = c.unsafe_offset(i * c_row + j + jj)
+                    var right = b_panels.unsafe_offset(jj * kk if packs_b else 0)
+                    if columns == N:
+                        var step = N
+                        comptime if S == T:
+                            if not packs_b:
+                                right = rebind[Elements[T]](b.at(p, j + jj).data)
+                                step = b.row
+                        column_of_tiles[T, VECTORS, True](
+                            left, a_panel, right, step, mm, kk, target, c_row, N, p > 0
+                        )
+                    elif columns > W:
+                        column_of_tiles[T, VECTORS, False](
+                            left, a_panel, right, N, mm, kk, target, c_row, columns, p > 0
+                        )
+                    else:
+                        column_of_tiles[T, 1, False](
+                            left, a_panel, right, N, mm, kk, target, c_row, columns, p > 0
+                        )
+    packed_a^.free()
+    packed_b^.free()
+
+
+def combine_rows[
+    T: DType
+](x: Elements[T], x_step: Int, b: Matrix[T], y: Elements[T], n: Int, k: Int):
+    """Sets y = x b, where the rows of b are contiguous: eight rows at a time are added to y."""
+    comptime W = simd_width_of[T]()
+    comptime TOGETHER = 8
+    comptime CHUNK = 2048
+
+    @always_inline
+    def add_rows[count: Int](p: Int, j: Int, end: Int) {var x, var x_step, var b, var y}:
+        var factors = SIMD[T, count](0)
+        comptime for r in range(count):
+            factors[r] = x.unsafe_offset((p + r) * x_step)[]
+        var rows = b.data.unsafe_offset(p * b.row)
+        var i = j
+
+        @always_inline
+        def piece[width: Int](i: Int) {var factors, var rows, var b, var y, var p}:
+            var total = SIMD[T, width](0)
+            if p > 0:
+                total = y.unsafe_load[width=width](i)
+            comptime for r in range(count):
+                total = multiply_add(
+                    rows.unsafe_load[width=width](r * b.row + i),
+                    SIMD[T, width](factors[r]),
+                    total,
+                )
+            y.unsafe_store(i, total)
+
+        while i + W <= end:
+            piece[W](i)
+            i += W
+        while i < end:
+            piece[1](i)
+            i += 1
+
+    for j in range(0, n, CHUNK):
+        var end = min(n, j + CHUNK)
+        var p = 0
+        while p + TOGETHER <= k:
+            add_rows[TOGETHER](p, j, end)
+            p += TOGETHER
+        while p < k:
+            add_rows[1](p, j, end)
+            p += 1
+
+
+def dot_columns[
+    T: DType
+](x: Elements[T], b: Matrix[T], y: Elements[T], n: Int, k: Int):
+    """Sets y = x b, where x and the columns of b are contiguous: dot products, four at a time."""
+    comptime W = simd_width_of[T]()
+
+    @always_inline
+    def dots[count: Int](j: Int) {var x, var b, var y, var k}:
+        comptime PARTS = 2
+        var sums = Array[SIMD[T, W], count * PARTS](fill=SIMD[T, W](0))
+        var columns = b.data.unsafe_offset(j * b.col)
+        var p = 0
+        while p + PARTS * W <= k:
+            comptime for part in range(PARTS):
+                var left = x.unsafe_load[width=W](p + part * W)
+                comptime for i in range(count):
+                    sums[i * PARTS + part] = multiply_add(
+                        left,
+                        columns.unsafe_load[width=W](i * b.col + p + part * W),
+                        sums[i * PARTS + part],
+                    )
+            p += PARTS * W
+        while p + W <= k:
+            var left = x.unsafe_load[width=W](p)
+            comptime for i in range(count):
+                sums[i * PARTS] = multiply_add(
+                    left, columns.unsafe_load[width=W](i * b.col + p), sums[i * PARTS]
+                )
+            p += W
+        comptime for i in range(count):
+            var total = (sums[i * PARTS] + sums[i * PARTS + 1]).reduce_add()
+            for q in range(p, k):
+                total = multiply_add(
+                    x.unsafe_offset(q)[], columns.unsafe_offset(i * b.col + q)[], total
+                )
+            y.unsafe_store(j + i, total)
+
+    var j = 0
+    while j + 4 <= n:
+        dots[4](j)
+        j += 4
+    while j < n:
+        dots[1](j)
+        j += 1
+
+
+def vector_product[
+    T: DType
+](x: Elements[T], x_step: Int, b: Matrix[T], y: Elements[T], n: Int, k: Int):
+    """Sets y = x b, one of the strides of b being 1."""
+    if b.col == 1 and (b.row != 1 or n >= k):
+        combine_rows[T](x, x_step, b, y, n, k)
+    elif x_step == 1:
+        dot_columns[T](x, b, y, n, k)
+    else:
+        var copied = Scratch[T](k)
+        var contiguous = copied.data()
+        for p in range(k):
+            contiguous.unsafe_store(p, x.unsafe_offset(p * x_step)[])
+        dot_columns[T](contiguous, b, y, n, k)
+        copied^.free()
+
+
+def part_of_product[
+    S: DType, T: DType
+](a: Matrix[S], b: Matrix[S], c: Elements[S], c_row: Int, m: Int, n: Int, k: Int):
+    """One matrix product on one thread."""
+    if m == 0 or n == 0:
+        return
+    comptime if S == T:
+        var left = rebind[Matrix[T]](a)
+        var right = rebind[Matrix[T]](b)
+        var target = rebind[Elements[T]](c)
+        if k == 0:
+            for i in range(m):
+                for j in range(n):
+                    target.unsafe_store(i * c_row + j, Scalar[T](0))
+        elif m == 1 and (b.col == 1 or b.row == 1):
+            vector_product[T](left.data, a.col, right, target, n, k)
+        elif n == 1 and (c_row == 1 or m == 1) and (a.col == 1 or a.row == 1):
+            vector_product[T](right.data, b.row, left.transposed(), target, m, k)
+        else:
+            product[T, T](left, right, target, c_row, m, n, k)
+    else:
+        var sums = Scratch[T](m * n)
+        var wide = sums.data()
+        if k == 0:
+            for i in range(m * n):
+                wide.unsafe_store(i, Scalar[T](0))
+        product[S, T](a, b, wide, n, m, n, k)
+        for i in range(m):
+            for j in range(n):
+                c.unsafe_store(i * c_row + j, wide.unsafe_offset(i * n + j)[].cast[S]())
+        sums^.free()
+
+
+@always_inline
+def matmul[S: DType, T: DType](slots: Slots, args: Args):
+    """Multiplies elements of dtype S, adding in dtype T."""
+    var a = operand[S](slots, args, 0).unsafe_origin_cast[MutUntrackedOrigin]()
+    var b = operand[S](slots, args, 1).unsafe_origin_cast[MutUntrackedOrigin]()
+    var c = operand[S](slots, args, 2).unsafe_origin_cast[MutUntrackedOrigin]()
+    var batch = integer(args, 6)
+    var m = integer(args, 7)
+    var n = integer(args, 8)
+    var k = integer(args, 9)
+    var a_batch = integer(args, 10)
+    var left = Matrix[S](a, integer(args, 11), integer(args, 12))
+    var b_batch = integer(args, 13)
+    var right = Matrix[S](b, integer(args, 14), integer(args, 15))
+    var c_batch = integer(args, 16)
+    var c_row = integer(args, 17)
+    var threads = integer(args, 18)
+    if batch == 0 or m == 0 or n == 0:
+        return
+    threads = min(threads, batch * m * n * k // GRAIN)
+    # Each product is cut along its longer side, where there are fewer products than threads.
+    comptime STEP = ROWS * VECTORS * simd_width_of[T]()
+    var cuts = 1
+    var rows = m
+    var columns = n
+    if threads > 1 and batch % threads:
+        cuts = threads
+        if m >= n:
+            rows = round_up((m + cuts - 1) // cuts, ROWS)
+            cuts = (m + rows - 1) // rows
+        else:
+            columns = round_up((n + cuts - 1) // cuts, VECTORS * simd_width_of[T]())
+            cuts = (n + columns - 1) // columns
+    var parts = batch * cuts
+    var tasks = max(1, min(threads, parts))
+
+    @always_inline
+    def work(task: Int) {
+        var tasks,
+        var parts,
+        var cuts,
+        var a_batch,
+        var b_batch,
+        var c_batch,
+        var left,
+        var right,
+        var c,
+        var c_row,
+        var m,
+        var n,
+        var k,
+        var rows,
+        var columns,
+    }:
+        for part in range(task * parts // tasks, (task + 1) * parts // tasks):
+            var t = part // cuts
+            var cut = part % cuts
+            var i = cut * rows if rows < m else 0
+            var j = cut * columns if columns < n else 0
+            var x = left.at(i, 0)
+            x.data = x.data.unsafe_offset(t * a_batch)
+            var y = right.at(0, j)
+            y.data = y.data.unsafe_offset(t * b_batch)
+            part_of_product[S, T](
+                x,
+                y,
+                c.unsafe_offset(t * c_batch + i * c_row + j),
+                c_row,
+                min(rows, m - i),
+                min(columns, n - j),
+                k,
+            )
+
+    if tasks > 1:
+        parallelize(work, tasks)
+    else:
+        work(0)
+
+
+@export("matmul_float32")
+def matmul_float32(slots: Slots, args: Args) abi("C"):
+    matmul[DType.float32, DType.float32](slots, args)
+
+
+@export("matmul_float64")
+def matmul_float64(slots: Slots, args: Args) abi("C"):
+    matmul[DType.float64, DType.float64](slots, args)
+
+
+@export("matmul_float16")
+def matmul_float16(slots: Slots, args: Args) abi("C"):
+    matmul[DType.float16, DType.float32](slots, args)
+
+
+@export("matmul_bfloat16")
+def matmul_bfloat16(slots: Slots, args: Args) abi("C"):
+    matmul[DType.bfloat16, DType.float32](slots, args)
+
+
+# Wrapping sums of products are the same bits with and without a sign.
+
+
+@export("matmul_int8")
+def matmul_int8(slots: Slots, args: Args) abi("C"):
+    matmul[DType.int8, DType.int16](slots, args)
+
+
+@export("matmul_uint8")
+def matmul_uint8(slots: Slots, args: Args) abi("C"):
+    matmul[DType.int8, DType.int16](slots, args)
+
+
+@export("matmul_int16")
+def matmul_int16(slots: Slots, args: Args) abi("C"):
+    matmul[DType.int16, DType.int16](slots, args)
+
+
+@export("matmul_uint16")
+def matmul_uint16(slots: Slots, args: Args) abi("C"):
+    matmul[DType.int16, DType.int16](slots, args)
+
+
+@export("matmul_int32")
+def matmul_int32(slots: Slots, args: Args) abi("C"):
+    matmul[DType.int32, DType.int32](slots, args)
+
+
+@export("matmul_uint32")
+def matmul_uint32(slots: Slots, args: Args) abi("C"):
+    matmul[DType.int32, DType.int32](slots, args)
+
+
+@export("matmul_int64")
+def matmul_int64(slots: Slots, args: Args) abi("C"):
+    matmul[DType.int64, DType.int64](slots, args)
+
+
+@export("matmul_uint64")
+def matmul_uint64(slots: Slots, args: Args) abi("C"):
+    matmul[DType.int64, DType.int64](slots, args)

@@ -5,12 +5,13 @@ and every file in it is checked before it is believed:
 
 - ``<name>.key`` is the entry: one line of JSON with the artifact's digest and size, then the
   key, byte for byte. ``name`` is the SHA-256 of the key; it only finds the file, the key itself
-  is compared in full.
-- ``<name>-<digest>.mef`` is the artifact, named by its own digest: two processes that store the
-  same key never mix one's entry with the other's code, and the entry, renamed into place last,
-  is what makes the artifact visible.
+  is compared in full. Several entries may name one artifact.
+- ``<name>-<digest>.mef`` (``.so`` for a shared library) is the artifact, named by its own digest:
+  two processes that store the same key never mix one's entry with the other's code, and the
+  entry, renamed into place last, is what makes the artifact visible.
 - ``<name>.lock`` is held (``flock``) by the process that compiles the key.
-- ``incoming-*`` is a file being written; what a killed process leaves is swept an hour later.
+- ``incoming-*`` is a file being written, ``building-*`` a folder in which a compiler works; what
+  a killed process leaves is swept an hour later.
 
 The time of an entry's last use is its file's modification time.
 """
@@ -28,6 +29,7 @@ import stat
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 try:
@@ -41,8 +43,9 @@ _DIGEST_DIGITS = 32  # of the artifact's digest, in its file name
 _INCOMING_LIFETIME = 3600.0  # seconds
 _CHUNK = 1 << 20
 _ENTRY = re.compile(r"[0-9a-f]{64}\.key")
-_ARTIFACT = re.compile(r"([0-9a-f]{64})-[0-9a-f]{32}\.mef")
-_INCOMING = re.compile(r"incoming-[0-9a-f]+(\.mef)?")
+_ARTIFACT = re.compile(r"([0-9a-f]{64})-([0-9a-f]{32})\.(mef|so)")
+_INCOMING = re.compile(r"incoming-[0-9a-f]+(\.mef|\.so)?")
+_BUILDING = re.compile(r"building-[0-9a-f]+")
 _LOCK = re.compile(r"[0-9a-f]{64}\.lock")
 
 
@@ -249,21 +252,27 @@ class ArtifactCache:
         found = self._read_entry(entry, key)
         if found is None:
             return None
-        digest, size = found
-        artifact = self.directory / f"{name}-{digest[:_DIGEST_DIGITS]}.mef"
+        artifact, digest, size = found
         if not self._verify(artifact, digest, size):
             _remove_ours(artifact)
             _remove_ours(entry)
             return None
-        with contextlib.suppress(OSError):
-            os.utime(entry)
+        for used in {entry, self.directory / f"{artifact.name[:64]}.key"}:
+            with contextlib.suppress(OSError):
+                os.utime(used)
         return artifact
 
-    def store(self, key: bytes, artifact: Path) -> Path | None:
+    def store(self, key: bytes, artifact: Path, also: Sequence[bytes] = (),
+              suffix: str = ".mef") -> Path | None:
         """Moves a finished file into the cache under ``key`` and returns its new path.
 
         On any failure, a full disk for instance, returns None: the cache is as it was and
         ``artifact`` stays where it is. On success ``artifact`` is gone.
+
+        Args:
+          also: further keys of the same artifact. It goes when ``key`` goes; where one of these
+            cannot be written, that one is a miss.
+          suffix: of the file's name, ``".mef"`` or ``".so"``.
         """
         name = hashlib.sha256(key).hexdigest()
         temporary: list[Path] = []
@@ -273,23 +282,30 @@ class ArtifactCache:
             if measured is None:
                 return None
             digest, size = measured
-            header = json.dumps({"format": _FORMAT, "digest": digest, "size": size,
-                                 "key_size": len(key)})
-            entry = self._write(header.encode() + b"\n" + key, temporary)
-            target = self.directory / f"{name}-{digest[:_DIGEST_DIGITS]}.mef"
+            target = self.directory / f"{name}-{digest[:_DIGEST_DIGITS]}{suffix}"
+            header = {"format": _FORMAT, "digest": digest, "size": size, "artifact": target.name}
+            entry = self._write_entry(header, key, temporary)
             os.replace(source, target)
             temporary.append(target)
             os.replace(entry, self.directory / f"{name}.key")
             temporary.clear()
         except OSError:
             for path in temporary:
-                if path.suffix == ".mef" and path.name.startswith(name):
+                if path.suffix == suffix and path.name.startswith(name):
                     # Without its entry the artifact is invisible: give the caller's file back.
                     with contextlib.suppress(OSError):
                         os.replace(path, artifact)
                 with contextlib.suppress(OSError):
                     path.unlink()
             return None
+        for further in also:
+            try:
+                os.replace(self._write_entry(header, further, temporary),
+                           self.directory / f"{hashlib.sha256(further).hexdigest()}.key")
+            except OSError:
+                for path in temporary:
+                    _remove_ours(path)
+            temporary.clear()
         self._remember(target)
         if Path(artifact).exists() and Path(artifact) != target:
             with contextlib.suppress(OSError):
@@ -303,7 +319,7 @@ class ArtifactCache:
         name = hashlib.sha256(key).hexdigest()
         _remove_ours(self.directory / f"{name}.key")
         with contextlib.suppress(OSError):
-            for path in list(self.directory.glob(f"{name}-*.mef")):
+            for path in list(self.directory.glob(f"{name}-*")):
                 _remove_ours(path)
 
     def clear(self) -> None:
@@ -314,9 +330,9 @@ class ArtifactCache:
                     _remove_ours(Path(item.path))
         self._verified.clear()
 
-    def incoming(self) -> Path:
+    def incoming(self, suffix: str = ".mef") -> Path:
         """A fresh path on the cache's file system, for a compiler to write to."""
-        return self.directory / f"{_incoming_name()}.mef"
+        return self.directory / f"{_incoming_name()}{suffix}"
 
     def key_lock(self, key: bytes) -> KeyLock:
         """The lock that processes sharing this folder take while they compile ``key``."""
@@ -332,8 +348,8 @@ class ArtifactCache:
                     total += item.stat(follow_symlinks=False).st_size
         return entries, total
 
-    def _read_entry(self, entry: Path, key: bytes) -> tuple[str, int] | None:
-        """Digest and size that a sound entry for ``key`` names. An unsound one is removed."""
+    def _read_entry(self, entry: Path, key: bytes) -> tuple[Path, str, int] | None:
+        """The artifact, its digest and size in a sound entry for ``key``; others are removed."""
         if not os.path.lexists(entry):
             return None
         descriptor = _open_checked(entry)
@@ -347,7 +363,10 @@ class ArtifactCache:
             if header["format"] != _FORMAT:
                 return None
             digest, size, key_size = header["digest"], header["size"], header["key_size"]
+            artifact = header.get("artifact", f"{entry.stem}-{digest[:_DIGEST_DIGITS]}.mef")
+            match = _ARTIFACT.fullmatch(artifact)
             sound = (re.fullmatch(r"[0-9a-f]{64}", digest) is not None
+                     and match is not None and match[2] == digest[:_DIGEST_DIGITS]
                      and isinstance(size, int) and len(stored) == key_size)
         except OSError:
             return None
@@ -356,7 +375,7 @@ class ArtifactCache:
         if not sound:
             _remove_ours(entry)
             return None
-        return (digest, size) if stored == key else None
+        return (self.directory / artifact, digest, size) if stored == key else None
 
     def _verify(self, artifact: Path, digest: str, size: int) -> bool:
         try:
@@ -396,6 +415,10 @@ class ArtifactCache:
             shutil.copyfileobj(source, file, _CHUNK)
         return copy
 
+    def _write_entry(self, header: dict[str, object], key: bytes, temporary: list[Path]) -> Path:
+        described = json.dumps({**header, "key_size": len(key)})
+        return self._write(described.encode() + b"\n" + key, temporary)
+
     def _write(self, content: bytes, temporary: list[Path]) -> Path:
         path = self.directory / _incoming_name()
         with open(_create(path), "wb") as file:
@@ -425,6 +448,10 @@ class ArtifactCache:
                 name = match[1]
             elif abandoned and _INCOMING.fullmatch(item.name):
                 _remove_ours(Path(item.path))
+                continue
+            elif abandoned and _BUILDING.fullmatch(item.name):
+                if stat.S_ISDIR(status.st_mode):
+                    shutil.rmtree(item.path, ignore_errors=True)
                 continue
             elif abandoned and _LOCK.fullmatch(item.name):
                 lock = KeyLock(Path(item.path))

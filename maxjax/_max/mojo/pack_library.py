@@ -1,0 +1,393 @@
+"""The pack: native kernels written by hand, built once on a machine, in the background.
+
+Each file of ``pack/`` becomes one library, kept in the cache like a program's. A package may also
+bring libraries built beforehand (``python -m maxjax._max.mojo.pack_library DIRECTORY --target-cpu
+x86-64-v3``, to be put into ``prebuilt/``): they serve until this machine's own are built.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import stat
+import struct
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from maxjax._max import kernel_digest
+from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.mojo import toolchain
+from maxjax._max.mojo.store import Done, Job, Libraries, Queue, address, open_library
+from maxjax._max.mojo.toolchain import ToolchainError, build_library, warn_once
+from maxjax._max.session import versions
+
+SOURCES = Path(__file__).resolve().parent / "pack"
+PREBUILT = Path(__file__).resolve().parent / "prebuilt"
+MANIFEST = "manifest.json"
+
+# What every program needs comes first.
+_FIRST = ("tape", "movement")
+_BUILD_SECONDS = 1200.0
+_LOOK_SECONDS = 1.0  # between looks for what another process has built
+_LOCK_POLL_SECONDS = 0.2
+_FORMAT = 1
+_EXPORT = re.compile(r'^@export\("([A-Za-z_][A-Za-z0-9_]*)"', re.MULTILINE)
+
+# What the levels of x86-64 add to one another, by the names in /proc/cpuinfo.
+_X86_LEVELS = {
+    "x86-64": "",
+    "x86-64-v2": "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3",
+    "x86-64-v3": "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave",
+    "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
+}
+
+
+class _Unit:
+    """One file of the pack and what became of it."""
+
+    def __init__(self, path: Path):
+        self.name = path.stem
+        self.source = path.read_text(encoding="utf-8")
+        self.exports = _EXPORT.findall(self.source)
+        self.native: ctypes.CDLL | None = None
+        self.prebuilt: ctypes.CDLL | None = None
+        self.failure: str | None = None
+
+    @property
+    def key(self) -> bytes:
+        return "\0".join((toolchain.identity(), "pack", self.name, self.source)).encode()
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+
+class Pack:
+    """The functions of the pack by their names.
+
+    Args:
+      cache: where libraries are kept; by default the user's cache.
+      sources: the folder of the Mojo files.
+      prebuilt: the folder of libraries built beforehand, or None.
+    """
+
+    def __init__(self, cache: ArtifactCache | None = None, sources: Path = SOURCES,
+                 prebuilt: Path | None = PREBUILT):
+        self.sources = sources
+        self.prebuilt = prebuilt
+        self.libraries = Libraries(cache)
+        self.libraries.build_seconds = _BUILD_SECONDS
+        self._queue = Queue("maxjax-pack")
+        self._addresses: dict[str, int] = {}
+        self._looked = float("-inf")
+        self._broken: str | None = None
+
+    @functools.cached_property
+    def units(self) -> list[_Unit]:
+        """The files, in the order in which they are built."""
+        paths = sorted(self.sources.glob("*.mojo"), key=lambda path: (
+            _FIRST.index(path.stem) if path.stem in _FIRST else len(_FIRST), path.stem))
+        return [_Unit(path) for path in paths]
+
+    @functools.cached_property
+    def names(self) -> dict[str, str]:
+        """The file of each function, by the function's name."""
+        return {export: unit.name for unit in self.units for export in unit.exports}
+
+    @property
+    def ready(self) -> bool:
+        """Whether every function has an address."""
+        self._look()
+        return all(unit.native or unit.prebuilt for unit in self.units)
+
+    def address(self, name: str) -> int | None:
+        """Where the function is in memory, or None while it is not built. Never raises."""
+        place = self._addresses.get(name)
+        if place is None:
+            self._look()
+            place = self._addresses.get(name)
+        return place
+
+    def function(self, name: str, result: Any = None,
+                 arguments: tuple[Any, ...] = (ctypes.c_void_p, ctypes.c_void_p)) -> Any:
+        """The function for calls by ctypes.
+
+        Args:
+          result, arguments: its C types; by default those of a kernel, ``(slots, args)``.
+
+        Raises:
+          KeyError: it is not built, or there is none of that name.
+        """
+        place = self.address(name)
+        if place is None:
+            raise KeyError(f"the pack has no function {name!r}" if name not in self.names
+                           else f"{name!r} of the pack is not built")
+        return ctypes.CFUNCTYPE(result, *arguments)(place)
+
+    def request(self, done: Done | None = None, priority: float = 0.0) -> None:
+        """Has what is missing built in the background, one library at a time; never raises.
+
+        Libraries built beforehand are replaced by this machine's own, for those who ask later.
+
+        Args:
+          done: called at the end with None, or with why a library is missing, on the thread that
+            builds.
+        """
+        units = [unit for unit in self.units if unit.native is None]
+        for unit in units:
+            self._queue.submit(Job(functools.partial(self._build, unit), _nothing, priority,
+                                   f"pack {unit.name}"))
+        self._queue.submit(Job(self._failure, done or _nothing, priority, "pack"))
+
+    def build(self, progress: Callable[[str, float], None] | None = None) -> str | None:
+        """Builds what is missing, in this thread; returns why a library is missing, or None.
+
+        Args:
+          progress: called with the name of each library and the seconds that it took.
+        """
+        for unit in self.units:
+            start = time.monotonic()
+            self._build(unit)
+            if progress is not None:
+                progress(unit.name, time.monotonic() - start)
+        return self._failure()
+
+    def failures(self) -> dict[str, str]:
+        """The files that cannot be built, and why."""
+        return {unit.name: unit.failure for unit in self.units if unit.failure is not None}
+
+    def _failure(self) -> str | None:
+        if self._broken is not None:
+            return self._broken
+        failures = self.failures()
+        return "; ".join(f"{name}: {why}" for name, why in failures.items()) or None
+
+    def _look(self) -> None:
+        """Loads what has been built meanwhile, by this process or another."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_SECONDS:
+            return
+        first = self._looked == float("-inf")
+        self._looked = now
+        for unit in self.units:
+            if unit.native is None:
+                self._adopt(unit, self.libraries.load(unit.key))
+        if first and self.prebuilt is not None:
+            self._look_at_prebuilt(self.prebuilt)
+
+    def _adopt(self, unit: _Unit, library: ctypes.CDLL | None) -> bool:
+        if library is None:
+            return False
+        places = {name: address(library, name) for name in unit.exports}
+        unit.native = library
+        self._addresses.update(
+            {name: place for name, place in places.items() if place is not None})
+        return True
+
+    def _build(self, unit: _Unit) -> str | None:
+        deadline = time.monotonic() + self.libraries.foreign_seconds
+        while unit.native is None and unit.failure is None and self._broken is None:
+            if self._adopt(unit, self.libraries.load(unit.key)):
+                break
+            with self.libraries.locked([unit.key]) as locked:
+                # Another process may have stored it between the look and the lock.
+                if self._adopt(unit, self.libraries.load(unit.key)):
+                    break
+                if locked or time.monotonic() >= deadline:
+                    try:
+                        self._adopt(unit, self.libraries.build(unit.source, unit.key))
+                    except ToolchainError as error:
+                        self._fail(unit, error)
+                    break
+            time.sleep(_LOCK_POLL_SECONDS)
+        return unit.failure or self._broken
+
+    def _fail(self, unit: _Unit, error: ToolchainError) -> None:
+        if error.kind in ("missing", "ending"):
+            self._broken = str(error)
+        else:
+            unit.failure = str(error)
+        if error.kind != "ending":
+            warn_once(f"native code is missing: {error} (pack/{unit.name}.mojo)"
+                      if error.kind != "missing" else str(error))
+
+    def _look_at_prebuilt(self, folder: Path) -> None:
+        manifest = _read_manifest(folder)
+        if manifest is None:
+            return
+        preloaded = False
+        for unit in self.units:
+            described = manifest["libraries"].get(unit.name)
+            if unit.native is not None or described is None or described["source"] != unit.digest:
+                continue
+            path = folder / f"{unit.name}.so"
+            if not _is_trusted(path) or hashlib.sha256(
+                    path.read_bytes()).hexdigest() != described["digest"]:
+                continue
+            if not preloaded:
+                preloaded = True
+                _preload(manifest["needs"])
+            unit.prebuilt = open_library(path)
+            if unit.prebuilt is None:
+                continue
+            for name in unit.exports:
+                place = address(unit.prebuilt, name)
+                if place is not None:
+                    self._addresses.setdefault(name, place)
+
+
+def _nothing(error: str | None) -> None:
+    pass
+
+
+def _platform() -> str:
+    return f"{sys.platform} {platform.machine()}"
+
+
+def _is_trusted(path: Path) -> bool:
+    """Whether the file or folder is the user's or the administrator's, and theirs alone."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        return False
+    return os.name == "nt" or (
+        status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022)
+
+
+def _read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of libraries that are for this MAX, these kernels and this processor."""
+    path = folder / MANIFEST
+    if not _is_trusted(folder) or not _is_trusted(path):
+        return None
+    try:
+        manifest = json.loads(path.read_bytes())
+        suits = (manifest["format"] == _FORMAT and manifest["platform"] == _platform()
+                 and manifest["versions"] == versions()
+                 and manifest["kernels"] == kernel_digest.kernels()
+                 and manifest["flags"] == list(toolchain.FLAGS)
+                 and supports(manifest["target_cpu"])
+                 and all(isinstance(described["source"], str)
+                         and isinstance(described["digest"], str)
+                         for described in manifest["libraries"].values())
+                 and all(isinstance(name, str) for name in manifest["needs"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return manifest if suits else None
+
+
+def supports(target_cpu: str) -> bool:
+    """Whether this processor is known to run code for that target, a level of x86-64."""
+    if target_cpu not in _X86_LEVELS or platform.machine() not in ("x86_64", "AMD64"):
+        return False
+    levels = list(_X86_LEVELS)
+    wanted = " ".join(_X86_LEVELS[level] for level in levels[:levels.index(target_cpu) + 1])
+    return set(wanted.split()) <= _processor_flags()
+
+
+def _processor_flags() -> set[str]:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith("flags"):
+                    return set(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return set()
+
+
+def _preload(names: list[str]) -> None:
+    """Loads libraries of MAX, for those that name them but not where they are."""
+    try:
+        folder = Path(toolchain.compiler_folder()) / "modular" / "lib"
+    except ToolchainError:
+        return
+    for name in names:
+        if Path(name).name == name and (folder / name).exists():
+            open_library(folder / name)
+
+
+_DYNAMIC, _LOAD = 2, 1  # program headers
+_END, _NEEDED, _STRTAB, _STRSZ, _RPATH, _RUNPATH = 0, 1, 5, 10, 15, 29  # dynamic entries
+
+
+def make_portable(path: Path) -> list[str]:
+    """Removes the folders that a library would look for others in; returns what it needs of MAX.
+
+    The compiler writes its own place there, which on another machine may be anyone's.
+
+    Raises:
+      ValueError: the file is not a 64-bit little-endian ELF library.
+    """
+    content = bytearray(path.read_bytes())
+    if content[:6] != b"\x7fELF\x02\x01":
+        raise ValueError(f"{path} is not an ELF library")
+    offset, = struct.unpack_from("<Q", content, 32)
+    size, count = struct.unpack_from("<HH", content, 54)
+    headers = [struct.unpack_from("<IIQQQQ", content, offset + i * size) for i in range(count)]
+
+    def place(address: int) -> int:
+        return next(start + address - base for kind, _, start, base, _, length in headers
+                    if kind == _LOAD and base <= address < base + length)
+
+    def text(position: int) -> str:
+        return content[position:content.index(0, position)].decode()
+
+    start = next(start for kind, _, start, *_ in headers if kind == _DYNAMIC)
+    entries: list[tuple[int, int]] = []
+    while not entries or entries[-1][0] != _END:
+        entries.append(struct.unpack_from("<QQ", content, start + 16 * len(entries)))
+    values = dict(entries)
+    strings = place(values[_STRTAB])
+    for i, (kind, value) in enumerate(entries):
+        if kind in (_RPATH, _RUNPATH):
+            # An entry cannot be taken out, but may stand there twice.
+            struct.pack_into("<QQ", content, start + 16 * i, _STRSZ, values[_STRSZ])
+            length = len(text(strings + value).encode())
+            content[strings + value:strings + value + length] = bytes(length)
+    path.write_bytes(content)
+    needed = [text(strings + value) for kind, value in entries if kind == _NEEDED]
+    return [name for name in needed if not name.startswith(("libc.", "libm."))]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="maxjax._max.mojo.pack_library",
+        description="Builds the pack's libraries for other machines, with a manifest.")
+    parser.add_argument("directory", type=Path, help="where to write them")
+    parser.add_argument("--target-cpu", default="x86-64-v3", choices=list(_X86_LEVELS))
+    chosen = parser.parse_args(arguments)
+    chosen.directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+    libraries, needs = {}, set()
+    for unit in Pack(prebuilt=None).units:
+        start = time.monotonic()
+        output = chosen.directory / f"{unit.name}.so"
+        try:
+            build_library(unit.source, output, target=chosen.target_cpu, seconds=_BUILD_SECONDS)
+        except ToolchainError as error:
+            print(f"{unit.name}: {error}", file=sys.stderr)
+            return 1
+        needs.update(make_portable(output))
+        content = output.read_bytes()
+        libraries[unit.name] = {"digest": hashlib.sha256(content).hexdigest(),
+                                "source": unit.digest}
+        print(f"{unit.name}: {time.monotonic() - start:.1f} s, {len(content)} bytes")
+    manifest = {"format": _FORMAT, "platform": _platform(), "versions": versions(),
+                "kernels": kernel_digest.kernels(), "flags": list(toolchain.FLAGS),
+                "target_cpu": chosen.target_cpu, "needs": sorted(needs), "libraries": libraries}
+    (chosen.directory / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

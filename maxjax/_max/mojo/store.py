@@ -1,0 +1,456 @@
+"""Native kernels by their full source text, built in the background and kept across processes.
+
+A library holds the kernels that one request was missing. In the cache (see ``artifacts``) it is
+one artifact under many keys: one for the library, and one for each of its kernels, which is
+compared in full. A kernel's symbol follows from its text, so a kernel is found without knowing
+what it was built with. Whatever is wrong with a file is a miss, and a miss is built again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import re
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from maxjax._max.artifacts import ArtifactCache, KeyLock
+from maxjax._max.mojo import toolchain
+from maxjax._max.mojo.toolchain import ToolchainError, build_library, warn_once
+
+HEADER = "from kernels.calling import *\n"
+PLACEHOLDER = "KERNEL"
+
+Done = Callable[["str | None"], None]
+
+_LOCK_POLL_SECONDS = 0.1
+_WAIT_POLL_SECONDS = 0.1
+_BISECTIONS = 2
+_LOCATED_ERROR = re.compile(
+    rf"^[^\n]*{re.escape(toolchain.SOURCE_NAME)}:(\d+):\d+: error: (.*)$", re.MULTILINE)
+_LOCATION = re.compile(rf"{re.escape(toolchain.SOURCE_NAME)}:(\d+):\d+")
+
+
+class Kernel(NamedTuple):
+    """One kernel.
+
+    Attributes:
+      source: Mojo declarations, among them one exported function named ``KERNEL``, as in
+        ``@export("KERNEL")``. What else it declares at the top level has names that begin with
+        ``KERNEL``, which is replaced wherever it stands.
+    """
+
+    source: str
+
+    @property
+    def symbol(self) -> str:
+        return f"k_{hashlib.sha256(self.source.encode()).hexdigest()[:32]}"
+
+    @property
+    def text(self) -> str:
+        return self.source.replace(PLACEHOLDER, self.symbol)
+
+
+class Job:
+    """A request for kernels.
+
+    Attributes:
+      sources, priority, label: as requested.
+      error: why a kernel is missing, once the job is done; None when all can be found.
+      ready: set after ``done`` has been called.
+      submitted, started: ``time.monotonic()``; ``started`` is None while the job waits.
+    """
+
+    def __init__(self, work: Callable[[], str | None], done: Done, priority: float,
+                 label: str = "", sources: Sequence[str] = ()):
+        self.work = work
+        self.done = done
+        self.priority = priority
+        self.label = label
+        self.sources = tuple(sources)
+        self.error: str | None = None
+        self.ready = threading.Event()
+        self.submitted = time.monotonic()
+        self.started: float | None = None
+
+    def __repr__(self) -> str:
+        state = ("failed" if self.error else "done") if self.ready.is_set() else (
+            "waiting" if self.started is None else "building")
+        return f"<Job {self.label!r} {state} priority={self.priority}>"
+
+
+class Queue:
+    """Jobs and the one thread that does them, the most urgent first. It starts with the first."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self._jobs: list[Job] = []
+        self._thread: threading.Thread | None = None
+        self._condition = threading.Condition()
+        _queues.add(self)
+
+    def submit(self, job: Job) -> None:
+        """Returns at once and never raises."""
+        with self._condition:
+            self._jobs.append(job)
+            problem = self._start()
+            if problem is None:
+                self._condition.notify_all()
+                return
+            self._jobs.remove(job)
+        self._finish(job, problem)
+
+    def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
+        """Waits for a job, ahead of all that have not begun; returns its error.
+
+        Args:
+          progress: called about ten times a second with the seconds since the job was submitted.
+        """
+        with self._condition:
+            job.priority = float("inf")
+            problem = self._start() if job in self._jobs else None  # after a fork it is gone
+            self._condition.notify_all()
+        if problem is not None:
+            return problem
+        while not job.ready.is_set():
+            if threading.current_thread() is self._thread:
+                return "a callback of a build cannot wait for another build"
+            if progress is not None:
+                progress(time.monotonic() - job.submitted)
+            job.ready.wait(_WAIT_POLL_SECONDS)
+        return job.error
+
+    def _start(self) -> str | None:
+        if self._thread is None or not self._thread.is_alive():
+            thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # no more threads, or the interpreter is ending
+                return f"no thread to build native code: {error}"
+            self._thread = thread
+        return None
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                while not self._jobs:
+                    self._condition.wait()
+                job = max(self._jobs, key=lambda job: (job.priority, -job.submitted))
+                job.started = time.monotonic()
+            try:
+                error = job.work()
+            except Exception as problem:  # a bug in maxjax must not take the thread with it
+                error = f"{type(problem).__name__}: {problem}"
+            with self._condition:
+                self._jobs.remove(job)
+            self._finish(job, error)
+
+    def _finish(self, job: Job, error: str | None) -> None:
+        job.error = error
+        try:
+            job.done(error)
+        except Exception as problem:
+            warn_once(f"{type(problem).__name__}: {problem}")
+        job.ready.set()
+
+    def _after_fork_in_child(self) -> None:
+        """Jobs that were pending are begun anew, by a thread of this process, when waited for."""
+        self._thread = None
+        self._condition = threading.Condition()
+        for job in self._jobs:
+            job.ready = threading.Event()
+            job.started = None
+
+
+class Libraries:
+    """Shared libraries in the cache: loading them, and building them in only one process.
+
+    Attributes:
+      foreign_seconds: how long to leave a key to another process that builds it.
+      build_seconds: a build that takes longer is taken for hung.
+    """
+
+    foreign_seconds = 600.0
+    build_seconds = 300.0
+
+    def __init__(self, cache: ArtifactCache | None = None):
+        self._cache = cache
+        self._held: list[KeyLock] = []
+        self._loaded: dict[str, ctypes.CDLL] = {}
+        _libraries.add(self)
+
+    @property
+    def cache(self) -> ArtifactCache:
+        if self._cache is None:
+            self._cache = ArtifactCache()
+            if not self._cache.usable:
+                warn_once(f"native code is not kept for other processes: {self._cache.reason}")
+        return self._cache
+
+    def load(self, key: bytes) -> ctypes.CDLL | None:
+        """The library stored under a key, or None."""
+        path = self.cache.lookup(key)
+        if path is None:
+            return None
+        library = self._loaded.get(path.name)
+        if library is None:
+            library = open_library(path)
+            if library is None:
+                self.cache.discard(key)
+                return None
+            self._loaded[path.name] = library
+        return library
+
+    def build(self, source: str, key: bytes, also: Sequence[bytes] = (), *,
+              target: str | None = None) -> ctypes.CDLL:
+        """Builds, stores and loads a library.
+
+        Raises:
+          ToolchainError: there is none.
+        """
+        output = self.cache.incoming(".so")
+        try:
+            build_library(source, output, directory=self.cache.directory,
+                          seconds=self.build_seconds, target=target)
+            # Where the cache cannot take it, it serves this process alone.
+            stored = self.cache.store(key, output, also, suffix=".so")
+            if stored is None:
+                warn_once("native code is not kept for other processes: "
+                          f"{self.cache.directory} cannot take it (is the disk full?)")
+            library = open_library(stored or output)
+            if library is None:
+                self.cache.discard(key)
+                raise ToolchainError("crashed", "the library that was built cannot be loaded")
+            if stored is not None:
+                self._loaded[stored.name] = library
+            return library
+        finally:
+            with contextlib.suppress(OSError):
+                output.unlink()
+
+    @contextlib.contextmanager
+    def locked(self, keys: Iterable[bytes]) -> Any:
+        """Takes the locks of those keys that no other holds; gives the set of these keys."""
+        locks: dict[bytes, KeyLock] = {}
+        for key in keys:
+            lock = self.cache.key_lock(key)
+            if lock.acquire():
+                locks[key] = lock
+        self._held.extend(locks.values())
+        try:
+            yield set(locks)
+        finally:
+            for lock in locks.values():
+                lock.release()
+                with contextlib.suppress(ValueError):
+                    self._held.remove(lock)
+
+    def _after_fork_in_child(self) -> None:
+        for lock in self._held:
+            lock.abandon()
+        self._held = []
+
+
+def open_library(path: Path) -> ctypes.CDLL | None:
+    """The loaded library, its names its own; None where the system refuses it."""
+    try:
+        return ctypes.CDLL(str(path), mode=getattr(os, "RTLD_NOW", 0) | ctypes.RTLD_LOCAL)
+    except OSError:
+        return None
+
+
+def address(library: ctypes.CDLL, name: str) -> int | None:
+    """Where the function of that name is in memory."""
+    try:
+        return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    except AttributeError:
+        return None
+
+
+class KernelStore:
+    """Native kernels by their source text.
+
+    Args:
+      header: the text before the kernels of every library: imports and shared declarations.
+      cache: where libraries are kept; by default the user's cache.
+      per_library: the most kernels in one library.
+    """
+
+    def __init__(self, header: str = HEADER, cache: ArtifactCache | None = None,
+                 per_library: int = 64):
+        self.header = header
+        self.per_library = per_library
+        self.libraries = Libraries(cache)
+        self._addresses: dict[str, int] = {}
+        self._failed: dict[str, str] = {}
+        self._broken: str | None = None
+        self._queue = Queue("maxjax-kernels")
+
+    def find(self, sources: Iterable[str]) -> dict[str, int]:
+        """The addresses of those kernels that exist, loaded where need be. Never raises."""
+        known = self._addresses
+        found = {}
+        for source in sources:
+            place = known.get(source)
+            if place is None:
+                place = self._load(source)
+            if place is not None:
+                found[source] = place
+        return found
+
+    def request(self, sources: Sequence[str], done: Done, priority: float = 0.0,
+                label: str = "") -> Job:
+        """Asks for kernels. Returns at once, and never raises.
+
+        Args:
+          done: called with None when ``find`` finds them all, or with why it does not; on the
+            thread that builds.
+        """
+        sources = tuple(dict.fromkeys(sources))
+        job = Job(lambda: self.build(sources), done, priority, label, sources)
+        self._queue.submit(job)
+        return job
+
+    def wait(self, job: Job, progress: Callable[[float], None] | None = None) -> str | None:
+        """Waits for a request, ahead of all others; returns what its ``done`` was given.
+
+        Args:
+          progress: called about ten times a second with the seconds since the request.
+        """
+        return self._queue.wait(job, progress)
+
+    def build(self, sources: Iterable[str]) -> str | None:
+        """Builds what is missing, in this thread; returns why a kernel is missing, or None."""
+        wanted = list(dict.fromkeys(sources))
+        deadline = time.monotonic() + self.libraries.foreign_seconds
+        while True:
+            missing = self._missing(wanted)
+            if not missing or self._broken is not None:
+                break
+            keys = {self._key(source): source for source in missing}
+            patient = time.monotonic() < deadline
+            with self.libraries.locked(keys) as locked:
+                mine = [source for key, source in keys.items() if key in locked or not patient]
+                # Another process may have stored some between the look and the lock.
+                mine = self._missing(mine)
+                for start in range(0, len(mine), self.per_library):
+                    self._build(mine[start:start + self.per_library])
+            if not mine and self._missing(wanted):
+                time.sleep(_LOCK_POLL_SECONDS)
+        failed = [source for source in wanted if source in self._failed]
+        if failed:
+            many = f" ({len(failed)} kernels)" if len(failed) > 1 else ""
+            return f"{self._failed[failed[0]]}{many}"
+        return self._broken if self._missing(wanted) else None
+
+    def failures(self) -> dict[str, str]:
+        """The kernels that cannot be built, and why."""
+        return dict(self._failed)
+
+    def _missing(self, sources: Iterable[str]) -> list[str]:
+        sources = [source for source in sources if source not in self._failed]
+        found = self.find(sources)
+        return [source for source in sources if source not in found]
+
+    def _key(self, source: str) -> bytes:
+        return "\0".join((toolchain.identity(), "kernel", self.header, source)).encode()
+
+    def _load(self, source: str) -> int | None:
+        try:
+            key = self._key(source)
+            library = self.libraries.load(key)
+            place = None if library is None else address(library, Kernel(source).symbol)
+        except (OSError, ValueError):
+            return None
+        if place is not None:
+            self._addresses[source] = place
+        elif library is not None:
+            self.libraries.cache.discard(key)
+        return place
+
+    def _build(self, sources: Sequence[str], bisections: int = 0) -> None:
+        """Builds kernels into one library, or, where one of them is at fault, into several."""
+        if self._broken is not None or not sources:
+            return
+        kernels = [Kernel(source) for source in sources]
+        text, first_lines = self._assemble(kernels)
+        keys = [self._key(source) for source in sources]
+        own = "\0".join((toolchain.identity(), "library", text)).encode()
+        try:
+            library = self.libraries.build(text, own, keys)
+        except ToolchainError as error:
+            self._recover(error, sources, first_lines, bisections)
+            return
+        for kernel in kernels:
+            place = address(library, kernel.symbol)
+            if place is None:
+                self._fail([kernel.source], f"a kernel does not export {PLACEHOLDER}")
+            else:
+                self._addresses[kernel.source] = place
+
+    def _recover(self, error: ToolchainError, sources: Sequence[str],
+                 first_lines: Sequence[int], bisections: int) -> None:
+        """Saves what can be saved after a failed build."""
+        if error.kind in ("missing", "ending"):
+            self._broken = str(error)
+            if error.kind == "missing":
+                warn_once(str(error))
+            return
+        guilty: dict[str, str] = {}
+        if error.kind == "rejected":
+            located = [(int(line), f"the Mojo compiler failed: {said}")
+                       for line, said in _LOCATED_ERROR.findall(error.output)]
+            located = located or [(int(line), str(error))
+                                  for line in _LOCATION.findall(error.output)]
+            for line, said in located:
+                owners = [i for i, first in enumerate(first_lines) if first <= line]
+                if not owners:  # the header: no kernel can be built
+                    self._fail(sources, said)
+                    return
+                guilty.setdefault(sources[owners[-1]], said)
+        if guilty:
+            for source, said in guilty.items():
+                self._fail([source], said)
+            self._build([source for source in sources if source not in guilty], bisections)
+        elif error.kind in ("rejected", "crashed") and len(sources) > 1 and (
+                bisections < _BISECTIONS):
+            half = len(sources) // 2
+            self._build(sources[:half], bisections + 1)
+            self._build(sources[half:], bisections + 1)
+        else:
+            self._fail(sources, str(error))
+
+    def _fail(self, sources: Iterable[str], reason: str) -> None:
+        self._failed.update(dict.fromkeys(sources, reason))
+        warn_once(f"native code is missing: {reason}")
+
+    def _assemble(self, kernels: Sequence[Kernel]) -> tuple[str, list[int]]:
+        """The library's text, and the line where each kernel begins."""
+        parts, lines = [self.header + "\n\n"], []
+        line = 1 + parts[0].count("\n")
+        for kernel in kernels:
+            lines.append(line)
+            parts.append(kernel.text.rstrip("\n") + "\n\n\n")
+            line += parts[-1].count("\n")
+        return "".join(parts), lines
+
+
+_queues: weakref.WeakSet[Queue] = weakref.WeakSet()
+_libraries: weakref.WeakSet[Libraries] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for queue in list(_queues):
+        queue._after_fork_in_child()
+    for libraries in list(_libraries):
+        libraries._after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,291 @@
+"""Runs the Mojo compiler: one source text into one shared library, in a process of low priority.
+
+A small launcher stands between this process and the compiler. It lowers the priority of both and
+ends the compiler when this process dies; all that they start is in one process group, which is
+killed when the time is over or the interpreter ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import importlib.util
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from maxjax._max import kernel_digest
+from maxjax._max.session import cpu_target, versions
+
+KERNELS = Path(__file__).resolve().parent.parent  # where the package `kernels` is
+FLAGS = ("-O3", "--fp-mode", "contract=off")
+SOURCE_NAME = "library.mojo"
+
+_POLL_SECONDS = 0.1
+_MOST_OUTPUT = 1 << 18
+_NICENESS = 10
+
+# Arguments: the parent's process id, the folder of the package `mojo`, the compiler's arguments.
+# The compiler is its child, not its successor: on the death of the parent the kernel signals only
+# the launcher, and where it does not, the launcher notices that its own parent is another.
+_LAUNCHER = """
+import ctypes, os, signal, sys, threading, time
+parent, folder, *arguments = sys.argv[1:]
+def end_with_parent():
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+def watch():
+    while os.getppid() == int(parent):
+        time.sleep(0.5)
+    os.killpg(0, signal.SIGKILL)
+end_with_parent()
+threading.Thread(target=watch, daemon=True).start()
+try:
+    os.nice(%d)
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+except (AttributeError, OSError):
+    pass
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except (ImportError, OSError, ValueError):
+    pass
+sys.path.append(folder)
+from mojo.run import subprocess_run_mojo
+try:
+    code = subprocess_run_mojo(arguments, preexec_fn=end_with_parent).returncode
+except (OSError, RuntimeError) as problem:
+    print(problem, flush=True)
+    os._exit(%d)
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+    os.kill(os.getpid(), -code)
+os._exit(code)
+"""
+_NO_COMPILER = 97  # the launcher's exit status
+_ERROR_LINE = re.compile(r"^(?:.*?: )?error: (.*)$", re.MULTILINE)
+
+_lock = threading.Lock()
+_running: dict[int, tuple[subprocess.Popen, Path]] = {}
+_ending = False
+_warned = False
+
+
+class ToolchainError(Exception):
+    """There is no library; the message says why in one line.
+
+    Attributes:
+      kind: ``"missing"`` (no compiler), ``"rejected"`` (an error in the source), ``"crashed"``,
+        ``"killed"`` (from outside, by SIGKILL), ``"timeout"``, ``"disk"`` or ``"ending"`` (the
+        interpreter).
+      output: what the compiler printed.
+    """
+
+    def __init__(self, kind: str, message: str, output: str = ""):
+        super().__init__(message)
+        self.kind = kind
+        self.output = output
+
+
+def warn_once(reason: str) -> None:
+    """Warns, once in a process, that native code is missing or is not kept."""
+    global _warned
+    if _warned:
+        return
+    _warned = True
+    # Under -W error the warning is an exception, which has no place to go in a background thread.
+    with contextlib.suppress(Warning):
+        warnings.warn(f"maxjax: {reason}", RuntimeWarning, stacklevel=3)
+
+
+def target_cpu() -> str | None:
+    """The ``--target-cpu`` that the user chose, or None for this machine's."""
+    return os.environ.get("MAXJAX_CPU_TARGET") or None
+
+
+def identity(target: str | None = None) -> str:
+    """All that a library depends on besides its source."""
+    return "\n".join((f"native library 1, {versions()}", f"for {target or cpu_target()}",
+                      kernel_digest.kernels(), *FLAGS))
+
+
+def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,), *,
+                  directory: Path | None = None, target: str | None = None,
+                  seconds: float = 300.0, threads: int = 1) -> None:
+    """Builds a shared library from the text of a Mojo module.
+
+    Args:
+      output: the file to write; on the file system of ``directory``.
+      include: folders in which imported packages are looked for.
+      directory: where a private folder is made for all that the compiler writes; by default that
+        of ``output``.
+      target: the ``--target-cpu``; by default ``MAXJAX_CPU_TARGET``, or else this machine's.
+      seconds: after these the compiler is ended.
+      threads: of the compiler.
+
+    Raises:
+      ToolchainError: there is no library, and nothing is left behind.
+    """
+    folder = (directory or output.parent) / f"building-{os.urandom(12).hex()}"
+    try:
+        folder.mkdir(mode=0o700)
+        (folder / SOURCE_NAME).write_text(source, encoding="utf-8")
+        target = target or target_cpu()
+        built = folder / "library.so"
+        arguments = ["build", "--emit", "shared-lib", *FLAGS, "-j", str(threads),
+                     *(["--target-cpu", target] if target else []),
+                     *(part for path in include for part in ("-I", str(path))),
+                     str(folder / SOURCE_NAME), "-o", str(built)]
+        _run(arguments, folder, seconds)
+        if not built.is_file() or not built.stat().st_size:
+            raise ToolchainError("crashed", "the Mojo compiler wrote no library")
+        os.replace(built, output)
+    except OSError as error:
+        raise ToolchainError("disk", f"no place to build native code: {error}") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(arguments: list[str], folder: Path, seconds: float) -> None:
+    """Runs the compiler to its end.
+
+    Raises:
+      ToolchainError: it did not succeed.
+    """
+    environment = {**os.environ, "TMPDIR": str(folder),
+                   # A build reuses nothing of another's, and this cache has no bound.
+                   "MODULAR_CACHE_DIR": str(folder / "cache")}
+    environment.setdefault("MODULAR_TELEMETRY_ENABLED", "0")
+    command = [sys.executable, "-I", "-S", "-c", _LAUNCHER % (_NICENESS, _NO_COMPILER),
+               str(os.getpid()), compiler_folder(), *arguments]
+    with _lock:
+        if _ending:
+            raise ToolchainError("ending", "the interpreter is ending")
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, env=environment, cwd=folder, start_new_session=True)
+        except (OSError, ValueError, TypeError) as error:  # TypeError: sys.executable is None
+            raise ToolchainError("missing", f"the Mojo compiler cannot be run: {error}") from error
+        _running[process.pid] = process, folder
+    try:
+        printed, in_time = _listen(process, time.monotonic() + seconds)
+    finally:
+        _end(process)
+        with _lock:
+            _running.pop(process.pid, None)
+    output = printed.decode(errors="replace").strip()
+    if _ending:
+        raise ToolchainError("ending", "the interpreter is ending")
+    if not in_time:
+        raise ToolchainError("timeout", f"the Mojo compiler took more than {seconds:g} s", output)
+    _judge(process.returncode, output)
+
+
+def _judge(code: int, output: str) -> None:
+    """Raises the error that the compiler's exit status and output stand for, if any."""
+    if code == 0:
+        return
+    last = output.splitlines()[-1] if output else "it printed nothing"
+    if "No space left on device" in output or os.strerror(errno.EDQUOT) in output:
+        raise ToolchainError("disk", "no space left on device to build native code", output)
+    if code == _NO_COMPILER:
+        raise ToolchainError("missing", f"no Mojo compiler: {last}", output)
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        why = " (out of memory?)" if -code == signal.SIGKILL else ""
+        raise ToolchainError("killed" if -code == signal.SIGKILL else "crashed",
+                             f"the Mojo compiler was ended by {name}{why}", output)
+    found = _ERROR_LINE.search(output)
+    if found is None:
+        raise ToolchainError(
+            "crashed", f"the Mojo compiler ended with status {code}: {last}", output)
+    raise ToolchainError("rejected", f"the Mojo compiler failed: {found[1]}", output)
+
+
+def compiler_folder() -> str:
+    """The folder on ``sys.path`` that has the package ``mojo``, found without importing it."""
+    try:
+        spec = importlib.util.find_spec("mojo")
+    except (ImportError, ValueError):
+        spec = None
+    for location in (spec.submodule_search_locations if spec is not None else None) or ():
+        if os.path.exists(os.path.join(location, "run.py")):
+            return os.path.dirname(os.path.abspath(location))
+    raise ToolchainError("missing", "no Mojo compiler: the package mojo-compiler is not installed")
+
+
+def _listen(process: subprocess.Popen, deadline: float) -> tuple[bytes, bool]:
+    """What the process prints until it ends, and whether it does so before the deadline."""
+    assert process.stdout is not None
+    stream = process.stdout.fileno()
+    poll = select.poll()
+    poll.register(stream, select.POLLIN)
+    printed = bytearray()
+    ended = False
+    while True:
+        # Not until the end of the stream: a helper of the compiler's may hold it longer.
+        if poll.poll(0 if ended else int(_POLL_SECONDS * 1000)):
+            chunk = os.read(stream, 1 << 16)
+            printed += chunk[:max(0, _MOST_OUTPUT - len(printed))]
+            if not chunk:
+                poll.unregister(stream)
+                if not ended:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(max(0.0, deadline - time.monotonic()))
+                return bytes(printed), process.poll() is not None
+        elif ended:
+            return bytes(printed), True
+        ended = ended or process.poll() is not None
+        if not ended and time.monotonic() >= deadline:
+            return bytes(printed), False
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Ends a process and its group, whether or not it has ended by itself."""
+    with contextlib.suppress(OSError):
+        # Before the process is collected its number, and so that of the group, is its own.
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(5.0)
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _end_all() -> None:
+    global _ending
+    with _lock:
+        _ending = True
+        running = list(_running.values())
+    for process, folder in running:
+        with contextlib.suppress(OSError):
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.Lock()
+    for process, _ in _running.values():
+        process.returncode = 0  # not a child of this process: nothing to wait for, or to end
+    _running.clear()
+
+
+atexit.register(_end_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

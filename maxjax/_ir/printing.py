@@ -182,6 +182,8 @@ shown_params: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "reduce_sum": lambda params: {**params, "out_sharding": None},
     "reshape": lambda params: {**params, "sharding": None},
     "iota": lambda params: {**params, "sharding": None},
+    "scan": lambda params: {name: value for name, value in params.items()
+                            if name not in ("linear", "_split_transpose")},
     "cond": lambda params: {"branches": params["branches"]} if "branches" in params else params,
     "custom_jvp_call": lambda params: {
         name: value for name, value in params.items() if name in _CUSTOM_JVP},

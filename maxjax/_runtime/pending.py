@@ -231,10 +231,8 @@ class LazyTrace(Trace):
         """A higher-order primitive runs at once, as a program of its jaxpr."""
         if primitive.name == "jit":
             return self.call(params["jaxpr"], args)
-        spec: Any = op_spec(primitive, tuple([aval_of(arg) for arg in args]), params)
-        values = [arg.host() if isinstance(arg, ArrayImpl) else arg for arg in args]
-        return [ArrayImpl(aval, np.asarray(value))
-                for aval, value in zip(spec.out_avals, spec.run(*values), strict=True)]
+        avals = tuple([aval_of(arg) for arg in args])
+        return self.call(program_module.call_of(primitive, avals, params), args)
 
     def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
                          **params: Any) -> list[Any]:

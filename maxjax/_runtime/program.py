@@ -10,7 +10,8 @@ import numpy as np
 
 from maxjax._base import config
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.simplify import simplify
 
@@ -132,6 +133,21 @@ def program_of(closed: ClosedJaxpr) -> Program:
     if program is None:
         program = closed.cache.setdefault("program", Program(closed))
     return program
+
+
+def call_of(primitive: Primitive, avals: tuple[ShapedArray, ...],
+            params: dict[str, Any]) -> ClosedJaxpr:
+    """The jaxpr of one application of a primitive with jaxprs inside; kept with the first."""
+    owner = next(jaxpr for jaxpr in subjaxprs(params) if isinstance(jaxpr, ClosedJaxpr))
+    key = (call_of, primitive, avals, tuple(params.items()))
+    known = owner.cache.get(key)
+    if known is None:
+        invars = [Var(aval) for aval in avals]
+        outvars = [Var(aval) for aval in primitive.abstract(*avals, **params)]
+        known = owner.cache[key] = ClosedJaxpr(Jaxpr(
+            [], invars, outvars, [JaxprEqn(primitive, invars, params, outvars)],
+            owner.jaxpr.debug_info))
+    return known
 
 
 # --- pending graphs as programs -------------------------------------------------------------------

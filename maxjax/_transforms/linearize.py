@@ -15,7 +15,7 @@ from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.staging import StagingTrace, eval_jaxpr
 from maxjax._ir.trace import Trace, Tracer, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
-from maxjax._transforms.jvp import JVPTrace, JVPTracer
+from maxjax._transforms.jvp import JVPTrace, JVPTracer, instantiate
 
 
 class LinearVar:
@@ -160,9 +160,12 @@ def linearize_flat(function: Callable[..., Sequence[Any]], primals: Sequence[Any
 
 
 @derived
-def linearize_jaxpr(closed: ClosedJaxpr, nonzero: tuple[bool, ...]) -> tuple[
+def linearize_jaxpr(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
+                    instantiated: tuple[bool, ...] | bool = False) -> tuple[
         ClosedJaxpr, ClosedJaxpr, tuple[bool, ...]]:
     """Splits a jaxpr for linearization.
+
+    ``instantiated`` names the outputs whose tangents are wanted even where they are zero.
 
     Returns:
       A jaxpr inputs -> (outputs, residuals); a jaxpr (residuals, nonzero tangents) -> nonzero
@@ -179,7 +182,9 @@ def linearize_jaxpr(closed: ClosedJaxpr, nonzero: tuple[bool, ...]) -> tuple[
             if type(operand) is not LinearVar and _is_residual(operand):
                 residuals[id(operand)] = operand
     kept = list(residuals.values())
-    out_nonzero = tuple(var is not None for var in linear_map.outputs)
+    force = ((instantiated,) * len(outs) if isinstance(instantiated, bool) else instantiated)
+    out_nonzero = tuple(var is not None or forced
+                        for var, forced in zip(linear_map.outputs, force, strict=True))
 
     backward = StagingTrace(closed.jaxpr.debug_info)
     residual_inputs = [backward.new_input(aval_of(value)) for value in kept]
@@ -192,7 +197,10 @@ def linearize_jaxpr(closed: ClosedJaxpr, nonzero: tuple[bool, ...]) -> tuple[
                 [x if type(x) is LinearVar else replaced.get(id(x), x) for x in eqn.operands],
                 eqn.params, eqn.outvars)
             for eqn in linear_map.equations], linear_map.outputs)
-        out_tangents = moved(*tangents)
+        out_tangents = [
+            instantiate(tangent, aval) if forced else tangent
+            for tangent, aval, forced in zip(
+                moved(*tangents), closed.out_avals, force, strict=True)]
     linear_jaxpr = backward.close([tangent for tangent in out_tangents if tangent is not None])
     forward_jaxpr = forward.close([*outs, *kept])
     return forward_jaxpr, linear_jaxpr, out_nonzero

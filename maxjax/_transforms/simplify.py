@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,11 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
         [value for _, value in constants.values()])
 
 
+# For primitives with jaxprs inside: ``(eqn, which results are used)`` -> an equation of those
+# results (and others that they need), with only the operands that it needs.
+dead_code_rules: dict[str, Callable[[JaxprEqn, Sequence[bool]], JaxprEqn]] = {}
+
+
 def eliminate_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Without the equations, results and constants that no output depends on."""
     jaxpr = closed.jaxpr
@@ -67,6 +72,9 @@ def eliminate_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
     for eqn in reversed(jaxpr.eqns):
         if not has_effects(eqn) and not any(var in used for var in eqn.outvars):
             continue
+        rule = dead_code_rules.get(eqn.primitive.name)
+        if rule is not None:
+            eqn = rule(eqn, [var in used for var in eqn.outvars])
         used.update(atom for atom in eqn.invars if isinstance(atom, Var))
         kept.append(eqn.replace(outvars=[
             var if var in used else DropVar(var.aval) for var in eqn.outvars]))
@@ -234,6 +242,29 @@ def _folded(eqn: JaxprEqn) -> Literal | None:
     return Literal(np.asarray(value, aval.dtype)[()], aval)
 
 
+def simplify_bodies(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Simplifies the jaxprs of loops and branches."""
+    eqns = []
+    for eqn in closed.jaxpr.eqns:
+        if eqn.primitive.name in dead_code_rules:
+            eqn = eqn.replace(params={
+                name: simplify_once(value) if isinstance(value, ClosedJaxpr) else
+                tuple(map(simplify_once, value)) if name == "branches" else value
+                for name, value in eqn.params.items()})
+        eqns.append(eqn)
+    return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
+
+
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
     """All passes."""
-    return eliminate_dead_code(rewrite(eliminate_common_subexpressions(inline_calls(closed))))
+    return eliminate_dead_code(rewrite(eliminate_common_subexpressions(
+        simplify_bodies(inline_calls(closed)))))
+
+
+def simplify_once(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Like ``simplify``; what it gave is kept, and not simplified again."""
+    known = closed.cache.get(simplify_once)
+    if known is None:
+        known = closed.cache[simplify_once] = simplify(closed)
+        known.cache[simplify_once] = known
+    return known

@@ -1,3 +1,6 @@
-"""Operations of jax.lax."""
+"""Control flow: loops, branches, and what is made of them."""
 
-__all__: list[str] = []
+from maxjax._higher_order.scan import scan
+from maxjax._higher_order.while_loop import fori_loop, while_loop
+
+__all__ = ["fori_loop", "scan", "while_loop"]

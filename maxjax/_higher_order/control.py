@@ -1,0 +1,400 @@
+"""What scan, while_loop and cond share: tracing their functions, checking and splitting jaxprs."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import config, dtypes, pytree
+from maxjax._base.source import function_location
+from maxjax._higher_order.jit import check_outputs, signature_of
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, derived
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import Array, Tracer, base_trace, context
+from maxjax._ir.types import ShapedArray, match_up_to_weak_type
+from maxjax._primitives.convert import convert_element_type
+from maxjax._transforms.linearize import linearize_jaxpr
+
+HOST_REASON = "MAX graphs do without control flow"
+
+
+def on_host(*avals: ShapedArray, **params: Any) -> str | None:
+    """Why the graph backend leaves control flow to the host; other backends need not ask."""
+    return HOST_REASON
+
+
+# --- tracing --------------------------------------------------------------------------------------
+
+
+class Traced:
+    """A function of a loop or branch as a jaxpr without constants.
+
+    Attributes:
+      closed: the jaxpr; its first inputs are ``consts``.
+      consts: the values that the function closes over.
+      tree: the structure of its results.
+    """
+
+    __slots__ = ("closed", "consts", "tree")
+
+    def __init__(self, closed: ClosedJaxpr, consts: list[Any], tree: Any):
+        self.closed = closed
+        self.consts = consts
+        self.tree = tree
+
+
+# What each function was traced to, by signature: it goes with the function.
+_traced: weakref.WeakKeyDictionary[Any, dict[Any, Traced]] = weakref.WeakKeyDictionary()
+
+
+def traced(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[ShapedArray],
+           key: Any = None, call: Callable[..., Any] | None = None) -> Traced:
+    """The jaxpr of ``function`` at a signature; found again for the same function object.
+
+    Args:
+      kind: what it is traced for, in the words of messages.
+      tree, avals: its arguments, as the tuple of them.
+      call: what is traced in the function's place; ``key`` tells such calls apart.
+    """
+    full_key = (kind, key, tree, tuple(avals), config.trace_state(), context.axis_env)
+    try:
+        known = _traced.setdefault(function, {})
+    except TypeError:      # unhashable, or it cannot be referred to weakly
+        known = {}
+    result = known.get(full_key)
+    if result is None:
+        result = _trace(function, kind, tree, avals, call or function)
+        if not any(isinstance(value, Tracer) for value in result.consts):
+            # One that closes over tracers is traced anew: they may be other ones next time.
+            known[full_key] = result
+    return result
+
+
+def _trace(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[ShapedArray],
+           call: Callable[..., Any]) -> Traced:
+    location = function_location(function)
+    out_tree: Any = None
+
+    def flat(*tracers: Any) -> Sequence[Any]:
+        nonlocal out_tree
+        outputs = call(*pytree.unflatten(tree, tracers))
+        leaves, out_tree = pytree.flatten(outputs)
+        return check_outputs(leaves, location, kind, outputs)
+
+    closed = trace_to_jaxpr(flat, avals, location, kind)
+    jaxpr = closed.jaxpr
+    open_jaxpr = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns,
+                       jaxpr.debug_info)
+    return Traced(ClosedJaxpr(open_jaxpr), closed.consts, pytree.canonical(out_tree))
+
+
+def operands_of(leaves: Sequence[Any]) -> list[Any]:
+    """The leaves of an argument as arrays and tracers.
+
+    Raises:
+      TypeError: one is neither a number nor an array.
+    """
+    base = base_trace[0]
+    result = []
+    for leaf in leaves:
+        if isinstance(leaf, Array):
+            result.append(leaf)
+            continue
+        try:
+            result.append(base.operand(leaf))
+        except TypeError:
+            raise TypeError(
+                f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
+    return result
+
+
+def promote_weak(values: list[Any], out_avals: Sequence[ShapedArray]) -> list[Any] | None:
+    """Carries whose weak type yields to what the body makes of them; None where none does."""
+    if len(values) != len(out_avals):
+        return None
+    changed = False
+    result = list(values)
+    for position, (value, out) in enumerate(zip(values, out_avals, strict=True)):
+        aval = value.aval
+        if not aval.weak_type or match_up_to_weak_type(aval, out):
+            continue
+        if not (dtypes.is_numeric(out.dtype) or dtypes.is_bool(out.dtype)):
+            continue
+        dtype, _ = dtypes.promote(((aval.dtype, True), (out.dtype, out.weak_type)))
+        result[position] = convert_element_type(value, dtype)
+        changed = True
+    return result if changed else None
+
+
+# --- messages -------------------------------------------------------------------------------------
+
+
+def first_parameter(function: Callable[..., Any]) -> str:
+    """The name of a function's first parameter; empty if it is not known."""
+    try:
+        signature = signature_of(function)
+    except TypeError:
+        signature = None
+    if signature is None:
+        return ""
+    for parameter in signature.parameters.values():
+        return parameter.name
+    return ""
+
+
+def check_carry(what: str, name: str, in_tree: Any, in_avals: Sequence[ShapedArray], out_tree: Any,
+                out_avals: Sequence[ShapedArray]) -> None:
+    """Raises where a body's carry comes out other than it went in.
+
+    Args:
+      what: "scan body" or "while_loop body".
+      name: of the parameter that is the carry.
+
+    Raises:
+      TypeError: names the leaves, with what is there and what was there.
+    """
+    def component(path: tuple[Any, ...]) -> str:
+        place = pytree.path_string(path)
+        if not name:
+            return "the input carry" + (f" component at {place}" if place else "")
+        return f"the input carry {'component ' if place else ''}{name}{place}"
+
+    if in_tree != out_tree:
+        differences = list(structure_differences(
+            pytree.unflatten(in_tree, in_avals), pytree.unflatten(out_tree, out_avals)))
+        lines = [
+            f"{component(path)} is {mine} but the corresponding component of the carry output is "
+            f"{other}, so {why}" for path, mine, other, why in differences]
+        raise TypeError(
+            f"{what} function carry input and carry output must have the same pytree structure, "
+            f"but they differ:\n\n{_listed(lines)}\n\n"
+            "Revise the function so that the carry output has the same pytree structure as the "
+            "carry input.")
+    if all(map(match_up_to_weak_type, in_avals, out_avals)):
+        return
+    paths = pytree.flatten_with_path(pytree.unflatten(in_tree, range(len(in_avals))))[0]
+    lines = [
+        f"{component(path)} has type {mine.str_short()} but the corresponding output carry "
+        f"component has type {other.str_short()}, so {_mismatch(mine, other)}"
+        for path, mine, other in zip(paths, in_avals, out_avals, strict=True)
+        if not match_up_to_weak_type(mine, other)]
+    raise TypeError(
+        f"{what} function carry input and carry output must have equal types, but they differ:\n\n"
+        f"{_listed(lines)}\n\n"
+        "Revise the function so that all output types match the corresponding input types.")
+
+
+def check_branches(what: str, first: tuple[str, Callable[..., Any], Traced],
+                   second: tuple[str, Callable[..., Any], Traced], num_outputs: int = 0) -> None:
+    """Raises where two branches (name, function, what it was traced to) give other results.
+
+    Raises:
+      TypeError: names the leaves, with their types.
+    """
+    (name, function, mine), (other_name, other_function, other) = first, second
+    if mine.tree == other.tree and all(map(
+            match_up_to_weak_type, mine.closed.out_avals, other.closed.out_avals)):
+        return
+    functions = (f"{name} is {function_location(function)}\n"
+                 f"{other_name} is {function_location(other_function)}\n")
+    result = pytree.unflatten(mine.tree, mine.closed.out_avals)
+    if mine.tree != other.tree:
+        lines = []
+        for path, left, right, why in structure_differences(
+                result, pytree.unflatten(other.tree, other.closed.out_avals), "pytree leaf"):
+            place = f" at path {pytree.path_string(path)}" if path else ""
+            lines.append(f"{name} output{place} is {left} but {other_name} output{place} is "
+                         f"{right}, so {why}")
+        raise TypeError(
+            f"{what} branch outputs must have the same pytree structure, but they differ:\n\n"
+            f"{functions}\n{_listed(lines, False)}\n\n"
+            f"Revise {name} and/or {other_name} so that they have the same pytree structure.")
+    lines = []
+    for path, left, right in zip(
+            pytree.flatten_with_path(result)[0], mine.closed.out_avals, other.closed.out_avals,
+            strict=True):
+        if match_up_to_weak_type(left, right):
+            continue
+        place = f" at path {pytree.path_string(path)}" if path else ""
+        lines.append(
+            f"the output of {name}{place} has type {left.str_short()} but the corresponding "
+            f"output of {other_name} has type {right.str_short()}, so {_mismatch(left, right)}")
+    raise TypeError(
+        f"{what} branches must have equal output types but they differ.\n\n{functions}\n"
+        f"{_listed(lines)}\n\n"
+        f"Revise {name} and/or {other_name} so that all output types match.")
+
+
+def _listed(lines: Sequence[str], capital: bool = True) -> str:
+    if len(lines) == 1:
+        line = lines[0]
+        return f"{line[0].upper() if capital else line[0]}{line[1:]}."
+    return ";\n".join(f"  * {line}" for line in lines) + "."
+
+
+def _mismatch(left: ShapedArray, right: ShapedArray) -> str:
+    if left.dtype != right.dtype:
+        return ("the dtypes do not match" if left.shape == right.shape else
+                "the dtypes do not match, and the shapes do not match")
+    return "the shapes do not match"
+
+
+def structure_differences(left: Any, right: Any, leaf: str = "", path: tuple[Any, ...] = ()):
+    """Where two pytrees differ: path, what either has there, and in what they differ."""
+    def described(node: Any, level: Any) -> str:
+        return f"a {leaf}" if leaf and level is None else f"a {type(node)}"
+
+    mine, other = pytree.one_level(left), pytree.one_level(right)
+    if mine is None and other is None:
+        return
+    if type(left) is not type(right):
+        yield path, described(left, mine), described(right, other), "their Python types differ"
+        return
+    assert mine is not None and other is not None
+    counts = len(mine.children), len(other.children)
+    if type(left) in (tuple, list) and counts[0] != counts[1]:
+        kind = type(left).__name__
+        yield (path, f"a {kind} of length {counts[0]}", f"a {kind} of length {counts[1]}",
+               "the lengths do not match")
+        return
+    if counts[0] != counts[1]:
+        keys = {str(key) for key in mine.keys} ^ {str(key) for key in other.keys}
+        if isinstance(left, dict):
+            keys = set(left) ^ set(right)
+        texts = [f"a {type(left)} with {count} child{'' if count == 1 else 'ren'}"
+                 for count in counts]
+        yield (path, *texts, "the numbers of children do not match, with the symmetric difference "
+               f"of key sets: {keys}")
+        return
+    if mine.metadata != other.metadata:
+        texts = [f"a {type(left)} with pytree metadata {node.metadata}" for node in (mine, other)]
+        yield path, *texts, "the pytree node metadata does not match"
+        return
+    for key, child, other_child in zip(mine.keys, mine.children, other.children, strict=True):
+        yield from structure_differences(child, other_child, leaf, (*path, key))
+
+
+# --- jaxprs ---------------------------------------------------------------------------------------
+
+
+@derived
+def rearranged(closed: ClosedJaxpr, inputs: tuple[int | ShapedArray, ...],
+               outputs: tuple[int, ...] | None = None) -> ClosedJaxpr:
+    """The jaxpr with other inputs and outputs, by their numbers; a type is an unused input."""
+    jaxpr = closed.jaxpr
+    invars = [jaxpr.invars[item] if isinstance(item, int) else Var(item) for item in inputs]
+    outvars = jaxpr.outvars if outputs is None else [jaxpr.outvars[item] for item in outputs]
+    return ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars), closed.consts)
+
+
+def dependent(jaxpr: Jaxpr, inputs: Sequence[bool]) -> list[bool]:
+    """Which outputs depend on the inputs that are marked."""
+    marked = {var for var, mark in zip(jaxpr.invars, inputs, strict=True) if mark}
+    for eqn in jaxpr.eqns:
+        if any(isinstance(atom, Var) and atom in marked for atom in eqn.invars):
+            marked.update(eqn.outvars)
+    return [isinstance(atom, Var) and atom in marked for atom in jaxpr.outvars]
+
+
+def needed_inputs(jaxpr: Jaxpr, outputs: Sequence[bool]) -> list[bool]:
+    """Which inputs the marked outputs need."""
+    needed = {atom for atom, mark in zip(jaxpr.outvars, outputs, strict=True)
+              if mark and isinstance(atom, Var)}
+    for eqn in reversed(jaxpr.eqns):
+        if any(var in needed for var in eqn.outvars):
+            needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
+    return [var in needed for var in jaxpr.invars]
+
+
+class Split:
+    """A jaxpr split for linearization, with the residuals sorted by where they come from.
+
+    Attributes:
+      forward: inputs -> (outputs, those residuals that must be computed inside).
+      linear: (residuals, tangents) -> tangents of the outputs.
+      hoisted: the invariant inputs -> the residuals that depend on nothing else.
+      sources: for each residual of ``linear`` ("input", number of the input), ("hoisted", number)
+        or ("inside", number).
+      out_nonzero: which outputs have a tangent.
+    """
+
+    __slots__ = ("forward", "hoisted", "linear", "out_nonzero", "sources")
+    forward: ClosedJaxpr
+    linear: ClosedJaxpr
+    hoisted: ClosedJaxpr
+    sources: list[tuple[str, int]]
+    out_nonzero: tuple[bool, ...]
+
+
+@derived
+def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
+                     instantiated: tuple[bool, ...], given: tuple[bool, ...],
+                     num_invariant: int) -> Split:
+    """Linearizes a jaxpr and sorts its residuals.
+
+    Args:
+      given: the inputs that need not be residuals: they are at hand anyway.
+      num_invariant: so many of the first inputs are the same in each iteration.
+    """
+    split = Split()
+    forward, split.linear, split.out_nonzero = linearize_jaxpr(closed, nonzero, instantiated)
+    jaxpr = forward.jaxpr
+    count = len(closed.out_avals)
+    positions = {var: number for number, var in enumerate(jaxpr.invars)}
+    invariant: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:num_invariant]}
+    hoisted_eqns = []
+    for eqn in jaxpr.eqns if num_invariant else ():
+        if all(isinstance(atom, Literal) or atom in invariant for atom in eqn.invars):
+            invariant.update(eqn.outvars)
+            hoisted_eqns.append(eqn)
+    split.sources = []
+    hoisted: list[Any] = []
+    inside: list[Any] = []
+    for atom in jaxpr.outvars[count:]:
+        if isinstance(atom, Var) and atom in positions and given[positions[atom]]:
+            split.sources.append(("input", positions[atom]))
+        elif isinstance(atom, Literal) or atom in invariant:
+            split.sources.append(("hoisted", len(hoisted)))
+            hoisted.append(atom)
+        else:
+            split.sources.append(("inside", len(inside)))
+            inside.append(atom)
+    split.forward = ClosedJaxpr(
+        jaxpr.replace(outvars=[*jaxpr.outvars[:count], *inside]), forward.consts)
+    split.hoisted = _pruned(ClosedJaxpr(Jaxpr(
+        jaxpr.constvars, jaxpr.invars[:num_invariant], hoisted, hoisted_eqns, jaxpr.debug_info),
+        forward.consts))
+    return split
+
+
+def _pruned(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Without equations that no output needs."""
+    needed = {atom for atom in closed.jaxpr.outvars if isinstance(atom, Var)}
+    kept = []
+    for eqn in reversed(closed.jaxpr.eqns):
+        if any(var in needed for var in eqn.outvars):
+            needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
+            kept.append(eqn)
+    return ClosedJaxpr(closed.jaxpr.replace(eqns=kept[::-1]), closed.consts)
+
+
+def chosen(values: Sequence[Any], marks: Sequence[bool]) -> list[Any]:
+    """The values that are marked."""
+    return [value for value, mark in zip(values, marks, strict=True) if mark]
+
+
+def merged(marks: Sequence[bool], values: Sequence[Any]) -> list[Any]:
+    """The values at the marked places, None at the others."""
+    given = iter(values)
+    return [next(given) if mark else None for mark in marks]
+
+
+def either(left: Sequence[bool], right: Sequence[bool]) -> tuple[bool, ...]:
+    return tuple(a or b for a, b in zip(left, right, strict=True))
+
+
+def empty_like(aval: ShapedArray, *leading: int) -> np.ndarray:
+    return np.empty((*leading, *aval.shape), dtypes.physical(aval.dtype))

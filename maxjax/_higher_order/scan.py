@@ -1,0 +1,551 @@
+"""scan: a loop of known length with a carry, stacked inputs and stacked outputs.
+
+The operands are constants, initial carries and stacked inputs; the results final carries and
+stacked outputs. The body is a jaxpr (constants, carries, slices) -> (carries, slices).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from maxjax._base import pytree
+from maxjax._base.errors import ConcretizationTypeError
+from maxjax._higher_order.control import (
+    Traced,
+    check_carry,
+    chosen,
+    dependent,
+    either,
+    empty_like,
+    first_parameter,
+    merged,
+    needed_inputs,
+    on_host,
+    operands_of,
+    promote_weak,
+    rearranged,
+    split_linearized,
+    traced,
+)
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.trace import Tracer, aval_of
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.rules import Linear, call_factors, is_linear
+from maxjax._primitives.shape import move_axis
+from maxjax._transforms.batching import batch_jaxpr, to_axis
+from maxjax._transforms.jvp import instantiate, jvp_jaxpr
+from maxjax._transforms.simplify import dead_code_rules, eliminate_dead_code, simplify_once
+from maxjax._transforms.transpose import transpose_jaxpr
+
+# --- the primitive --------------------------------------------------------------------------------
+
+
+def bind(consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any], jaxpr: ClosedJaxpr, *,
+         length: int, reverse: bool = False, unroll: int = 1,
+         split_transpose: bool = False) -> list[Any]:
+    operands = (*consts, *init, *xs)
+    return scan_p.bind(
+        *operands, _split_transpose=split_transpose, jaxpr=jaxpr, length=length,
+        linear=(False,) * len(operands), num_carry=len(init), num_consts=len(consts),
+        reverse=reverse, unroll=unroll)
+
+
+def _parts(values: Sequence[Any], num_consts: int, num_carry: int) -> tuple[
+        list[Any], list[Any], list[Any]]:
+    """Constants, carries, stacked inputs."""
+    end = num_consts + num_carry
+    return list(values[:num_consts]), list(values[num_consts:end]), list(values[end:])
+
+
+def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_carry: int,
+              **params: Any) -> tuple[ShapedArray, ...]:
+    outs = jaxpr.out_avals
+    return (*outs[:num_carry],
+            *(ShapedArray((length, *aval.shape), aval.dtype, aval.weak_type)
+              for aval in outs[num_carry:]))
+
+
+@derived
+def _loop(jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int,
+          reverse: bool) -> Callable[..., list[Any]]:
+    """The loop as a Python function:
+
+        def loop(k0, a0, x0):
+            y0 = empty(y0_like)
+            for i, s0 in zip(range(5), x0):
+                a0, y0[i], = body(k0, a0, s0)
+            return [a0, y0]
+    """
+    numbers = range(len(jaxpr.in_avals) - num_consts - num_carry)
+    outs = range(len(jaxpr.out_avals) - num_carry)
+    consts = [f"k{n}" for n in range(num_consts)]
+    carries = [f"a{n}" for n in range(num_carry)]
+    order = f"range({length - 1}, -1, -1)" if reverse else f"range({length})"
+    stacked = [f"x{n}[::-1]" if reverse else f"x{n}" for n in numbers]
+    slices = [f"s{n}" for n in numbers]
+    results = "".join(f"{name}, " for name in (*carries, *(f"y{n}[i]" for n in outs)))
+    lines = [f"def loop({', '.join((*consts, *carries, *(f'x{n}' for n in numbers)))}):"]
+    lines += [f"    y{n} = empty(y{n}_like, {length})" for n in outs]
+    lines.append(f"    for i, {', '.join(slices)} in zip({order}, {', '.join(stacked)}):" if slices
+                 else f"    for i in {order}:")
+    call = f"body({', '.join((*consts, *carries, *slices))})"
+    lines.append(f"        {results}= {call}" if results else f"        {call}")
+    lines.append(f"    return [{', '.join((*carries, *(f'y{n}' for n in outs)))}]")
+    namespace: dict[str, Any] = {
+        "empty": empty_like, "body": interpreter(simplify_once(jaxpr)),
+        **{f"y{n}_like": jaxpr.out_avals[num_carry + n] for n in outs}}
+    exec(compile("\n".join(lines), "<a loop of tier 0>", "exec"), namespace)
+    return namespace["loop"]
+
+
+def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
+                out_avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
+    loop: Any = None
+
+    def run(*values: Any) -> list[Any]:
+        nonlocal loop      # made at the first call: many an equation is only written down
+        if loop is None:
+            loop = _loop(params["jaxpr"], params["length"], params["num_carry"],
+                         params["num_consts"], params["reverse"])
+        return loop(*values)
+
+    return run
+
+
+def _evaluate(*values: Any, jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int,
+              reverse: bool, **params: Any) -> list[Any]:
+    return _loop(jaxpr, length, num_carry, num_consts, reverse)(*values)
+
+
+def _lower(ctx: Any, *values: Any, jaxpr: ClosedJaxpr, length: int, num_carry: int,
+           num_consts: int, reverse: bool, **params: Any) -> list[Any]:
+    consts, init, xs = _parts(values, num_consts, num_carry)
+    return ctx.scan(jaxpr, consts, init, xs, length=length, reverse=reverse)
+
+
+def _settings(params: dict[str, Any]) -> dict[str, Any]:
+    return {"length": params["length"], "reverse": params["reverse"], "unroll": params["unroll"],
+            "split_transpose": params["_split_transpose"]}
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, num_carry: int,
+         num_consts: int, **params: Any) -> tuple[list[Any], list[Any]]:
+    nonzero = tuple(tangent is not None for tangent in tangents)
+    consts_nz, carry_nz, xs_nz = map(tuple, _parts(nonzero, num_consts, num_carry))
+    num_ys = len(jaxpr.out_avals) - num_carry
+    while True:
+        both, out_nz = jvp_jaxpr(
+            jaxpr, (*consts_nz, *carry_nz, *xs_nz), (*carry_nz, *(False,) * num_ys))
+        if out_nz[:num_carry] == carry_nz:
+            break
+        carry_nz = out_nz[:num_carry]
+    # The body takes and gives primals before tangents; the loop wants its kinds together.
+    n, consts_t, carry_t = len(nonzero), sum(consts_nz), sum(carry_nz)
+    in_consts, in_carry, in_xs = _parts(range(n), num_consts, num_carry)
+    t_consts, t_carry, t_xs = _parts(
+        range(n, n + consts_t + carry_t + sum(xs_nz)), consts_t, carry_t)
+    out_carry, out_ys = range(num_carry), range(num_carry, num_carry + num_ys)
+    start = num_carry + num_ys
+    body = rearranged(
+        both, (*in_consts, *t_consts, *in_carry, *t_carry, *in_xs, *t_xs),
+        (*out_carry, *range(start, start + carry_t), *out_ys,
+         *range(start + carry_t, start + sum(out_nz))))
+    consts, init, xs = _parts(primals, num_consts, num_carry)
+    consts_dot, init_dot, xs_dot = _parts(tangents, num_consts, num_carry)
+    init_dot = [instantiate(t, aval_of(x)) for x, t, flag in zip(
+        init, init_dot, carry_nz, strict=True) if flag]
+    results = bind(
+        [*consts, *(t for t in consts_dot if t is not None)], [*init, *init_dot],
+        [*xs, *(t for t in xs_dot if t is not None)], body, **_settings(params))
+    carry, results = results[:num_carry], results[num_carry:]
+    carry_dot, results = results[:carry_t], results[carry_t:]
+    ys, ys_dot = results[:num_ys], results[num_ys:]
+    return [*carry, *ys], merged(out_nz, [*carry_dot, *ys_dot])
+
+
+def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
+               num_carry: int, num_consts: int, **params: Any) -> tuple[list[Any], list[Any]]:
+    nonzero = tuple(tangent is not None for tangent in tangents)
+    consts_nz, carry_nz, xs_nz = map(tuple, _parts(nonzero, num_consts, num_carry))
+    num_ys = len(jaxpr.out_avals) - num_carry
+    # Constants and slices of inputs are there for the second loop as well.
+    given = (*(True,) * num_consts, *(False,) * num_carry, *(True,) * len(xs_nz))
+    while True:
+        split = split_linearized(
+            jaxpr, (*consts_nz, *carry_nz, *xs_nz), (*carry_nz, *(False,) * num_ys), given,
+            num_consts)
+        out_nz = split.out_nonzero
+        if out_nz[:num_carry] == carry_nz:
+            break
+        carry_nz = out_nz[:num_carry]
+    consts, init, xs = _parts(primals, num_consts, num_carry)
+    results = bind(consts, init, xs, split.forward, **_settings(params))
+    outs, inside = results[:num_carry + num_ys], results[num_carry + num_ys:]
+    if not any(out_nz):
+        return outs, [None] * len(outs)
+
+    hoisted = eval_jaxpr(split.hoisted.jaxpr, split.hoisted.consts, *consts)
+    invariant_numbers, invariant, stacked_numbers, stacked = [], [], [], []
+    for position, (kind, number) in enumerate(split.sources):
+        if kind == "hoisted" or (kind == "input" and number < num_consts):
+            invariant_numbers.append(position)
+            invariant.append(hoisted[number] if kind == "hoisted" else consts[number])
+        else:
+            stacked_numbers.append(position)
+            stacked.append(
+                inside[number] if kind == "inside" else xs[number - num_consts - num_carry])
+    count = len(split.sources)
+    consts_dot, init_dot, xs_dot = _parts(tangents, num_consts, num_carry)
+    t_consts, t_carry, t_xs = _parts(
+        range(count, count + sum(consts_nz) + sum(carry_nz) + sum(xs_nz)),
+        sum(consts_nz), sum(carry_nz))
+    body = rearranged(
+        split.linear, (*invariant_numbers, *t_consts, *t_carry, *t_xs, *stacked_numbers))
+    init_dot = [instantiate(t, aval_of(x)) for x, t, flag in zip(
+        init, init_dot, carry_nz, strict=True) if flag]
+    results = bind(
+        [*invariant, *(t for t in consts_dot if t is not None)], init_dot,
+        [*(t for t in xs_dot if t is not None), *stacked], body, **_settings(params))
+    return outs, merged(out_nz, results)
+
+
+def _linear_carries(jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int,
+                    num_carry: int) -> tuple[bool, ...]:
+    """Which carries are linear in the loop: that their start is known does not make them known."""
+    consts, carry, xs = map(tuple, _parts(linear, num_consts, num_carry))
+    while True:
+        new = either(carry, dependent(jaxpr.jaxpr, (*consts, *carry, *xs))[:num_carry])
+        if new == carry:
+            return carry
+        carry = new
+
+
+@derived
+def _known_carries(jaxpr: ClosedJaxpr, known: tuple[bool, ...], num_consts: int,
+                   num_carry: int) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """The body of a loop that computes the carries marked alone, and stacks what each iteration
+    starts from; with which of the inputs it takes."""
+    outputs = [n for n in range(num_carry) if known[n]]
+    marks = [n < num_carry and known[n] for n in range(len(jaxpr.out_avals))]
+    needed = needed_inputs(jaxpr.jaxpr, marks)
+    needed[num_consts:num_consts + num_carry] = known
+    chosen_body = rearranged(jaxpr, tuple(chosen(range(len(needed)), needed)), tuple(outputs))
+    carries = [jaxpr.jaxpr.invars[num_consts + n] for n in outputs]
+    body = eliminate_dead_code(ClosedJaxpr(
+        chosen_body.jaxpr.replace(outvars=[*chosen_body.jaxpr.outvars, *carries]),
+        chosen_body.consts))
+    return body, tuple(needed)
+
+
+@derived
+def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tuple[bool, ...],
+                num_consts: int, num_carry: int) -> tuple[
+                    ClosedJaxpr, tuple[bool, ...], tuple[bool, ...], tuple[bool, ...]]:
+    """The body of the loop backwards, and which constants, carries and inputs have cotangents.
+
+    It takes known constants; sums of the constants' cotangents, the carries' cotangents; known
+    carries, known slices, the cotangents of the outputs.
+    """
+    consts_lin, carry_lin, xs_lin = map(tuple, _parts(linear, num_consts, num_carry))
+    carry_ct, ys_ct = has_cotangent[:num_carry], has_cotangent[num_carry:]
+    while True:
+        backward, nonzero = transpose_jaxpr(jaxpr, linear, (*carry_ct, *ys_ct))
+        consts_nz, new, xs_nz = _parts(nonzero, sum(consts_lin), sum(carry_lin))
+        new = either(carry_ct, [bool(flag) for flag in merged(carry_lin, new)])
+        if new == carry_ct:
+            break
+        carry_ct = new
+    carry_nz = nonzero[sum(consts_lin):sum(consts_lin) + sum(carry_lin)]
+    in_consts, in_carry, in_xs = _parts(jaxpr.in_avals, num_consts, num_carry)
+    out_carry, out_ys = jaxpr.out_avals[:num_carry], jaxpr.out_avals[num_carry:]
+    sums = [aval.tangent() for aval in chosen(chosen(in_consts, consts_lin), consts_nz)]
+    # A cotangent has one type through the whole loop: that of the carry that comes out.
+    carry_cts = [aval.tangent() for aval in chosen(out_carry, carry_ct)]
+    known = [[aval for aval, lin in zip(avals, lins, strict=True) if not lin] for avals, lins in (
+        (in_consts, consts_lin), (in_carry, carry_lin), (in_xs, xs_lin))]
+    ys_cts = [aval.tangent() for aval in chosen(out_ys, ys_ct)]
+
+    def body(*args: Any) -> list[Any]:
+        given = iter(args)
+        known_consts = [next(given) for _ in known[0]]
+        before = [next(given) for _ in sums]
+        cotangents = [next(given) for _ in carry_cts]
+        rest = list(given)
+        known_slices, ys = rest[:len(known[1]) + len(known[2])], rest[-len(ys_cts):]
+        ys = ys if ys_cts else []
+        results = eval_jaxpr(backward.jaxpr, backward.consts, *known_consts, *known_slices,
+                             *cotangents, *ys)
+        found = iter(results)
+        to_consts = [add_tangents(total, next(found)) for total in before]
+        to_carries = merged(carry_lin, [next(found) if flag else None for flag in carry_nz])
+        return [*to_consts,
+                *(instantiate(cotangent, aval) for cotangent, aval in zip(
+                    chosen(to_carries, carry_ct), chosen(in_carry, carry_ct), strict=True)),
+                *found]
+
+    avals = [*known[0], *sums, *carry_cts, *known[1], *known[2], *ys_cts]
+    return (trace_to_jaxpr(body, avals, jaxpr.jaxpr.debug_info), tuple(consts_nz), carry_ct,
+            tuple(xs_nz))
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, num_carry: int,
+               num_consts: int, length: int, reverse: bool, **params: Any) -> list[Any]:
+    marks = [is_linear(operand) for operand in operands]
+    carry_lin = _linear_carries(jaxpr, marks, num_consts, num_carry)
+    consts_lin, _, xs_lin = _parts(marks, num_consts, num_carry)
+    consts, init, xs = _parts(operands, num_consts, num_carry)
+    known_carry = [not lin for lin in carry_lin]
+    settings = {"length": length, "unroll": params["unroll"]}
+    known_values: list[Any] = []
+    if any(known_carry):
+        body, needed = _known_carries(jaxpr, tuple(known_carry), num_consts, num_carry)
+        parts = [chosen(values, marks) for values, marks in zip(
+            (consts, init, xs), _parts(needed, num_consts, num_carry), strict=True)]
+        known_values = bind(*parts, body, reverse=reverse, **settings)[sum(known_carry):]
+    given = tuple(
+        cotangent is not None and (n >= num_carry or carry_lin[n])
+        for n, cotangent in enumerate(cotangents))
+    body, consts_nz, carry_ct, xs_nz = _transposed(
+        jaxpr, (*consts_lin, *carry_lin, *xs_lin), given, num_consts, num_carry)
+    out_avals = jaxpr.out_avals
+    sums = [instantiate(None, operand.aval) for operand in chosen(
+        [x for x in consts if type(x) is Linear], consts_nz)]
+    carry_cts = [instantiate(cotangent, aval) for cotangent, aval, flag in zip(
+        cotangents[:num_carry], out_avals[:num_carry], carry_ct, strict=True) if flag]
+    ys_cts = [ct for ct in cotangents[num_carry:] if ct is not None]
+    results = bind(
+        [x for x, lin in zip(consts, consts_lin, strict=True) if not lin],
+        [*sums, *carry_cts],
+        [*known_values, *(x for x, lin in zip(xs, xs_lin, strict=True) if not lin), *ys_cts],
+        body, reverse=not reverse, **settings)
+    found = iter(results)
+    to_consts = merged(consts_lin, [next(found) if flag else None for flag in consts_nz])
+    to_init = [next(found) if flag else None for flag in carry_ct]
+    to_init = [ct if is_linear(x) else None for ct, x in zip(to_init, init, strict=True)]
+    to_xs = merged(xs_lin, [next(found) if flag else None for flag in xs_nz])
+    return [*to_consts, *to_init, *to_xs]
+
+
+def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: ClosedJaxpr,
+           num_carry: int, num_consts: int, **params: Any) -> tuple[list[Any], list[int | None]]:
+    consts, init, xs = _parts(operands, num_consts, num_carry)
+    const_axes, init_axes, xs_axes = _parts(axes, num_consts, num_carry)
+    carry_batched = tuple(axis is not None for axis in init_axes)
+    num_ys = len(jaxpr.out_avals) - num_carry
+    while True:
+        body_axes = (*const_axes, *(0 if flag else None for flag in carry_batched),
+                     *(None if axis is None else 0 for axis in xs_axes))
+        body, out_batched = batch_jaxpr(
+            jaxpr, size, body_axes, (*carry_batched, *(False,) * num_ys))
+        if out_batched[:num_carry] == carry_batched:
+            break
+        carry_batched = out_batched[:num_carry]
+    init = [to_axis(x, axis, 0, size) if flag else x
+            for x, axis, flag in zip(init, init_axes, carry_batched, strict=True)]
+    xs = [x if axis is None else move_axis(x, axis, 1)
+          for x, axis in zip(xs, xs_axes, strict=True)]
+    results = bind(consts, init, xs, body, **_settings(params))
+    return results, [
+        (0 if n < num_carry else 1) if flag else None for n, flag in enumerate(out_batched)]
+
+
+def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    """Without the carries, outputs, constants and inputs that nothing needs."""
+    params = eqn.params
+    jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
+    live = tuple(used)
+    while True:
+        needed = needed_inputs(jaxpr.jaxpr, live)
+        new = (*either(live[:num_carry], needed[num_consts:num_consts + num_carry]),
+               *live[num_carry:])
+        if new == live:
+            break
+        live = new
+    needed[num_consts:num_consts + num_carry] = live[:num_carry]
+    if all(live) and all(needed):
+        return eqn
+    body = eliminate_dead_code(rearranged(
+        jaxpr, tuple(chosen(range(len(needed)), needed)), tuple(chosen(range(len(live)), live))))
+    consts, carry, _ = _parts(needed, num_consts, num_carry)
+    return eqn.replace(
+        invars=chosen(eqn.invars, needed), outvars=chosen(eqn.outvars, live),
+        params={**params, "jaxpr": body, "num_consts": sum(consts), "num_carry": sum(carry),
+                "linear": tuple(chosen(params["linear"], needed))})
+
+
+dead_code_rules["scan"] = _without_dead_code
+
+scan_p = Primitive(
+    "scan",
+    abstract=_abstract,
+    evaluate=_evaluate,
+    specialize=_specialize,
+    lower=_lower,
+    host_condition=on_host,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    factors=call_factors,
+    multiple_results=True,
+    cacheable=False,
+)
+
+
+# --- the function ---------------------------------------------------------------------------------
+
+
+def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None,
+         length: int | None = None, reverse: bool = False, unroll: int | bool = 1,
+         _split_transpose: bool = False) -> tuple[Any, Any]:
+    """Loops over the leading axis of ``xs`` with a carry.
+
+    Args:
+      f: ``(carry, x) -> (carry, y)``, where ``x`` is a slice of ``xs``. Pytrees all.
+      init: the first carry. The carry keeps its structure, shapes and dtypes.
+      xs: arrays ``(length, ...)``; None for none.
+      length: the number of iterations, where ``xs`` does not tell.
+      reverse: from the last slice to the first; outputs stand where their inputs did.
+      unroll: accepted; how a backend runs the loop is its own choice.
+
+    Returns:
+      The last carry, and the outputs ``y`` stacked along a new leading axis.
+
+    Raises:
+      TypeError: the carry changes its structure, shape or dtype, or ``f`` gives no pair.
+      ValueError: leading axes differ, or there is nothing that tells the length.
+
+    >>> scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
+    (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
+    """
+    if not callable(f):
+        raise TypeError("lax.scan: f argument should be a callable.")
+    return scan_for(f, init, xs, length, reverse, unroll, _split_transpose)
+
+
+def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, length: int | None,
+             reverse: bool = False, unroll: int | bool = 1, split_transpose: bool = False, *,
+             owner: Any = None, key: Any = None, name: str = "") -> tuple[Any, Any]:
+    """``scan`` of a function that was made for a user's.
+
+    Args:
+      owner, key: the user's function, with which the trace is kept, and what is made of it.
+      name: of the carry in messages.
+    """
+    xs_leaves, xs_tree = pytree.flatten(xs)
+    xs_values = operands_of(xs_leaves)
+    length = _length(xs_values, length)
+    unroll = _unroll(unroll, length)
+    leaves, tree = pytree.flatten(init)
+    carry = operands_of(leaves)
+    both = pytree.structure((pytree.unflatten(tree, leaves), pytree.unflatten(xs_tree, xs_leaves)))
+    slices = [ShapedArray(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in xs_values]
+
+    def trace() -> tuple[Traced, int]:
+        body = traced(owner or f, "scan", both, [*(x.aval for x in carry), *slices], key, f)
+        return body, _check_pair(body)
+
+    body, num_carry = trace()
+    outs = body.closed.out_avals[:num_carry]
+    promoted = promote_weak(carry, outs)
+    if promoted is not None:
+        carry = promoted
+        body, num_carry = trace()
+        outs = body.closed.out_avals[:num_carry]
+    check_carry("scan body", name or first_parameter(f), pytree.canonical(tree),
+                [x.aval for x in carry], pytree.canonical(body.tree.children()[0]), outs)
+    results = loop(body.closed, body.consts, carry, xs_values, length=length, reverse=bool(reverse),
+                   unroll=unroll, split_transpose=bool(split_transpose))
+    return pytree.unflatten(body.tree, results)
+
+
+def _length(xs: Sequence[Any], length: Any) -> int:
+    for x in xs:
+        if not x.aval.shape:
+            shown = x if isinstance(x, Tracer) or x.aval.size else x.aval.str_short()
+            raise ValueError(f"scan got value with no leading axis to scan over: {shown}.")
+    lengths = [x.aval.shape[0] for x in xs]
+    if length is not None:
+        if isinstance(length, Tracer) and length.concrete() is None:
+            raise ConcretizationTypeError(
+                length, "The `length` argument to `scan` expects a concrete `int` value. For "
+                "scan-like iteration with a dynamic length, use `while_loop` or `fori_loop`.")
+        length = int(length)
+        if any(size != length for size in lengths):
+            raise ValueError(
+                f"scan got `length` argument of {length} which disagrees with leading axis sizes "
+                f"{lengths}.")
+        return max(length, 0)
+    sizes = list(dict.fromkeys(lengths))
+    if len(sizes) > 1:
+        raise ValueError("scan got values with different leading axis sizes: "
+                         f"{', '.join(str(size) for size in lengths)}.")
+    if not sizes:
+        raise ValueError("scan got no values to scan over and `length` not provided.")
+    return sizes[0]
+
+
+def _unroll(unroll: Any, length: int) -> int:
+    if isinstance(unroll, bool):
+        return max(length, 1) if unroll else 1
+    unroll = operator.index(unroll)
+    if unroll < 0:
+        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
+    return max(unroll, 1)
+
+
+def _check_pair(body: Traced) -> int:
+    """The number of carries that a body gives."""
+    children = body.tree.children()
+    if len(children) != 2:
+        result = pytree.unflatten(body.tree, body.closed.out_avals)
+        if isinstance(result, ShapedArray):
+            result = ("~" if result.weak_type else "") + result.str_short()
+        raise TypeError(f"scan body output must be a pair, got {result}.")
+    return children[0].num_leaves
+
+
+def loop(closed: ClosedJaxpr, consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any],
+         **settings: Any) -> list[Any]:
+    """Binds a scan; what the body only hands on is not carried or stacked at all."""
+    plan = _handed_on(closed, len(consts), len(init))
+    if not plan:
+        return bind(consts, init, xs, closed, **settings)
+    body, fixed, copies = plan
+    results = iter(bind(
+        [*consts, *chosen(init, fixed)],
+        [x for x, flag in zip(init, fixed, strict=True) if not flag], xs, body, **settings))
+    carry = [x if flag else next(results) for x, flag in zip(init, fixed, strict=True)]
+    return [*carry, *(next(results) if source is None else xs[source] for source in copies)]
+
+
+@derived
+def _handed_on(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Any:
+    """The body with unchanged carries as constants and without outputs that are inputs.
+
+    Returns:
+      The body, which carries are unchanged, and for each stacked output the number of the input
+      that it equals, or None; False instead of all where there is nothing of the kind.
+    """
+    jaxpr = closed.jaxpr
+    _, carries, slices = _parts(jaxpr.invars, num_consts, num_carry)
+    fixed = tuple(before is after for before, after in zip(
+        carries, jaxpr.outvars[:num_carry], strict=True))
+    numbers = {var: number for number, var in enumerate(slices)}
+    copies = tuple(numbers.get(atom) if isinstance(atom, Var) else None
+                   for atom in jaxpr.outvars[num_carry:])
+    if not any(fixed) and all(source is None for source in copies):
+        return False
+    before = range(num_consts, num_consts + num_carry)
+    inputs = (*range(num_consts), *chosen(before, fixed),
+              *(n for n, flag in zip(before, fixed, strict=True) if not flag),
+              *range(num_consts + num_carry, len(jaxpr.invars)))
+    outputs = (*(n for n, flag in enumerate(fixed) if not flag),
+               *(num_carry + n for n, source in enumerate(copies) if source is None))
+    return rearranged(closed, inputs, outputs), fixed, copies

@@ -1,0 +1,377 @@
+"""while_loop, a loop that runs as long as a predicate holds, and fori_loop.
+
+The operands are the predicate's constants, the body's constants and the initial carries. The
+predicate's jaxpr takes (its constants, carries), the body's (its constants, carries).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.control import (
+    check_carry,
+    chosen,
+    either,
+    first_parameter,
+    merged,
+    needed_inputs,
+    on_host,
+    operands_of,
+    promote_weak,
+    rearranged,
+    traced,
+)
+from maxjax._higher_order.scan import scan_for
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.trace import Tracer, aval_of, base_trace
+from maxjax._primitives.arithmetic import add_p
+from maxjax._primitives.comparison import lt_p, select_n_p
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.reduction import reduce_or_p
+from maxjax._primitives.rules import call_factors
+from maxjax._primitives.shape import broadcast_in_dim
+from maxjax._transforms.batching import batch_jaxpr, to_axis
+from maxjax._transforms.jvp import instantiate, jvp_jaxpr
+from maxjax._transforms.simplify import dead_code_rules, eliminate_dead_code, simplify_once
+
+REVERSE_MODE = (
+    "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic "
+    "start/stop values. Try using lax.scan, or using fori_loop with static start/stop.")
+
+# --- the primitive --------------------------------------------------------------------------------
+
+
+def bind(cond_consts: Sequence[Any], body_consts: Sequence[Any], init: Sequence[Any],
+         cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr) -> list[Any]:
+    return while_p.bind(
+        *cond_consts, *body_consts, *init, body_jaxpr=body_jaxpr, body_nconsts=len(body_consts),
+        cond_jaxpr=cond_jaxpr, cond_nconsts=len(cond_consts))
+
+
+def _parts(values: Sequence[Any], cond_nconsts: int, body_nconsts: int) -> tuple[
+        list[Any], list[Any], list[Any]]:
+    """The predicate's constants, the body's, and carries."""
+    end = cond_nconsts + body_nconsts
+    return list(values[:cond_nconsts]), list(values[cond_nconsts:end]), list(values[end:])
+
+
+@derived
+def _loop(body_jaxpr: ClosedJaxpr, cond_jaxpr: ClosedJaxpr, cond_nconsts: int,
+          body_nconsts: int) -> Callable[..., list[Any]]:
+    """The loop as a Python function:
+
+        def loop(p0, k0, a0, a1):
+            while cond(p0, a0, a1)[0]:
+                a0, a1, = body(k0, a0, a1)
+            return [a0, a1]
+    """
+    cond_consts = [f"p{n}" for n in range(cond_nconsts)]
+    body_consts = [f"k{n}" for n in range(body_nconsts)]
+    carries = [f"a{n}" for n in range(len(body_jaxpr.out_avals))]
+    results = "".join(f"{name}, " for name in carries)
+    source = "\n".join([
+        f"def loop({', '.join((*cond_consts, *body_consts, *carries))}):",
+        f"    while cond({', '.join((*cond_consts, *carries))})[0]:",
+        f"        {results}{'= ' if results else ''}body({', '.join((*body_consts, *carries))})",
+        f"    return [{', '.join(carries)}]"])
+    namespace: dict[str, Any] = {"cond": interpreter(simplify_once(cond_jaxpr)),
+                                 "body": interpreter(simplify_once(body_jaxpr))}
+    exec(compile(source, "<a loop of tier 0>", "exec"), namespace)
+    return namespace["loop"]
+
+
+def _evaluate(*values: Any, body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr,
+              cond_nconsts: int) -> list[Any]:
+    return _loop(body_jaxpr, cond_jaxpr, cond_nconsts, body_nconsts)(*values)
+
+
+def _lower(ctx: Any, *values: Any, body_jaxpr: ClosedJaxpr, body_nconsts: int,
+           cond_jaxpr: ClosedJaxpr, cond_nconsts: int) -> list[Any]:
+    cond_consts, body_consts, init = _parts(values, cond_nconsts, body_nconsts)
+    return ctx.while_loop(cond_jaxpr, cond_consts, body_jaxpr, body_consts, init)
+
+
+def _differentiated(tangents: Sequence[Any], body_jaxpr: ClosedJaxpr, cond_jaxpr: ClosedJaxpr,
+                    cond_nconsts: int, body_nconsts: int) -> tuple[
+                        ClosedJaxpr, ClosedJaxpr, tuple[bool, ...]]:
+    """The predicate and the body for carries with their tangents, and which carries have one."""
+    _, consts_nz, carry_nz = map(tuple, _parts(
+        [tangent is not None for tangent in tangents], cond_nconsts, body_nconsts))
+    while True:
+        both, new = jvp_jaxpr(body_jaxpr, (*consts_nz, *carry_nz), carry_nz)
+        if new == carry_nz:
+            break
+        carry_nz = new
+    count = len(body_jaxpr.in_avals)
+    tangent_numbers = range(count, count + sum(consts_nz) + sum(carry_nz))
+    body = rearranged(both, (
+        *range(body_nconsts), *tangent_numbers[:sum(consts_nz)], *range(body_nconsts, count),
+        *tangent_numbers[sum(consts_nz):]))
+    unused = [aval.tangent() for aval in chosen(body_jaxpr.out_avals, carry_nz)]
+    cond = rearranged(cond_jaxpr, (*range(len(cond_jaxpr.in_avals)), *unused))
+    return cond, body, carry_nz
+
+
+def _with_tangents(primals: Sequence[Any], tangents: Sequence[Any], cond: ClosedJaxpr,
+                   body: ClosedJaxpr, carry_nz: Sequence[bool], cond_nconsts: int,
+                   body_nconsts: int) -> tuple[list[Any], list[Any]]:
+    cond_consts, consts, init = _parts(primals, cond_nconsts, body_nconsts)
+    _, consts_dot, init_dot = _parts(tangents, cond_nconsts, body_nconsts)
+    init_dot = [instantiate(t, aval_of(x)) for x, t, flag in zip(
+        init, init_dot, carry_nz, strict=True) if flag]
+    results = bind(cond_consts, [*consts, *(t for t in consts_dot if t is not None)],
+                   [*init, *init_dot], cond, body)
+    return results[:len(init)], merged(carry_nz, results[len(init):])
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, body_jaxpr: ClosedJaxpr,
+         body_nconsts: int, cond_jaxpr: ClosedJaxpr, cond_nconsts: int) -> tuple[
+             list[Any], list[Any]]:
+    cond, body, carry_nz = _differentiated(
+        tangents, body_jaxpr, cond_jaxpr, cond_nconsts, body_nconsts)
+    return _with_tangents(primals, tangents, cond, body, carry_nz, cond_nconsts, body_nconsts)
+
+
+def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
+               body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr,
+               cond_nconsts: int) -> tuple[list[Any], list[Any]]:
+    # How many iterations' residuals there will be is not known: the linear map runs the loop again.
+    outs = while_p.bind(*primals, body_jaxpr=body_jaxpr, body_nconsts=body_nconsts,
+                        cond_jaxpr=cond_jaxpr, cond_nconsts=cond_nconsts)
+    cond, body, carry_nz = _differentiated(
+        tangents, body_jaxpr, cond_jaxpr, cond_nconsts, body_nconsts)
+    if not any(carry_nz):
+        return outs, [None] * len(outs)
+    _, out_tangents = _with_tangents(
+        primals, tangents, cond, body, carry_nz, cond_nconsts, body_nconsts)
+    return outs, out_tangents
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
+    raise ValueError(REVERSE_MODE)
+
+
+def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
+           body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr,
+           cond_nconsts: int) -> tuple[list[Any], list[int | None]]:
+    cond_consts, body_consts, init = _parts(operands, cond_nconsts, body_nconsts)
+    cond_axes, body_axes, init_axes = _parts(axes, cond_nconsts, body_nconsts)
+    carry_batched = tuple(axis is not None for axis in init_axes)
+    while True:
+        carry_axes = tuple(0 if flag else None for flag in carry_batched)
+        cond, (predicate_batched,) = batch_jaxpr(cond_jaxpr, size, (*cond_axes, *carry_axes))
+        if predicate_batched and not all(carry_batched):
+            carry_batched = (True,) * len(init)
+            continue
+        body, new = batch_jaxpr(body_jaxpr, size, (*body_axes, *carry_axes), carry_batched)
+        if new == carry_batched:
+            break
+        carry_batched = new
+    init = [to_axis(x, axis, 0, size) if flag else x
+            for x, axis, flag in zip(init, init_axes, carry_batched, strict=True)]
+    out_axes = [0 if flag else None for flag in carry_batched]
+    if not predicate_batched:
+        return bind(cond_consts, body_consts, init, cond, body), out_axes
+    going, = eval_jaxpr(cond.jaxpr, cond.consts, *cond_consts, *init)
+    any_going, step = _until_all_are_done(body, cond, cond_nconsts, body_nconsts)
+    return bind([], [*cond_consts, *body_consts], [going, *init], any_going, step)[1:], out_axes
+
+
+@derived
+def _until_all_are_done(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int,
+                        body_nconsts: int) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """A predicate and a body that carry which elements still run; the others stay as they are."""
+    carries = body.in_avals[body_nconsts:]
+    going_aval = cond.out_avals[0]
+
+    def step(*args: Any) -> list[Any]:
+        cond_consts, body_consts, (going, *carry) = _parts(args, cond_nconsts, body_nconsts)
+        new = eval_jaxpr(body.jaxpr, body.consts, *body_consts, *carry)
+        kept = [select_n_p.bind(_over(going, after.shape), before, after)
+                for before, after in zip(carry, new, strict=True)]
+        after, = eval_jaxpr(cond.jaxpr, cond.consts, *cond_consts, *kept)
+        return [after, *kept]
+
+    any_going = trace_to_jaxpr(
+        lambda going, *carry: [reduce_or_p.bind(going, axes=(0,))], [going_aval, *carries])
+    consts = [*cond.in_avals[:cond_nconsts], *body.in_avals[:body_nconsts]]
+    return any_going, trace_to_jaxpr(
+        step, [*consts, going_aval, *carries], body.jaxpr.debug_info)
+
+
+def _over(mask: Any, shape: tuple[int, ...]) -> Any:
+    return mask if mask.shape == shape else broadcast_in_dim(mask, shape, (0,))
+
+
+def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    """Without the carries and constants that neither the predicate nor a used result needs."""
+    params = eqn.params
+    cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
+    body, cond = params["body_jaxpr"], params["cond_jaxpr"]
+    cond_needed = needed_inputs(cond.jaxpr, [True])
+    live = either(used, cond_needed[cond_nconsts:])
+    while True:
+        needed = needed_inputs(body.jaxpr, live)
+        new = either(live, needed[body_nconsts:])
+        if new == live:
+            break
+        live = new
+    cond_needed[cond_nconsts:] = live
+    needed[body_nconsts:] = live
+    if all(cond_needed) and all(needed):
+        return eqn
+    numbers = tuple(chosen(range(len(needed)), needed))
+    cond_consts, body_consts, init = _parts(eqn.invars, cond_nconsts, body_nconsts)
+    return eqn.replace(
+        invars=[*chosen(cond_consts, cond_needed[:cond_nconsts]),
+                *chosen(body_consts, needed[:body_nconsts]), *chosen(init, live)],
+        outvars=chosen(eqn.outvars, live),
+        params={
+            "body_jaxpr": eliminate_dead_code(rearranged(
+                body, numbers, tuple(chosen(range(len(live)), live)))),
+            "body_nconsts": sum(needed[:body_nconsts]),
+            "cond_jaxpr": rearranged(
+                cond, tuple(chosen(range(len(cond_needed)), cond_needed))),
+            "cond_nconsts": sum(cond_needed[:cond_nconsts])})
+
+
+dead_code_rules["while"] = _without_dead_code
+
+while_p = Primitive(
+    "while",
+    abstract=lambda *avals, body_jaxpr, **params: tuple(body_jaxpr.out_avals),
+    evaluate=_evaluate,
+    lower=_lower,
+    host_condition=on_host,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    factors=call_factors,
+    multiple_results=True,
+    cacheable=False,
+)
+
+
+# --- the functions --------------------------------------------------------------------------------
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any],
+               init_val: Any) -> Any:
+    """Applies ``body_fun`` to the carry as long as ``cond_fun`` of it is true.
+
+    Args:
+      cond_fun: carry -> a boolean scalar.
+      body_fun: carry -> carry, of the same structure, shapes and dtypes.
+      init_val: the first carry, a pytree.
+
+    Only forward-mode differentiable: how many iterations there are is not known beforehand.
+
+    Raises:
+      TypeError: the predicate is no boolean scalar, or the carry changes its structure or types.
+    """
+    if not (callable(body_fun) and callable(cond_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    return _while(cond_fun, body_fun, init_val)
+
+
+def _while(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, *,
+           owner: Any = None, key: Any = None, name: str = "") -> Any:
+    leaves, tree = pytree.flatten(init_val)
+    arguments = pytree.structure((init_val,))
+    carry = operands_of(leaves)
+
+    def trace(function: Any, kind: str) -> Any:
+        return traced(owner or function, kind, arguments, [x.aval for x in carry], key, function)
+
+    body = trace(body_fun, "while_loop body")
+    promoted = promote_weak(carry, body.closed.out_avals)
+    if promoted is not None:
+        carry = promoted
+        body = trace(body_fun, "while_loop body")
+    cond = trace(cond_fun, "while_loop cond")
+    if cond.tree.num_nodes != 1 or cond.tree.num_leaves != 1:
+        raise TypeError("cond_fun must return a boolean scalar, but got pytree "
+                        f"{PyTreeDef(cond.tree)}.")
+    predicate = cond.closed.out_avals[0]
+    if predicate.dtype != dtypes.bool_ or predicate.shape:
+        raise TypeError("cond_fun must return a boolean scalar, but got output type(s) "
+                        f"[{predicate}].")
+    check_carry("while_loop body", name or first_parameter(body_fun), pytree.canonical(tree),
+                [x.aval for x in carry], body.tree, body.closed.out_avals)
+    results = bind(cond.consts, body.consts, carry, cond.closed, body.closed)
+    return pytree.unflatten(body.tree, results)
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *,
+              unroll: int | bool | None = None) -> Any:
+    """Loops over the integers from ``lower`` to ``upper - 1`` with a carry.
+
+    With bounds that are known while tracing it is a ``scan``, and differentiable in reverse mode;
+    otherwise a ``while_loop``.
+
+    Args:
+      body_fun: ``(i, carry) -> carry``.
+      unroll: see ``scan``; only where the bounds are known.
+
+    Raises:
+      TypeError: the bounds' dtypes differ, or the carry changes its structure or types.
+      ValueError: ``unroll`` is given where the bounds are not known.
+    """
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    start, stop = _same_dtype(*operands_of([lower, upper]))
+    known = [_known(value) for value in (start, stop)]
+    one = base_trace[0].constant(np.ones((), start.aval.dtype), start.aval.update(shape=()))
+    if None in known:
+        if unroll is not None:
+            raise ValueError(
+                "Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+
+        def cond(loop_carry: Any) -> Any:
+            return lt_p.bind(loop_carry[0], loop_carry[1])
+
+        def body(loop_carry: Any) -> Any:
+            i, end, value = loop_carry
+            return add_p.bind(i, one), end, body_fun(i, value)
+
+        return _while(cond, body, (start, stop, init_val), owner=body_fun, key="fori_loop",
+                      name="loop_carry")[2]
+
+    def step(loop_carry: Any, _: Any) -> Any:
+        i, value = loop_carry
+        return (add_p.bind(i, one), body_fun(i, value)), None
+
+    result, _ = scan_for(
+        step, (start, init_val), None, max(known[1] - known[0], 0), False,
+        1 if unroll is None else unroll, owner=body_fun, key="fori_loop", name="loop_carry")
+    return result[1]
+
+
+def _same_dtype(lower: Any, upper: Any) -> tuple[Any, Any]:
+    """The bounds; a Python integer takes the dtype of the other one."""
+    dtypes_of = [value.aval.dtype for value in (lower, upper)]
+    if dtypes_of[0] == dtypes_of[1] and dtypes.is_integer(dtypes_of[0]):
+        return lower, upper
+    weak = [value.aval.weak_type for value in (lower, upper)]
+    if all(map(dtypes.is_signed, dtypes_of)) and weak[0] != weak[1]:
+        if weak[0]:
+            return convert_element_type(lower, dtypes_of[1]), upper
+        return lower, convert_element_type(upper, dtypes_of[0])
+    raise TypeError("lower and upper arguments to fori_loop must have equal types, got "
+                    f"{dtypes_of[0].name} and {dtypes_of[1].name}")
+
+
+def _known(value: Any) -> int | None:
+    """A bound that is known while tracing."""
+    if isinstance(value, Tracer):
+        value = value.concrete()
+    return None if value is None or value.shape else int(value)

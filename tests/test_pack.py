@@ -1,7 +1,7 @@
 """The kernels of the pack, called as the driver of a tape calls them.
 
-Each file of the pack is built once a session. `test_within_bounds` runs everything a second time, in
-a process of its own, on buffers that end at an inaccessible page.
+Each file of the pack is built once a session. `test_within_bounds` runs everything a second time,
+in a process of its own, on buffers that end at an inaccessible page.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -24,6 +25,7 @@ pytest.importorskip("max.engine")
 
 import maxjax
 from maxjax._max import session
+from maxjax._primitives.random_bits import threefry2x32_p
 
 SOURCES = Path(maxjax.__file__).parent / "_max"
 # Where a process that runs this file again finds what the first has built.
@@ -243,6 +245,217 @@ def test_run_program() -> None:
     assert run(a, longs(1, 2, 3, 4)[::2]) == 2
     assert run(np.frombuffer(b"\0" * 17, np.int64, 2, 1), b) == 1
     assert result[0] == 4
+
+
+# Values of every dtype
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+NUMBERS = (*FLOATS, *INTEGERS)
+ALL = (*NUMBERS, "bool")
+BITS = (8, 16, 32, 64)
+THREADS = (1, 2)
+# Enough elements for a second thread, with a remainder after every width of vector.
+MANY = 270_011
+
+
+def dtype_of(name: str) -> np.dtype:
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def values(dtype: np.dtype | str, *shape: int, seed: int = 0) -> np.ndarray:
+    """Numbers with repetitions; of floats also NaN, infinities and zeros of both signs."""
+    dtype = dtype_of(dtype) if isinstance(dtype, str) else dtype
+    rng = np.random.default_rng(seed)
+    if dtype.name == "bool":
+        return guarded(rng.random(shape) < 0.5)
+    if dtype.name in INTEGERS:
+        info = np.iinfo(dtype)
+        array = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+        return guarded(np.where(rng.random(shape) < 0.2, array[:1] if array.size else array, array))
+    array = (rng.standard_normal(shape) * 3).astype(dtype)
+    odd = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1], dtype)[rng.integers(0, 6, shape)]
+    return guarded(np.where(rng.random(shape) < 0.2, odd, array))
+
+
+def plain(dtype: str, *shape: int, seed: int = 0) -> np.ndarray:
+    """Small whole numbers: every order of summation gives the same."""
+    rng = np.random.default_rng(seed)
+    return guarded(rng.integers(0 if dtype.startswith("u") else -3, 4, shape).astype(
+        dtype_of(dtype)))
+
+
+def empty(dtype: np.dtype | str, *shape: int) -> np.ndarray:
+    """An array for results, full of what no kernel leaves."""
+    dtype = dtype_of(dtype) if isinstance(dtype, str) else dtype
+    array = guarded(np.zeros(shape, dtype))
+    array.reshape(-1).view(np.uint8)[:] = 0xA5
+    return array
+
+
+def assert_same_bits(got: np.ndarray, expected: np.ndarray) -> None:
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got.view(f"u{got.itemsize}"),
+                                  np.ascontiguousarray(expected).view(f"u{got.itemsize}"))
+
+
+# Movement
+
+
+def strides(array: np.ndarray) -> list[int]:
+    return [stride // array.itemsize for stride in array.strides]
+
+
+def check_copy(x: np.ndarray, view: np.ndarray, out: np.ndarray, target: np.ndarray,
+               threads: int) -> None:
+    """Copies `view`, which is of `x`, to `target`, which is of `out`."""
+    expected = out.copy()
+    base = target.ctypes.data - out.ctypes.data
+    np.lib.stride_tricks.as_strided(
+        expected.reshape(-1)[base // out.itemsize:], target.shape, target.strides)[...] = view
+    rank = view.ndim
+    integers = [rank, *view.shape, *strides(view), *strides(target), threads]
+    function = getattr(library("movement"), f"copy_{8 * x.itemsize}")
+    function.restype = None
+    numbers = [0, view.ctypes.data - x.ctypes.data, 1, base, *integers]
+    function(table([x, out]), (ctypes.c_int64 * len(numbers))(*numbers))
+    np.testing.assert_array_equal(out, expected)
+
+
+VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "all": lambda x: x,
+    "scalar": lambda x: x[1, 2, 3, 4:5].reshape(()),
+    "transposed": lambda x: x.transpose(3, 2, 1, 0),
+    "last two": lambda x: x.swapaxes(2, 3),
+    "middle": lambda x: x.transpose(0, 2, 1, 3),
+    "channels first": lambda x: x.transpose(0, 3, 1, 2),
+    "reversed": lambda x: x[::-1, :, ::-1, ::-1],
+    "reversed and transposed": lambda x: x[:, :, ::-1, ::-1].transpose(3, 1, 2, 0),
+    "steps": lambda x: x[::2, 1::2, ::3, 1::2],
+    "slice": lambda x: x[1:, 1:-1, 2:, 3:-2],
+    "one element steps": lambda x: x[:, :1, :, 2:3],
+    "broadcast rows": lambda x: np.broadcast_to(x[0, 0, 0], x.shape),
+    "broadcast columns": lambda x: np.broadcast_to(x[..., :1], x.shape),
+    "broadcast all": lambda x: np.broadcast_to(x[0, 0, 0, 0], x.shape),
+    "empty": lambda x: x[:, :0],
+}
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("view", VIEWS)
+def test_copy(view: str, bits: int) -> None:
+    x = values(f"uint{bits}", 3, 5, 7, 19)
+    viewed = VIEWS[view](x)
+    for threads in THREADS:
+        out = empty(x.dtype, *viewed.shape)
+        check_copy(x, viewed, out, out, threads)
+        # Into every other place, and from the end to the beginning.
+        wide = empty(x.dtype, *(2 * size for size in viewed.shape))
+        check_copy(x, viewed, wide, wide[(..., *[slice(None, None, 2)] * viewed.ndim)], threads)
+        out = empty(x.dtype, *viewed.shape)
+        check_copy(x, viewed, out, out[(..., *[slice(None, None, -1)] * viewed.ndim)], threads)
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_copy_large(bits: int) -> None:
+    x = values(f"uint{bits}", 611, 700)
+    for viewed in (x, x.T, x[:, ::-1], x[::-1, 1:], x.reshape(-1), x.reshape(-1)[::-1],
+                   np.broadcast_to(x[0], (600, 700)), np.broadcast_to(x[0, 0], (MANY * 2,))):
+        for threads in THREADS:
+            out = empty(x.dtype, *viewed.shape)
+            check_copy(x, viewed, out, out, threads)
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_fill(bits: int) -> None:
+    value = values(f"uint{bits}", 1)
+    for threads in THREADS:
+        for shape in ((), (0,), (1,), (17,), (3, 5, 9), (MANY * 2,)):
+            out = empty(value.dtype, *shape)
+            call("movement", f"fill_{bits}", [value, out],
+                 len(shape), *shape, *strides(out), threads)
+            assert (out == value).all()
+        out = empty(value.dtype, 9, 40)
+        before = out.copy()
+        call("movement", f"fill_{bits}", [value, out], 2, 9, 13, 40, 3, threads)
+        before[:, :39:3] = value
+        np.testing.assert_array_equal(out, before)
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("shape", (
+    (1, 1, 1, 1), (2, 3, 5, 1), (1, 64, 64, 1), (3, 33, 130, 1), (1, 700, 611, 1), (2, 3, 5, 4),
+    (1, 5, 100, 67), (0, 3, 4, 1), (1, 0, 4, 1), (2, 4, 0, 3), (2, 4, 3, 0)))
+def test_transpose(shape: tuple[int, ...], bits: int) -> None:
+    x = values(f"uint{bits}", *shape)
+    for threads in THREADS:
+        out = empty(x.dtype, *(shape[i] for i in (0, 2, 1, 3)))
+        call("movement", f"transpose_{bits}", [x, out], *shape, threads)
+        np.testing.assert_array_equal(out, x.swapaxes(1, 2))
+
+
+# Ordering
+
+
+def lines(dtype: str) -> list[np.ndarray]:
+    """Matrices whose rows are sorted by every method, in one task and in several."""
+    matrices = [values(dtype, rows, count) for rows, count in
+                ((1, 0), (0, 3), (5, 1), (3, 2), (7, 48), (3, 49), (300, 100), (1, 5000))]
+    return [*matrices, np.sort(matrices[-1]), guarded(np.ones((2, 5000), dtype_of(dtype)))]
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_sort(dtype: str) -> None:
+    for x in lines(dtype):
+        # NumPy's stable order is ours: NaN last, zeros of both signs equal.
+        order = np.argsort(x.astype(np.float32) if dtype == "bfloat16" else x, kind="stable")
+        for threads in THREADS:
+            permutation, out = empty("int32", *x.shape), empty(x.dtype, *x.shape)
+            call("ordering", f"argsort_{dtype}", [x, permutation], *x.shape, threads)
+            np.testing.assert_array_equal(permutation, order)
+            call("ordering", f"sort_{dtype}", [x, out], *x.shape, threads)
+            assert_same_bits(out, np.take_along_axis(x, order, 1))
+
+
+def test_sort_keeps_the_kinds_of_nan() -> None:
+    bits = np.array([0x7FC00001, 0xFFC00002, 0x7F800003, 0, 0x80000000, 0xFF800000] * 20, np.uint32)
+    x = guarded(bits.view(np.float32))
+    order = np.argsort(x, kind="stable")
+    for count in (6, 120):
+        out = empty("float32", count)
+        call("ordering", "sort_float32", [x, out], 1, count, 1)
+        assert_same_bits(out, x[order[order < count]])
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("name", ("argmax", "argmin"))
+def test_position_of_extreme(name: str, dtype: str) -> None:
+    for shape in ((1, 1, 1), (3, 7, 1), (2, 1, 5), (2, 9, 19), (0, 3, 2), (2, 3, 0), (5, 40, 67),
+                  (3, 1000, 1), (1, 600, 611)):
+        x = values(dtype, *shape)
+        wide = x.astype(np.float32) if dtype == "bfloat16" else x
+        expected = getattr(np, name)(wide, 1).astype(np.int32)
+        for threads in THREADS:
+            out = empty("int32", shape[0], shape[2])
+            call("ordering", f"{name}_{dtype}", [x, out], *shape, threads)
+            np.testing.assert_array_equal(out, expected)
+
+
+# Random bits
+
+
+@pytest.mark.parametrize("count", (0, 1, 5, 64, 1001, MANY))
+def test_threefry(count: int) -> None:
+    counters = [values("uint32", count, seed=seed) for seed in (1, 2)]
+    for key_count in {1, count}:
+        keys = [values("uint32", key_count, seed=seed) for seed in (3, 4)]
+        expected = threefry2x32_p.evaluate(
+            *(np.broadcast_to(key, count) for key in keys), *counters)
+        for threads in THREADS:
+            results = [empty("uint32", count) for _ in range(2)]
+            call("random", "threefry2x32", [*keys, *counters, *results], key_count, count, threads)
+            for result, wanted in zip(results, expected, strict=True):
+                np.testing.assert_array_equal(result, wanted)
 
 
 @pytest.mark.skipif(GUARDED, reason="this is the process that the test starts")

@@ -3,15 +3,20 @@ import extensibility
 from extensibility import InputTensor, OutputTensor
 from max.algorithm import parallelize
 from max.gpu.host import DeviceContext
+from std.bit import log2_floor
+from std.collections import Array as Vectors
+from std.memory import unsafe_memcpy
+from std.runtime import parallelism_level
 from std.sys.info import bit_width_of, simd_width_of
-from std.utils.numerics import isnan
+from std.utils.numerics import inf, isnan
 
 from .arithmetic import unsigned_of
-from .reduction import Array, chunk_begin, stored, task_count
+from .reduction import Array, chunk_begin, copy_run, stored, task_count
 
 # Up to so many elements insertion is faster than eight passes of counting.
 comptime INSERTION = 48
-comptime TILE = 32
+# Columns that are transposed together, so that what is read of them stays in cache.
+comptime STRIP = 64
 
 
 @always_inline
@@ -32,48 +37,241 @@ def sort_key[dtype: DType](x: Scalar[dtype]) -> Scalar[unsigned_of[dtype]()]:
         return x.cast[bits]()
 
 
+comptime Bits[dtype: DType] = Array[unsigned_of[dtype]()]
+
+
+@always_inline
+def bits_of[dtype: DType](x: Scalar[dtype]) -> Scalar[unsigned_of[dtype]()]:
+    comptime if dtype.is_floating_point():
+        return x.to_bits[unsigned_of[dtype]()]()
+    else:
+        return x.cast[unsigned_of[dtype]()]()
+
+
+@always_inline
+def ordered_bits[
+    kind: DType, bits: DType, width: SIMDLength
+](raw: SIMD[bits, width]) -> SIMD[bits, width]:
+    """Unsigned integers ordered like the values of dtype `kind` whose bits they are: as sort_key,
+    but -0 comes before 0."""
+    comptime sign = SIMD[bits, width](Scalar[bits](1) << Scalar[bits](bit_width_of[bits]() - 1))
+    comptime if kind.is_floating_point():
+        comptime infinite = SIMD[bits, width](inf[kind]().to_bits[bits]())
+        var key = (raw & sign).ne(0).select(~raw, raw | sign)
+        return (raw & ~sign).gt(infinite).select(~SIMD[bits, width](0), key)
+    elif kind.is_signed():
+        return raw ^ sign
+    else:
+        return raw
+
+
+@always_inline
+def unordered_bits[
+    kind: DType, bits: DType, width: SIMDLength
+](key: SIMD[bits, width]) -> SIMD[bits, width]:
+    """The inverse of ordered_bits, but for NaN."""
+    comptime sign = SIMD[bits, width](Scalar[bits](1) << Scalar[bits](bit_width_of[bits]() - 1))
+    comptime if kind.is_floating_point():
+        return (key & sign).eq(0).select(~key, key ^ sign)
+    elif kind.is_signed():
+        return key ^ sign
+    else:
+        return key
+
+
+def insertion_sort[
+    dtype: DType
+](x: Array[dtype], permutation: Array[DType.int32], count: Int):
+    """The stable sorting permutation of a few contiguous elements."""
+    for i in range(count):
+        var key = sort_key(x.unsafe_load[width=1](i))
+        var place = i
+        while place > 0:
+            var before = permutation.unsafe_load[width=1](place - 1)
+            if sort_key(x.unsafe_load[width=1](Int(before))) <= key:
+                break
+            permutation.unsafe_store(place, before)
+            place -= 1
+        permutation.unsafe_store(place, Int32(i))
+
+
+struct Digits[bits: DType]:
+    """How a radix sort cuts keys: where each digit's elements go, digit by digit from the least."""
+
+    var size: Int  # in bits
+    var number: Int
+    var places: List[Int]
+
+    def __init__(out self, keys: Array[Self.bits], count: Int):
+        comptime width = bit_width_of[Self.bits]()
+        self.size = min(width, 11 if count >= 4096 and width > 16 else 8)
+        self.number = (width + self.size - 1) // self.size
+        self.places = List[Int](length=self.number << self.size, fill=0)
+        var places = self.places.unsafe_ptr()
+        for i in range(count):
+            var key = keys.unsafe_load[width=1](i)
+            for digit in range(self.number):
+                places[unsafe_offset=self.bin(key, digit)] += 1
+
+    @always_inline
+    def bin(self, key: Scalar[Self.bits], digit: Int) -> Int:
+        var value = Int(key >> Scalar[Self.bits](digit * self.size))
+        return (digit << self.size) + (value & ((1 << self.size) - 1))
+
+    def prepare(mut self, digit: Int, key: Scalar[Self.bits], count: Int) -> Bool:
+        """Makes places of a digit's counts. False: all keys (`key` is one) have the same digit."""
+        if self.places[self.bin(key, digit)] == count:
+            return False
+        var total = 0
+        for i in range(digit << self.size, (digit + 1) << self.size):
+            var size = self.places[i]
+            self.places[i] = total
+            total += size
+        return True
+
+    @always_inline
+    def next(mut self, key: Scalar[Self.bits], digit: Int) -> Int:
+        """The place of the next element with this key's digit."""
+        var bin = self.bin(key, digit)
+        var place = self.places.unsafe_ptr()[unsafe_offset=bin]
+        self.places.unsafe_ptr()[unsafe_offset=bin] = place + 1
+        return place
+
+
+def radix_sort[bits: DType](keys: Array[bits], spare: Array[bits], count: Int) -> Bool:
+    """Sorts unsigned integers. Whether they end in `spare` and not in `keys`."""
+    var digits = Digits[bits](keys, count)
+    var source, target, moved = keys, spare, False
+    for digit in range(digits.number):
+        if not digits.prepare(digit, source.unsafe_load[width=1](0), count):
+            continue
+        for i in range(count):
+            var key = source.unsafe_load[width=1](i)
+            target.unsafe_store(digits.next(key, digit), key)
+        swap(source, target)
+        moved = not moved
+    return moved
+
+
+def radix_argsort[
+    bits: DType
+](
+    keys: Array[bits],
+    spare_keys: Array[bits],
+    permutation: Array[DType.int32],
+    spare: Array[DType.int32],
+    count: Int,
+) -> Bool:
+    """Sorts `keys`, and a permutation with them. Whether that ends in `spare`."""
+    var digits = Digits[bits](keys, count)
+    var source, target, order, next, moved = keys, spare_keys, permutation, spare, False
+    for i in range(count):
+        order.unsafe_store(i, Int32(i))
+    for digit in range(digits.number):
+        if not digits.prepare(digit, source.unsafe_load[width=1](0), count):
+            continue
+        for i in range(count):
+            var key = source.unsafe_load[width=1](i)
+            var place = digits.next(key, digit)
+            target.unsafe_store(place, key)
+            next.unsafe_store(place, order.unsafe_load[width=1](i))
+        swap(source, target)
+        swap(order, next)
+        moved = not moved
+    return moved
+
+
 def argsort_line[dtype: DType](x: Array[dtype], permutation: Array[DType.int32], count: Int):
     """The stable sorting permutation of contiguous elements."""
-    comptime bits = unsigned_of[dtype]()
-    var keys = List[Scalar[bits]](length=count, fill=0)
-    for i in range(count):
-        keys[i] = sort_key(x.unsafe_load[width=1](i))
     if count <= INSERTION:
-        for i in range(count):
-            var key = keys[i]
-            var place = i
-            while place > 0 and keys[place - 1] > key:
-                keys[place] = keys[place - 1]
-                permutation.unsafe_store(place, permutation.unsafe_load[width=1](place - 1))
-                place -= 1
-            keys[place] = key
-            permutation.unsafe_store(place, Int32(i))
+        insertion_sort(x, permutation, count)
         return
-    # Counting sort by one byte after the other, from the least.
-    var order = List[Int32](length=count, fill=0)
-    var next = List[Int32](length=count, fill=0)
+    comptime bits = unsigned_of[dtype]()
+    var keys = List[Scalar[bits]](length=2 * count, fill=0)
+    var spare = List[Int32](length=count, fill=0)
+    var first = keys.unsafe_ptr().as_unsafe_any_origin()
+    var order = spare.unsafe_ptr().as_unsafe_any_origin()
     for i in range(count):
-        order[i] = Int32(i)
-    for byte in range(bit_width_of[dtype]() // 8):
-        var shift = Scalar[bits](byte * 8)
-        var places = List[Int](length=256, fill=0)
+        first.unsafe_store(i, sort_key(x.unsafe_load[width=1](i)))
+    if radix_argsort[bits](first, first.unsafe_offset(count), permutation, order, count):
+        unsafe_memcpy(dest=permutation, src=order, count=count)
+    _ = keys^
+    _ = spare^
+
+
+def sort_line[dtype: DType](x: Array[dtype], result: Array[dtype], count: Int):
+    """Contiguous elements in the order of argsort_line."""
+    if count <= INSERTION:
+        var permutation = List[Int32](length=INSERTION, fill=0)
+        var order = permutation.unsafe_ptr().as_unsafe_any_origin()
+        insertion_sort(x, order, count)
         for i in range(count):
-            places[Int((keys[i] >> shift) & 255)] += 1
-        if places[Int((keys[0] >> shift) & 255)] == count:
-            continue
-        var total = 0
-        for digit in range(256):
-            var size = places[digit]
-            places[digit] = total
-            total += size
-        for i in range(count):
-            var element = order[i]
-            var digit = Int((keys[Int(element)] >> shift) & 255)
-            next[places[digit]] = element
-            places[digit] += 1
-        swap(order, next)
+            result.unsafe_store(i, x.unsafe_load[width=1](Int(order.unsafe_load[width=1](i))))
+        _ = permutation^
+        return
+    comptime bits = unsigned_of[dtype]()
+    comptime width = simd_width_of[bits]()
+    var raw, target = x.unsafe_bitcast[Scalar[bits]](), result.unsafe_bitcast[Scalar[bits]]()
+    var scratch = List[Scalar[bits]](length=count, fill=0)
+    var keys = scratch.unsafe_ptr().as_unsafe_any_origin()
+    var i = 0
+    while i + width <= count:
+        keys.unsafe_store(i, ordered_bits[dtype](raw.unsafe_load[width=width](i)))
+        i += width
+    while i < count:
+        keys.unsafe_store(i, ordered_bits[dtype](raw.unsafe_load[width=1](i)))
+        i += 1
+    var sorted = target if radix_sort[bits](keys, target, count) else keys
+    i = 0
+    while i + width <= count:
+        target.unsafe_store(i, unordered_bits[dtype](sorted.unsafe_load[width=width](i)))
+        i += width
+    while i < count:
+        target.unsafe_store(i, unordered_bits[dtype](sorted.unsafe_load[width=1](i)))
+        i += 1
+    _ = scratch^
+    comptime if dtype.is_floating_point():
+        restore_equals(x, result, count)
+
+
+def restore_equals[dtype: DType](x: Array[dtype], result: Array[dtype], count: Int):
+    """Puts zeros of both signs, and NaN of all kinds, in the order in which they are in `x`."""
+    var nans, negative, negative_zeros, zeros = 0, 0, 0, 0
     for i in range(count):
-        permutation.unsafe_store(i, order[i])
+        var value = x.unsafe_load[width=1](i)
+        nans += Int(isnan(value))
+        negative += Int(value < 0)
+        zeros += Int(value == 0)
+        negative_zeros += Int(value == 0 and bits_of(value) != 0)
+    if nans == 0 and (negative_zeros == 0 or negative_zeros == zeros):
+        return
+    var nan = count - nans
+    for i in range(count):
+        var value = x.unsafe_load[width=1](i)
+        if value == 0:
+            result.unsafe_store(negative, value)
+            negative += 1
+        elif isnan(value):
+            result.unsafe_store(nan, value)
+            nan += 1
+
+
+def sort_rows[
+    dtype: DType, result_dtype: DType, line: def (
+        Array[dtype], Array[result_dtype], Int
+    ) thin -> None
+](x: Array[dtype], result: Array[result_dtype], rows: Int, count: Int, threads: Int):
+    """Sorts each row, by `argsort_line` or `sort_line`."""
+    var tasks = task_count(rows, rows * count * 16, threads)
+
+    def part(task: Int) {var x, var result, var tasks, var rows, var count}:
+        for row in range(chunk_begin(task, tasks, rows), chunk_begin(task + 1, tasks, rows)):
+            line(x.unsafe_offset(row * count), result.unsafe_offset(row * count), count)
+
+    if tasks == 1:  # waking the pool costs more than 10 us
+        part(0)
+    else:
+        parallelize(part, tasks)
 
 
 @extensibility.register("maxjax_argsort")
@@ -87,62 +285,114 @@ struct Argsort:
         context: DeviceContext,
     ) raises:
         comptime kind = stored[x.dtype]()
-        var rows, count = x.dim_size[0](), x.dim_size[1]()
-        var source = x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin()
-        var permutation = result.unsafe_ptr().as_unsafe_any_origin()
-        var tasks = task_count(rows, rows * count * 16)
+        sort_rows[kind, DType.int32, argsort_line[kind]](
+            x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+            result.unsafe_ptr().as_unsafe_any_origin(),
+            x.dim_size[0](),
+            x.dim_size[1](),
+            parallelism_level(),
+        )
 
-        def part(task: Int) {var source, var permutation, var tasks, var rows, var count}:
-            for row in range(chunk_begin(task, tasks, rows), chunk_begin(task + 1, tasks, rows)):
-                argsort_line[kind](
-                    source.unsafe_offset(row * count),
-                    permutation.unsafe_offset(row * count),
-                    count,
-                )
 
-        if tasks == 1:  # waking the pool costs more than 10 us
-            part(0)
-        else:
-            parallelize(part, tasks)
+@always_inline
+def transpose_tile[
+    dtype: DType, size: Int
+](x: Array[dtype], result: Array[dtype], x_stride: Int, result_stride: Int):
+    """Transposes `size` by `size` elements in registers."""
+    var rows = Vectors[SIMD[dtype, size], size](fill=0)
+    comptime for i in range(size):
+        rows[i] = x.unsafe_load[width=size](i * x_stride)
+    # Interleaving the halves turns the bits of (row, column), taken as one number, by one place.
+    comptime for _ in range(log2_floor(size)):
+        var turned = Vectors[SIMD[dtype, size], size](fill=0)
+        comptime for i in range(size // 2):
+            var pair = rows[i].interleave(rows[i + size // 2])
+            turned[2 * i] = pair.slice[size, offset=0]()
+            turned[2 * i + 1] = pair.slice[size, offset=size]()
+        rows = turned^
+    comptime for i in range(size):
+        result.unsafe_store(i * result_stride, rows[i])
 
 
 def transpose_matrix[
-    dtype: DType
-](x: Array[dtype], result: Array[dtype], rows: Int, columns: Int, begin: Int, end: Int):
-    """Transposes the columns from `begin` to `end`, tile by tile, so that a tile stays in cache."""
-    for row in range(0, rows, TILE):
-        for column in range(begin, end, TILE):
-            for j in range(column, min(column + TILE, end)):
-                for i in range(row, min(row + TILE, rows)):
-                    result.unsafe_store(
-                        j * rows + i, x.unsafe_load[width=1](i * columns + j)
-                    )
-
-
-def transpose_blocks[
     dtype: DType
 ](
     x: Array[dtype],
     result: Array[dtype],
     rows: Int,
     columns: Int,
-    size: Int,
-    begin: Int,
-    end: Int,
+    x_stride: Int,
+    result_stride: Int,
 ):
-    """The same of a matrix whose elements are blocks of contiguous values."""
-    comptime width = simd_width_of[dtype]()
-    for j in range(begin, end):
-        for i in range(rows):
-            var source = x.unsafe_offset((i * columns + j) * size)
-            var target = result.unsafe_offset((j * rows + i) * size)
-            var k = 0
-            while k + width <= size:
-                target.unsafe_store(k, source.unsafe_load[width=width](k))
-                k += width
-            while k < size:
-                target.unsafe_store(k, source.unsafe_load[width=1](k))
-                k += 1
+    """Transposes rows, each contiguous, into columns, tile by tile."""
+    comptime size = min(16, simd_width_of[dtype]())
+    var whole_rows, whole_columns = rows // size * size, columns // size * size
+    for column in range(0, whole_columns, size):
+        for row in range(0, whole_rows, size):
+            transpose_tile[dtype, size](
+                x.unsafe_offset(row * x_stride + column),
+                result.unsafe_offset(column * result_stride + row),
+                x_stride,
+                result_stride,
+            )
+    for row in range(rows):
+        var column = whole_columns if row < whole_rows else 0
+        while column < columns:
+            var value = x.unsafe_load[width=1](row * x_stride + column)
+            result.unsafe_store(column * result_stride + row, value)
+            column += 1
+
+
+def transpose_middle[
+    dtype: DType
+](
+    x: Array[dtype],
+    result: Array[dtype],
+    outer: Int,
+    rows: Int,
+    columns: Int,
+    inner: Int,
+    threads: Int,
+):
+    """(outer, rows, columns, inner) to (outer, columns, rows, inner)."""
+    # A task has strips of columns of a matrix.
+    var strips = max(1, (columns + STRIP - 1) // STRIP)
+    var items = outer * strips
+    var tasks = task_count(items, outer * rows * columns * inner, threads)
+
+    def part(
+        task: Int
+    ) {
+        var x,
+        var result,
+        var tasks,
+        var items,
+        var strips,
+        var rows,
+        var columns,
+        var inner,
+    }:
+        for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
+            var begin = (item % strips) * STRIP
+            var end = min(columns, begin + STRIP)
+            var area = (item // strips) * rows * columns * inner
+            var source = x.unsafe_offset(area + begin * inner)
+            var target = result.unsafe_offset(area + begin * rows * inner)
+            if inner == 1:
+                transpose_matrix[dtype](source, target, rows, end - begin, columns, rows)
+                continue
+            for column in range(end - begin):
+                for row in range(rows):
+                    copy_run[dtype](
+                        target.unsafe_offset((column * rows + row) * inner),
+                        source.unsafe_offset((row * columns + column) * inner),
+                        inner,
+                    )
+
+    if tasks == 1:  # waking the pool costs more than 10 us
+        part(0)
+    else:
+        parallelize(part, tasks)
 
 
 @extensibility.register("maxjax_transpose")
@@ -156,44 +406,15 @@ struct Transpose:
         context: DeviceContext,
     ) raises:
         comptime kind = stored[result.dtype]()
-        var outer, rows = x.dim_size[0](), x.dim_size[1]()
-        var columns, inner = x.dim_size[2](), x.dim_size[3]()
-        var source = x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin()
-        var target_array = result.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin()
-        # A task is a strip of columns of one matrix.
-        var strips = max(1, (columns + TILE - 1) // TILE)
-        var items = outer * strips
-        var tasks = task_count(items, outer * rows * columns * inner)
-
-        def part(
-            task: Int
-        ) {
-            var source,
-            var target_array,
-            var tasks,
-            var items,
-            var strips,
-            var rows,
-            var columns,
-            var inner,
-        }:
-            for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
-                var offset = (item // strips) * rows * columns * inner
-                var begin = (item % strips) * TILE
-                var end = min(columns, begin + TILE)
-                var from_matrix = source.unsafe_offset(offset)
-                var to_matrix = target_array.unsafe_offset(offset)
-                if inner == 1:
-                    transpose_matrix[kind](from_matrix, to_matrix, rows, columns, begin, end)
-                else:
-                    transpose_blocks[kind](
-                        from_matrix, to_matrix, rows, columns, inner, begin, end
-                    )
-
-        if tasks == 1:  # waking the pool costs more than 10 us
-            part(0)
-        else:
-            parallelize(part, tasks)
+        transpose_middle[kind](
+            x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+            result.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+            x.dim_size[0](),
+            x.dim_size[1](),
+            x.dim_size[2](),
+            x.dim_size[3](),
+            parallelism_level(),
+        )
 
 
 comptime U32 = DType.uint32
@@ -250,6 +471,60 @@ def threefry[
     y += key0 + 5
 
 
+def threefry_arrays(
+    key0: Array[U32],
+    key1: Array[U32],
+    counter0: Array[U32],
+    counter1: Array[U32],
+    result0: Array[U32],
+    result1: Array[U32],
+    key_count: Int,
+    count: Int,
+    threads: Int,
+):
+    """Hashes counters; each key word is an array of their size or of size 1."""
+    comptime width = 2 * simd_width_of[U32]()  # two hide each other's latency
+    var tasks = task_count(count, count * 8, threads)
+
+    @always_inline
+    def hash[
+        width: Int
+    ](i: Int) {
+        var key0,
+        var key1,
+        var counter0,
+        var counter1,
+        var result0,
+        var result1,
+        var key_count,
+    }:
+        var x = counter0.unsafe_load[width=width](i)
+        var y = counter1.unsafe_load[width=width](i)
+        if key_count == 1:
+            var k0 = SIMD[U32, width](key0.unsafe_load[width=1](0))
+            var k1 = SIMD[U32, width](key1.unsafe_load[width=1](0))
+            threefry(k0, k1, x, y)
+        else:
+            threefry(key0.unsafe_load[width=width](i), key1.unsafe_load[width=width](i), x, y)
+        result0.unsafe_store(i, x)
+        result1.unsafe_store(i, y)
+
+    def part(task: Int) {var hash, var tasks, var count}:
+        var i = chunk_begin(task, tasks, count)
+        var end = chunk_begin(task + 1, tasks, count)
+        while i + width <= end:
+            hash[width](i)
+            i += width
+        while i < end:
+            hash[1](i)
+            i += 1
+
+    if tasks == 1:  # waking the pool costs more than 10 us
+        part(0)
+    else:
+        parallelize(part, tasks)
+
+
 @extensibility.register("maxjax_threefry2x32")
 struct Threefry2x32:
     """Hashes two arrays of counters; each key word is an array of their size or of size 1."""
@@ -264,43 +539,14 @@ struct Threefry2x32:
         counter1: InputTensor[dtype=U32, rank=1, ...],
         context: DeviceContext,
     ) raises:
-        comptime width = simd_width_of[U32]()
-        var count = counter0.dim_size[0]()
-        var one_key = key0.dim_size[0]() == 1
-        var k0, k1 = key0.unsafe_ptr(), key1.unsafe_ptr()
-        var x, y = counter0.unsafe_ptr(), counter1.unsafe_ptr()
-        var out0, out1 = result0.unsafe_ptr(), result1.unsafe_ptr()
-        var tasks = task_count(count, count * 8)
-
-        @always_inline
-        def hash[
-            width: Int
-        ](i: Int) {var k0, var k1, var x, var y, var out0, var out1, var one_key}:
-            var a = x.unsafe_load[width=width](i)
-            var b = y.unsafe_load[width=width](i)
-            if one_key:
-                threefry(
-                    SIMD[U32, width](k0.unsafe_load[width=1](0)),
-                    SIMD[U32, width](k1.unsafe_load[width=1](0)),
-                    a,
-                    b,
-                )
-            else:
-                threefry(k0.unsafe_load[width=width](i), k1.unsafe_load[width=width](i), a, b)
-            out0.unsafe_store(i, a)
-            out1.unsafe_store(i, b)
-
-        def part(task: Int) {var hash, var tasks, var count}:
-            var i = chunk_begin(task, tasks, count)
-            var end = chunk_begin(task + 1, tasks, count)
-            while i + width <= end:
-                hash[width](i)
-                i += width
-            while i < end:
-                hash[1](i)
-                i += 1
-
-        if tasks == 1:  # waking the pool costs more than 10 us
-            part(0)
-        else:
-            parallelize(part, tasks)
+        threefry_arrays(
+            key0.unsafe_ptr().as_unsafe_any_origin(),
+            key1.unsafe_ptr().as_unsafe_any_origin(),
+            counter0.unsafe_ptr().as_unsafe_any_origin(),
+            counter1.unsafe_ptr().as_unsafe_any_origin(),
+            result0.unsafe_ptr().as_unsafe_any_origin(),
+            result1.unsafe_ptr().as_unsafe_any_origin(),
+            key0.dim_size[0](),
+            counter0.dim_size[0](),
+            parallelism_level(),
+        )

@@ -7,6 +7,7 @@ import extensibility
 from extensibility import InputTensor, OutputTensor
 from max.algorithm import parallelize
 from max.gpu.host import DeviceContext
+from std.runtime import parallelism_level
 from std.sys.info import simd_width_of
 from std.utils.numerics import isnan
 
@@ -76,12 +77,12 @@ def accumulate_columns[
 
 def accumulate_middle[
     Op: Reducer, dtype: DType, reverse: Bool
-](x: Array[dtype], result: Array[dtype], outer: Int, count: Int, inner: Int):
-    """Accumulates along the middle axis of (outer, count, inner) on all threads."""
+](x: Array[dtype], result: Array[dtype], outer: Int, count: Int, inner: Int, threads: Int):
+    """Accumulates along the middle axis of (outer, count, inner)."""
     comptime width = simd_width_of[running[dtype]()]()
     var tiles = (inner + width - 1) // width
     var items = outer * tiles
-    var tasks = task_count(items, outer * count * inner)
+    var tasks = task_count(items, outer * count * inner, threads)
 
     def part(task: Int) {var x, var result, var tasks, var tiles, var items, var count, var inner}:
         for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
@@ -117,6 +118,7 @@ def accumulate_tensor[
         x.dim_size[0](),
         x.dim_size[1](),
         x.dim_size[2](),
+        parallelism_level(),
     )
 
 

@@ -222,9 +222,26 @@ def chunk_begin(chunk: Int, chunks: Int, count: Int) -> Int:
 
 
 @always_inline
-def task_count(items: Int, work: Int) -> Int:
+def task_count(items: Int, work: Int, threads: Int) -> Int:
     """How many tasks to split items of altogether so much work into."""
-    return max(1, min(items, min(work // GRAIN, parallelism_level())))
+    return max(1, min(items, min(work // GRAIN, threads)))
+
+
+@always_inline
+def task_count(items: Int, work: Int) -> Int:
+    return task_count(items, work, parallelism_level())
+
+
+@always_inline
+def copy_run[dtype: DType](target: Array[dtype], source: Array[dtype], count: Int):
+    comptime lanes = simd_width_of[dtype]()
+    var i = 0
+    while i + lanes <= count:
+        target.unsafe_store(i, source.unsafe_load[width=lanes](i))
+        i += lanes
+    while i < count:
+        target.unsafe_store(i, source.unsafe_load[width=1](i))
+        i += 1
 
 
 def reduce_middle[
@@ -454,13 +471,20 @@ def first_extreme_of_line[
 
 def position_of_extreme[
     largest: Bool, dtype: DType
-](x: Array[dtype], result: Array[DType.int32], outer: Int, count: Int, inner: Int):
-    """For (outer, count, inner) the positions (outer, inner), on all threads."""
+](
+    x: Array[dtype],
+    result: Array[DType.int32],
+    outer: Int,
+    count: Int,
+    inner: Int,
+    threads: Int,
+):
+    """For (outer, count, inner) the positions (outer, inner)."""
     comptime kind = accumulated[dtype]()
     comptime width = simd_width_of[kind]()
     var tiles = (inner + width - 1) // width
     var items = outer * tiles
-    var tasks = task_count(items, outer * count * inner)
+    var tasks = task_count(items, outer * count * inner, threads)
 
     def part(task: Int) {var x, var result, var tasks, var tiles, var items, var count, var inner}:
         for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
@@ -496,6 +520,7 @@ def position_tensor[
         x.dim_size[0](),
         x.dim_size[1](),
         x.dim_size[2](),
+        parallelism_level(),
     )
 
 

@@ -20,6 +20,7 @@ from .reduction import (
     Summing,
     accumulated,
     chunk_begin,
+    copy_run,
     stored,
     task_count,
 )
@@ -33,18 +34,6 @@ def source_place(index: Int, dilation: Int, size: Int) -> Int:
     if dilation == 1:
         return index
     return index // dilation if index % dilation == 0 else -1
-
-
-@always_inline
-def copy_run[dtype: DType](target: Array[dtype], source: Array[dtype], count: Int):
-    comptime lanes = simd_width_of[dtype]()
-    var i = 0
-    while i + lanes <= count:
-        target.unsafe_store(i, source.unsafe_load[width=lanes](i))
-        i += lanes
-    while i < count:
-        target.unsafe_store(i, source.unsafe_load[width=1](i))
-        i += 1
 
 
 @always_inline

@@ -1,0 +1,281 @@
+"""Copies between strided arrays, filling, and transposition.
+
+`copy_<bits>`: x, out | rank, sizes, strides of x, strides of out, threads
+`fill_<bits>`: one element, out | rank, sizes, strides of out, threads
+`transpose_<bits>`: x, out | outer, rows, columns, inner, threads
+"""
+from max.algorithm import parallelize
+from std.sys.info import simd_width_of
+
+from kernels.arrangement import STRIP, transpose_matrix, transpose_middle
+from kernels.calling import Args, Slots, integer, operand
+from kernels.reduction import GRAIN, Array, chunk_begin, copy_run, task_count
+
+
+struct Space(Copyable):
+    """The dimensions of a copy, the fewest that describe it; the last varies fastest in the result."""
+
+    var sizes: List[Int]
+    var x: List[Int]  # strides
+    var result: List[Int]
+
+    def __init__(out self, sizes: Args, x: Args, out_strides: Args, rank: Int):
+        self.sizes = List[Int]()
+        self.x = List[Int]()
+        self.result = List[Int]()
+        for d in range(rank):
+            var size = integer(sizes, d)
+            if size == 1:
+                continue
+            # In the order of the strides of the result, the largest first.
+            var place = len(self.sizes)
+            while place > 0 and abs(self.result[place - 1]) < abs(integer(out_strides, d)):
+                place -= 1
+            self.sizes.insert(place, size)
+            self.x.insert(place, integer(x, d))
+            self.result.insert(place, integer(out_strides, d))
+        var d = len(self.sizes) - 1
+        while d > 0:
+            var size = self.sizes[d]
+            if self.x[d - 1] == size * self.x[d] and self.result[d - 1] == size * self.result[d]:
+                self.sizes[d - 1] *= size
+                self.x[d - 1], self.result[d - 1] = self.x[d], self.result[d]
+                _ = self.pop(d)
+            d -= 1
+        if len(self.sizes) == 0:
+            self.sizes.append(1)
+            self.x.append(0)
+            self.result.append(0)
+
+    def pop(mut self, d: Int) -> Tuple[Int, Int, Int]:
+        """Takes a dimension result: its size, its stride in `x`, its stride in the result."""
+        return (self.sizes.pop(d), self.x.pop(d), self.result.pop(d))
+
+    def count(self) -> Int:
+        var count = 1
+        for size in self.sizes:
+            count *= size
+        return count
+
+
+def copy_line[
+    dtype: DType
+](x: Array[dtype], result: Array[dtype], count: Int, x_stride: Int, out_stride: Int):
+    comptime width = simd_width_of[dtype]()
+    var i = 0
+    if out_stride == 1:
+        if x_stride == 1:
+            copy_run[dtype](result, x, count)
+            return
+        if x_stride == 0:
+            var value = SIMD[dtype, width](x.unsafe_load[width=1](0))
+            while i + width <= count:
+                result.unsafe_store(i, value)
+                i += width
+        elif x_stride == -1:
+            while i + width <= count:
+                result.unsafe_store(i, x.unsafe_load[width=width](1 - i - width).reversed())
+                i += width
+    while i < count:
+        result.unsafe_store(i * out_stride, x.unsafe_load[width=1](i * x_stride))
+        i += 1
+
+
+def copy_strided[
+    dtype: DType
+](x: Array[dtype], result: Array[dtype], var space: Space, threads: Int):
+    var total = space.count()
+    if total == 0:
+        return
+    var size, x_stride, out_stride = space.pop(len(space.sizes) - 1)
+    # A matrix, of which `x` is contiguous along the rows and the result along the columns?
+    var rows, rows_x, rows_out = 1, 0, 0
+    var transposed = False
+    if out_stride == 1 and x_stride != 1:
+        for d in range(len(space.sizes)):
+            if space.x[d] == 1:
+                rows, rows_x, rows_out = space.pop(d)
+                transposed = True
+                break
+    # What goes to threads are pieces: a point of the other dimensions, and a part of the line or
+    # of the matrix.
+    var points = space.count()
+    var length = rows if transposed else size
+    var piece = STRIP if transposed else max(1, min(length, GRAIN))
+    var pieces = (length + piece - 1) // piece
+    var items = points * pieces
+    var tasks = task_count(items, total // 2, threads)
+    var rank = len(space.sizes)
+    var sizes = space.sizes.unsafe_ptr().as_unsafe_any_origin()
+    var x_strides = space.x.unsafe_ptr().as_unsafe_any_origin()
+    var out_strides = space.result.unsafe_ptr().as_unsafe_any_origin()
+
+    def part(
+        task: Int
+    ) {
+        var x,
+        var result,
+        var sizes,
+        var x_strides,
+        var out_strides,
+        var rank,
+        var size,
+        var x_stride,
+        var out_stride,
+        var rows_out,
+        var transposed,
+        var length,
+        var piece,
+        var pieces,
+        var items,
+        var tasks,
+    }:
+        var index = List[Int](length=rank, fill=0)
+        var item = chunk_begin(task, tasks, items)
+        var rest = item // pieces
+        var from_point, to_point = x, result
+        for d in range(rank - 1, -1, -1):
+            index[d] = rest % sizes[unsafe_offset=d]
+            rest //= sizes[unsafe_offset=d]
+            from_point = from_point.unsafe_offset(index[d] * x_strides[unsafe_offset=d])
+            to_point = to_point.unsafe_offset(index[d] * out_strides[unsafe_offset=d])
+        var k = item % pieces
+        while item < chunk_begin(task + 1, tasks, items):
+            var begin = k * piece
+            var count = min(piece, length - begin)
+            if transposed:
+                transpose_matrix[dtype](
+                    from_point.unsafe_offset(begin),
+                    to_point.unsafe_offset(begin * rows_out),
+                    size,
+                    count,
+                    x_stride,
+                    rows_out,
+                )
+            else:
+                copy_line[dtype](
+                    from_point.unsafe_offset(begin * x_stride),
+                    to_point.unsafe_offset(begin * out_stride),
+                    count,
+                    x_stride,
+                    out_stride,
+                )
+            item += 1
+            k += 1
+            if k < pieces:
+                continue
+            k = 0
+            for d in range(rank - 1, -1, -1):
+                index[d] += 1
+                from_point = from_point.unsafe_offset(x_strides[unsafe_offset=d])
+                to_point = to_point.unsafe_offset(out_strides[unsafe_offset=d])
+                if index[d] < sizes[unsafe_offset=d]:
+                    break
+                from_point = from_point.unsafe_offset(-index[d] * x_strides[unsafe_offset=d])
+                to_point = to_point.unsafe_offset(-index[d] * out_strides[unsafe_offset=d])
+                index[d] = 0
+
+    if tasks == 1:  # waking the pool costs more than 10 us
+        part(0)
+    else:
+        parallelize(part, tasks)
+    _ = space^
+
+
+def copy[dtype: DType](slots: Slots, args: Args):
+    var rank = integer(args, 4)
+    var sizes = args.unsafe_offset(5)
+    var x_strides = sizes.unsafe_offset(rank)
+    var out_strides = x_strides.unsafe_offset(rank)
+    copy_strided[dtype](
+        operand[dtype](slots, args, 0),
+        operand[dtype](slots, args, 1),
+        Space(sizes, x_strides, out_strides, rank),
+        integer(out_strides, rank),
+    )
+
+
+def fill[dtype: DType](slots: Slots, args: Args):
+    var rank = integer(args, 4)
+    var sizes = args.unsafe_offset(5)
+    var out_strides = sizes.unsafe_offset(rank)
+    var zeros = List[Int64](length=max(1, rank), fill=0)
+    copy_strided[dtype](
+        operand[dtype](slots, args, 0),
+        operand[dtype](slots, args, 1),
+        Space(sizes, zeros.unsafe_ptr().as_unsafe_any_origin(), out_strides, rank),
+        integer(out_strides, rank),
+    )
+    _ = zeros^
+
+
+def transpose[dtype: DType](slots: Slots, args: Args):
+    transpose_middle[dtype](
+        operand[dtype](slots, args, 0),
+        operand[dtype](slots, args, 1),
+        integer(args, 4),
+        integer(args, 5),
+        integer(args, 6),
+        integer(args, 7),
+        integer(args, 8),
+    )
+
+
+@export
+def copy_8(slots: Slots, args: Args) abi("C"):
+    copy[DType.uint8](slots, args)
+
+
+@export
+def copy_16(slots: Slots, args: Args) abi("C"):
+    copy[DType.uint16](slots, args)
+
+
+@export
+def copy_32(slots: Slots, args: Args) abi("C"):
+    copy[DType.uint32](slots, args)
+
+
+@export
+def copy_64(slots: Slots, args: Args) abi("C"):
+    copy[DType.uint64](slots, args)
+
+
+@export
+def fill_8(slots: Slots, args: Args) abi("C"):
+    fill[DType.uint8](slots, args)
+
+
+@export
+def fill_16(slots: Slots, args: Args) abi("C"):
+    fill[DType.uint16](slots, args)
+
+
+@export
+def fill_32(slots: Slots, args: Args) abi("C"):
+    fill[DType.uint32](slots, args)
+
+
+@export
+def fill_64(slots: Slots, args: Args) abi("C"):
+    fill[DType.uint64](slots, args)
+
+
+@export
+def transpose_8(slots: Slots, args: Args) abi("C"):
+    transpose[DType.uint8](slots, args)
+
+
+@export
+def transpose_16(slots: Slots, args: Args) abi("C"):
+    transpose[DType.uint16](slots, args)
+
+
+@export
+def transpose_32(slots: Slots, args: Args) abi("C"):
+    transpose[DType.uint32](slots, args)
+
+
+@export
+def transpose_64(slots: Slots, args: Args) abi("C"):
+    transpose[DType.uint64](slots, args)

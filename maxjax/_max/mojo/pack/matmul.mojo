@@ -8,6 +8,7 @@ to 16 bits, where wrapping products come out the same.
 """
 from max.algorithm import parallelize
 from std.sys.info import CompilationTarget, simd_width_of, size_of
+from std.sys.intrinsics import PrefetchOptions, prefetch
 
 from kernels.calling import Args, Slots, integer, operand
 
@@ -88,6 +89,10 @@ def tile[
     var sums = Array[SIMD[T, W], rows * vectors](fill=SIMD[T, W](0))
     var ap = a.data
     var bp = b
+    comptime for i in range(rows):
+        prefetch[PrefetchOptions().for_write().high_locality().to_data_cache()](
+            c.unsafe_offset(i * c_row)
+        )
 
     @always_inline
     def step(x: Elements[T], y: Elements[T]) {mut sums, var a}:

@@ -340,9 +340,10 @@ def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
       num_invariant: so many of the first inputs are the same in each iteration.
     """
     split = Split()
-    forward, split.linear, split.out_nonzero = linearize_jaxpr(closed, nonzero, instantiated)
-    jaxpr = forward.jaxpr
+    forward, linear, split.out_nonzero = linearize_jaxpr(closed, nonzero, instantiated)
     count = len(closed.out_avals)
+    forward, split.linear = _with_literals(forward, linear, count)
+    jaxpr = forward.jaxpr
     positions = {var: number for number, var in enumerate(jaxpr.invars)}
     invariant: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:num_invariant]}
     hoisted_eqns = []
@@ -356,7 +357,7 @@ def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
     for atom in jaxpr.outvars[count:]:
         if isinstance(atom, Var) and atom in positions and given[positions[atom]]:
             split.sources.append(("input", positions[atom]))
-        elif isinstance(atom, Literal) or atom in invariant:
+        elif atom in invariant:
             split.sources.append(("hoisted", len(hoisted)))
             hoisted.append(atom)
         else:
@@ -368,6 +369,30 @@ def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
         jaxpr.constvars, jaxpr.invars[:num_invariant], hoisted, hoisted_eqns, jaxpr.debug_info),
         forward.consts))
     return split
+
+
+def _with_literals(forward: ClosedJaxpr, linear: ClosedJaxpr, count: int) -> tuple[
+        ClosedJaxpr, ClosedJaxpr]:
+    """Residuals that are literals stand in the linear jaxpr itself."""
+    residuals = forward.jaxpr.outvars[count:]
+    literals = {var: atom for var, atom in zip(
+        linear.jaxpr.invars[:len(residuals)], residuals, strict=True)
+        if isinstance(atom, Literal)}
+    if not literals:
+        return forward, linear
+
+    def read(atom: Any) -> Any:
+        return literals.get(atom, atom) if isinstance(atom, Var) else atom
+
+    jaxpr = linear.jaxpr
+    return (
+        ClosedJaxpr(forward.jaxpr.replace(outvars=[
+            *forward.jaxpr.outvars[:count],
+            *(atom for atom in residuals if not isinstance(atom, Literal))]), forward.consts),
+        ClosedJaxpr(jaxpr.replace(
+            invars=[var for var in jaxpr.invars if var not in literals],
+            eqns=[eqn.replace(invars=[read(atom) for atom in eqn.invars]) for eqn in jaxpr.eqns],
+            outvars=[read(atom) for atom in jaxpr.outvars]), linear.consts))
 
 
 def _pruned(closed: ClosedJaxpr) -> ClosedJaxpr:

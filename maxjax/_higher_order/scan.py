@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
@@ -256,12 +256,11 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
     carry_ct, ys_ct = has_cotangent[:num_carry], has_cotangent[num_carry:]
     while True:
         backward, nonzero = transpose_jaxpr(jaxpr, linear, (*carry_ct, *ys_ct))
-        consts_nz, new, xs_nz = _parts(nonzero, sum(consts_lin), sum(carry_lin))
-        new = either(carry_ct, [bool(flag) for flag in merged(carry_lin, new)])
+        consts_nz, carry_nz, xs_nz = _parts(nonzero, sum(consts_lin), sum(carry_lin))
+        new = either(carry_ct, [bool(flag) for flag in merged(carry_lin, carry_nz)])
         if new == carry_ct:
             break
         carry_ct = new
-    carry_nz = nonzero[sum(consts_lin):sum(consts_lin) + sum(carry_lin)]
     in_consts, in_carry, in_xs = _parts(jaxpr.in_avals, num_consts, num_carry)
     out_carry, out_ys = jaxpr.out_avals[:num_carry], jaxpr.out_avals[num_carry:]
     sums = [aval.tangent() for aval in chosen(chosen(in_consts, consts_lin), consts_nz)]
@@ -305,9 +304,10 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, nu
     known_values: list[Any] = []
     if any(known_carry):
         body, needed = _known_carries(jaxpr, tuple(known_carry), num_consts, num_carry)
-        parts = [chosen(values, marks) for values, marks in zip(
-            (consts, init, xs), _parts(needed, num_consts, num_carry), strict=True)]
-        known_values = bind(*parts, body, reverse=reverse, **settings)[sum(known_carry):]
+        kinds = _parts(needed, num_consts, num_carry)
+        known_values = bind(
+            chosen(consts, kinds[0]), chosen(init, kinds[1]), chosen(xs, kinds[2]), body,
+            reverse=reverse, **settings)[sum(known_carry):]
     given = tuple(
         cotangent is not None and (n >= num_carry or carry_lin[n])
         for n, cotangent in enumerate(cotangents))
@@ -401,9 +401,14 @@ scan_p = Primitive(
 # --- the function ---------------------------------------------------------------------------------
 
 
-def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None,
+Carry = TypeVar("Carry")
+X = TypeVar("X")
+Y = TypeVar("Y")
+
+
+def scan(f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = None,
          length: int | None = None, reverse: bool = False, unroll: int | bool = 1,
-         _split_transpose: bool = False) -> tuple[Any, Any]:
+         _split_transpose: bool = False) -> tuple[Carry, Y]:
     """Loops over the leading axis of ``xs`` with a carry.
 
     Args:

@@ -329,9 +329,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     start, stop = _same_dtype(*operands_of([lower, upper]))
-    known = [_known(value) for value in (start, stop)]
+    first, end = _known(start), _known(stop)
     one = base_trace[0].constant(np.ones((), start.aval.dtype), start.aval.update(shape=()))
-    if None in known:
+    if first is None or end is None:
         if unroll is not None:
             raise ValueError(
                 "Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
@@ -340,8 +340,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             return lt_p.bind(loop_carry[0], loop_carry[1])
 
         def body(loop_carry: Any) -> Any:
-            i, end, value = loop_carry
-            return add_p.bind(i, one), end, body_fun(i, value)
+            i, last, value = loop_carry
+            return add_p.bind(i, one), last, body_fun(i, value)
 
         return _while(cond, body, (start, stop, init_val), owner=body_fun, key="fori_loop",
                       name="loop_carry")[2]
@@ -351,7 +351,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         return (add_p.bind(i, one), body_fun(i, value)), None
 
     result, _ = scan_for(
-        step, (start, init_val), None, max(known[1] - known[0], 0), False,
+        step, (start, init_val), None, max(end - first, 0), False,
         1 if unroll is None else unroll, owner=body_fun, key="fori_loop", name="loop_carry")
     return result[1]
 

@@ -128,6 +128,7 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Exact local rewrites: each gives the same values, bit for bit.
 
     - an operation on literals alone is computed now;
+    - a choice between one value and itself is that value;
     - a reshape of a reshape is one; one to the same shape is none;
     - a sum over dimensions of size 1 is a reshape;
     - the transpose of a product of matrices is the product the other way round;
@@ -168,6 +169,9 @@ def _rewritten(eqn: JaxprEqn, made: dict[Var, JaxprEqn], uses: dict[Var, int]) -
             return folded
     if name == "stop_gradient" and eqn.invars[0].aval is aval:
         return eqn.invars[0]
+    if name == "select_n" and isinstance(eqn.invars[1], Var) and eqn.invars[1].aval is aval and all(
+            case is eqn.invars[1] for case in eqn.invars[2:]):
+        return eqn.invars[1]
     if name == "reduce_sum" and isinstance(eqn.invars[0], Var):
         shape = eqn.invars[0].aval.shape
         if all(shape[axis] == 1 for axis in eqn.params["axes"]):

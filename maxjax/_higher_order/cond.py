@@ -1,0 +1,418 @@
+"""cond and switch: one of several branches, chosen by an index.
+
+The operands are the index (int32, in range) and those that all branches take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._higher_order.control import (
+    Traced,
+    check_branches,
+    chosen,
+    either,
+    merged,
+    needed_inputs,
+    on_host,
+    operands_of,
+    rearranged,
+    split_linearized,
+    traced,
+)
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.trace import Array, aval_of
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.comparison import clamp_p, eq_p, ne_p, select_n_p
+from maxjax._primitives.convert import convert_element_type, stop_gradient_p
+from maxjax._primitives.random_bits import random_wrap_p
+from maxjax._primitives.rules import call_factors, is_linear, scalar_like
+from maxjax._primitives.shape import broadcast_in_dim, full
+from maxjax._transforms.batching import batch_jaxpr, to_axis
+from maxjax._transforms.jvp import instantiate, jvp_jaxpr
+from maxjax._transforms.simplify import dead_code_rules, eliminate_dead_code, simplify_once
+from maxjax._transforms.transpose import transpose_jaxpr
+
+# --- the primitive --------------------------------------------------------------------------------
+
+Branches = tuple[ClosedJaxpr, ...]
+
+
+def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
+                out_avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
+    functions: list[Any] = []
+
+    def run(index: Any, *values: Any) -> list[Any]:
+        if not functions:      # made at the first call: many an equation is only written down
+            functions.extend(interpreter(simplify_once(branch)) for branch in params["branches"])
+        return functions[index](*values)
+
+    return run
+
+
+def _evaluate(index: Any, *values: Any, branches: Branches) -> list[Any]:
+    return interpreter(simplify_once(branches[index]))(*values)
+
+
+def _union(branches: Branches, outputs: Callable[[ClosedJaxpr, Any], tuple[bool, ...]]
+           ) -> tuple[bool, ...]:
+    """What ``outputs`` marks for any of the branches."""
+    marks = (False,) * len(branches[0].out_avals)
+    for branch in branches:
+        marks = either(marks, outputs(branch, marks))
+    return marks
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches) -> tuple[
+        list[Any], list[Any]]:
+    nonzero = tuple(tangent is not None for tangent in tangents[1:])
+    out_nz = _union(branches, lambda branch, _: jvp_jaxpr(branch, nonzero)[1])
+    results = cond_p.bind(
+        *primals, *(t for t in tangents if t is not None),
+        branches=tuple(jvp_jaxpr(branch, nonzero, out_nz)[0] for branch in branches))
+    count = len(out_nz)
+    return results[:count], merged(out_nz, results[count:])
+
+
+def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
+               branches: Branches) -> tuple[list[Any], list[Any]]:
+    index, *operands = primals
+    nonzero = tuple(tangent is not None for tangent in tangents[1:])
+    count, num_operands = len(branches[0].out_avals), len(operands)
+    nothing = (False,) * count
+    at_hand = (True,) * num_operands
+    out_nz = _union(branches, lambda branch, _: split_linearized(
+        branch, nonzero, nothing, at_hand, 0).out_nonzero)
+    splits = [split_linearized(branch, nonzero, out_nz, at_hand, 0) for branch in branches]
+    # Residuals of one type share a place: a branch fills its own and leaves the others zero.
+    places: list[ShapedArray] = []
+    taken: list[list[int]] = []      # for each branch, the places of its residuals
+    for split in splits:
+        free = list(range(len(places)))
+        mine = []
+        for aval in split.forward.out_avals[count:]:
+            place = next((n for n in free if places[n] is aval), None)
+            if place is None:
+                place = len(places)
+                places.append(aval)
+            else:
+                free.remove(place)
+            mine.append(place)
+        taken.append(mine)
+    results = cond_p.bind(index, *operands, branches=tuple(
+        _with_places(split.forward, count, tuple(places), tuple(mine))
+        for split, mine in zip(splits, taken, strict=True)))
+    outs, residuals = results[:count], results[count:]
+    if not any(out_nz):
+        return outs, [None] * count
+
+    known = [*operands, *residuals]
+    positions: list[list[int]] = []      # for each branch, where among these its residuals are
+    for split, mine in zip(splits, taken, strict=True):
+        hoisted = eval_jaxpr(split.hoisted.jaxpr, split.hoisted.consts)
+        found: list[int] = []
+        for kind, number in split.sources:
+            position = number if kind == "input" else num_operands + mine[number]
+            if kind == "hoisted" or position in found:
+                value = hoisted[number] if kind == "hoisted" else known[position]
+                position = len(known)
+                known.append(value)
+            found.append(position)
+        positions.append(found)
+    directions = [t for t in tangents if t is not None]
+    # Only what some branch takes is an operand of the second choice.
+    used = sorted({position for found in positions for position in found})
+    linear = []
+    for split, found in zip(splits, positions, strict=True):
+        inputs = [found.index(position) if position in found else aval_of(known[position])
+                  for position in used]
+        start = len(found)
+        linear.append(rearranged(
+            split.linear, (*inputs, *range(start, start + len(directions)))))
+    out_tangents = cond_p.bind(
+        index, *(known[position] for position in used), *directions, branches=tuple(linear))
+    return outs, merged(out_nz, out_tangents)
+
+
+@derived
+def _with_places(forward: ClosedJaxpr, count: int, places: tuple[ShapedArray, ...],
+                 mine: tuple[int, ...]) -> ClosedJaxpr:
+    """The outputs, then something for each place: residuals, or zeros."""
+    def branch(*args: Any) -> list[Any]:
+        results = eval_jaxpr(forward.jaxpr, forward.consts, *args)
+        filled = dict(zip(mine, results[count:], strict=True))
+        return [*results[:count], *(filled[n] if n in filled else _zeros(aval)
+                                    for n, aval in enumerate(places))]
+
+    return trace_to_jaxpr(branch, forward.in_avals, forward.jaxpr.debug_info)
+
+
+def _zeros(aval: ShapedArray) -> Any:
+    if dtypes.is_key(aval.dtype):
+        words = full((*aval.shape, aval.dtype.words), 0, dtypes.uint32)
+        return random_wrap_p.bind(words, impl=aval.dtype.impl)
+    return convert_element_type(full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type)
+
+
+@derived
+def _transposed(branch: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool, ...],
+                wanted: tuple[bool, ...]) -> ClosedJaxpr:
+    """(known operands, cotangents) -> cotangents of the linear operands that are wanted."""
+    backward, nonzero = transpose_jaxpr(branch, linear, given)
+    avals = chosen(branch.in_avals, linear)
+
+    def transposed(*args: Any) -> list[Any]:
+        found = merged(nonzero, eval_jaxpr(backward.jaxpr, backward.consts, *args))
+        return [instantiate(cotangent, aval) for cotangent, aval, flag in zip(
+            found, avals, wanted, strict=True) if flag]
+
+    return trace_to_jaxpr(transposed, backward.in_avals, branch.jaxpr.debug_info)
+
+
+def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: Branches
+               ) -> list[Any]:
+    linear = tuple(map(is_linear, operands))
+    given = tuple(cotangent is not None for cotangent in cotangents)
+    wanted = (False,) * sum(linear)
+    for branch in branches:
+        wanted = either(wanted, transpose_jaxpr(branch, linear, given)[1])
+    results = cond_p.bind(
+        index, *(x for x, lin in zip(operands, linear, strict=True) if not lin),
+        *(ct for ct in cotangents if ct is not None),
+        branches=tuple(_transposed(branch, linear, given, wanted) for branch in branches))
+    return [None, *merged(linear, merged(wanted, results))]
+
+
+def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
+           branches: Branches) -> tuple[list[Any], list[int | None]]:
+    (index, *values), (index_axis, *value_axes) = operands, axes
+    if index_axis is not None:
+        return _select_branches(size, index, values, value_axes, branches)
+    out_batched = _union(
+        branches, lambda branch, _: batch_jaxpr(branch, size, tuple(value_axes))[1])
+    results = cond_p.bind(index, *values, branches=tuple(
+        batch_jaxpr(branch, size, tuple(value_axes), out_batched)[0] for branch in branches))
+    return results, [0 if flag else None for flag in out_batched]
+
+
+def _select_branches(size: int, index: Any, operands: Sequence[Any],
+                     axes: Sequence[int | None], branches: Branches) -> tuple[
+                         list[Any], list[int | None]]:
+    """Computes all branches of all elements, and selects."""
+    values = [to_axis(x, axis, 0, size) if axis is not None or _is_inexact(x) else x
+              for x, axis in zip(operands, axes, strict=True)]
+    new_axes = tuple(0 if axis is not None or _is_inexact(x) else None
+                     for x, axis in zip(operands, axes, strict=True))
+    results = []
+    for number, branch in enumerate(branches):
+        batched, _ = batch_jaxpr(branch, size, new_axes, True)
+        mine = eq_p.bind(index, scalar_like(number, index.dtype))
+        # No derivative goes back through the elements that take another branch: there the
+        # branch may be anywhere, and zero times infinity is no zero.
+        results.append(eval_jaxpr(batched.jaxpr, batched.consts, *(
+            select_n_p.bind(_over(mine, x.shape), stop_gradient_p.bind(x), x)
+            if _is_inexact(x) else x for x in values)))
+    if len(branches) == 2:
+        index = ne_p.bind(index, scalar_like(0, index.dtype))
+    outs = [select_n_p.bind(_over(index, cases[0].shape), *cases)
+            for cases in zip(*results, strict=True)]
+    return outs, [0] * len(outs)
+
+
+def _is_inexact(value: Any) -> bool:
+    return dtypes.is_inexact(value.dtype)
+
+
+def _over(which: Any, shape: tuple[int, ...]) -> Any:
+    return which if which.shape == shape else broadcast_in_dim(which, shape, (0,))
+
+
+def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    """Without the results that nothing uses and the operands that no branch needs."""
+    branches = eqn.params["branches"]
+    needed = (False,) * (len(eqn.invars) - 1)
+    for branch in branches:
+        needed = either(needed, needed_inputs(branch.jaxpr, used))
+    if all(used) and all(needed):
+        return eqn
+    inputs = tuple(chosen(range(len(needed)), needed))
+    outputs = tuple(chosen(range(len(used)), used))
+    return eqn.replace(
+        invars=[eqn.invars[0], *chosen(eqn.invars[1:], needed)],
+        outvars=chosen(eqn.outvars, used),
+        params={"branches": tuple(
+            eliminate_dead_code(rearranged(branch, inputs, outputs)) for branch in branches)})
+
+
+dead_code_rules["cond"] = _without_dead_code
+
+cond_p = Primitive(
+    "cond",
+    abstract=lambda index, *avals, branches: tuple(branches[0].out_avals),
+    evaluate=_evaluate,
+    specialize=_specialize,
+    lower=lambda ctx, index, *values, branches: ctx.cond(branches, index, list(values)),
+    host_condition=on_host,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    factors=call_factors,
+    multiple_results=True,
+    cacheable=False,
+)
+
+
+# --- the functions --------------------------------------------------------------------------------
+
+
+class _NoOperand:
+    """The default of ``operand``: None is one."""
+
+    def __repr__(self) -> str:
+        return "<no operand>"
+
+
+_NO_OPERAND = _NoOperand()
+
+
+def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any,
+         operand: Any = _NO_OPERAND) -> Any:
+    """Applies ``true_fun`` where ``pred`` is true, else ``false_fun``.
+
+    Both are traced, and give results of the same structure, shapes and dtypes; one is run. Under
+    ``vmap`` with a predicate that differs between elements both are run, and selected from.
+
+    Args:
+      pred: a boolean scalar; a number counts as true where it is not zero.
+      operands: what the chosen function is called with.
+      operand: the same, for a single one.
+
+    Raises:
+      TypeError: ``pred`` is no scalar, or the results differ in structure or type.
+    """
+    if not (callable(true_fun) and callable(false_fun)):
+        # cond(pred, true_operand, true_fun, false_operand, false_fun), the form of old.
+        if len(operands) == 2 and callable(false_fun) and callable(operands[1]):
+            true_operand, on_true, false_operand, on_false = true_fun, false_fun, *operands
+            return cond(pred, lambda pair: on_true(pair[0]), lambda pair: on_false(pair[1]),
+                        (true_operand, false_operand))
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+    if operand is not _NO_OPERAND:
+        if operands:
+            raise TypeError("if 'operand' keyword is passed then no positional operands can be "
+                            f"passed, got operand={operand} and positional operands {operands}")
+        operands = (operand,)
+    index = _index_of(pred)
+    leaves, tree = pytree.flatten(operands)
+    values = operands_of(leaves)
+    avals = [x.aval for x in values]
+    branches = [traced(function, "cond", tree, avals) for function in (true_fun, false_fun)]
+    check_branches("cond", ("true_fun", true_fun, branches[0]),
+                   ("false_fun", false_fun, branches[1]))
+    return _choose(index, branches[::-1], values)
+
+
+def _index_of(pred: Any) -> Any:
+    """A predicate as 0 or 1."""
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    if not isinstance(pred, (Array, np.ndarray, np.generic, bool, int, float, complex)):
+        raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}")
+    if np.shape(pred):
+        raise TypeError(f"Pred must be a scalar, got {pred} of shape {np.shape(pred)}.")
+    value, = operands_of([pred])
+    dtype = value.aval.dtype
+    if not dtypes.is_bool(dtype):
+        if not dtypes.is_numeric(dtype) or dtypes.is_complex(dtype):
+            raise TypeError(f"Pred type must be either boolean or number, got {dtype}.")
+        value = ne_p.bind(value, scalar_like(0, dtype))
+    return convert_element_type(value, dtypes.int32)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any,
+           operand: Any = _NO_OPERAND) -> Any:
+    """Applies the branch of the given number; an index out of range is clamped.
+
+    Args:
+      index: an integer scalar.
+      branches: functions of the operands with results of the same structure, shapes and dtypes.
+
+    Raises:
+      TypeError: ``index`` is no integer scalar, or the results differ in structure or type.
+      ValueError: there are no branches.
+    """
+    if not all(map(callable, branches)):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    if operand is not _NO_OPERAND:
+        if operands:
+            raise TypeError("if 'operand' keyword is passed then no positional operands can be "
+                            f"passed, got operand={operand} and positional operands {operands}")
+        operands = (operand,)
+    if np.shape(index):
+        raise TypeError(f"Branch index must be scalar, got {index} of shape {np.shape(index)}.")
+    value, = operands_of([index])
+    if not dtypes.is_integer(value.aval.dtype):
+        raise TypeError(
+            f"Index type must be an integer, got {index} as {value.aval.dtype.name}")
+    branches = tuple(branches)
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    value = convert_element_type(value, dtypes.int32)
+    last = scalar_like(len(branches) - 1, dtypes.int32)
+    value = clamp_p.bind(scalar_like(0, dtypes.int32), value, last)
+    leaves, tree = pytree.flatten(operands)
+    values = operands_of(leaves)
+    avals = [x.aval for x in values]
+    results = [traced(function, "switch", tree, avals) for function in branches]
+    for number, result in enumerate(results[1:], 1):
+        check_branches("switch", ("branch 0", branches[0], results[0]),
+                       (f"branch{number}", branches[number], result))
+    return _choose(value, results, values)
+
+
+def _choose(index: Any, branches: Sequence[Traced], operands: Sequence[Any]) -> Any:
+    """Binds the branches, with what each closes over among the operands of all."""
+    consts: dict[int, Any] = {}
+    for branch in branches:
+        consts.update((id(value), value) for value in branch.consts)
+    order = {key: position for position, key in enumerate(consts)}
+    values = list(consts.values())
+    avals = [aval_of(value) for value in values]
+    closed = []
+    for branch in branches:
+        inputs: list[Any] = list(avals)
+        for number, value in enumerate(branch.consts):
+            inputs[order[id(value)]] = number
+        start = len(branch.consts)
+        closed.append(rearranged(
+            branch.closed, (*inputs, *range(start, start + len(operands)))))
+    results = cond_p.bind(index, *values, *operands, branches=tuple(closed))
+    return pytree.unflatten(branches[0].tree, results)
+
+
+def platform_dependent(*args: Any, default: Callable[..., Any] | None = None,
+                       **per_platform: Callable[..., Any]) -> Any:
+    """Applies the function for the platform that programs run on.
+
+    Args:
+      default: for all other platforms.
+      per_platform: a function for each, by keyword: ``cpu``, ``cuda``, ``rocm``, ``tpu``.
+
+    Raises:
+      NotImplementedError: there is none for this platform, and no default.
+    """
+    function = per_platform.get("cpu", default)
+    if function is None:
+        raise NotImplementedError(
+            "translation rule for platform_dependent is not available for platform cpu")
+    return function(*args)

@@ -40,7 +40,9 @@ _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between looks for what another process has built
 _LOCK_POLL_SECONDS = 0.2
 _FORMAT = 1
-_EXPORT = re.compile(r'^@export\("([A-Za-z_][A-Za-z0-9_]*)"', re.MULTILINE)
+# The C name is the decorator's, or else the function's.
+_EXPORT = re.compile(
+    r'^@export(?:\("(\w+)"[^)\n]*\))?\s*\n(?:@\w+\s*\n)*def\s+(\w+)', re.MULTILINE)
 
 # What the levels of x86-64 add to one another, by the names in /proc/cpuinfo.
 _X86_LEVELS = {
@@ -57,7 +59,7 @@ class _Unit:
     def __init__(self, path: Path):
         self.name = path.stem
         self.source = path.read_text(encoding="utf-8")
-        self.exports = _EXPORT.findall(self.source)
+        self.exports = [name or function for name, function in _EXPORT.findall(self.source)]
         self.native: ctypes.CDLL | None = None
         self.prebuilt: ctypes.CDLL | None = None
         self.failure: str | None = None
@@ -86,6 +88,7 @@ class Pack:
         self.prebuilt = prebuilt
         self.libraries = Libraries(cache)
         self.libraries.build_seconds = _BUILD_SECONDS
+        self.libraries.compiler_threads = 1
         self._queue = Queue("maxjax-pack")
         self._addresses: dict[str, int] = {}
         self._looked = float("-inf")
@@ -317,6 +320,7 @@ def _preload(names: list[str]) -> None:
             open_library(folder / name)
 
 
+_SYSTEM = ("libc.", "libm.", "libdl.", "libpthread.", "ld-linux")
 _DYNAMIC, _LOAD = 2, 1  # program headers
 _END, _NEEDED, _STRTAB, _STRSZ, _RPATH, _RUNPATH = 0, 1, 5, 10, 15, 29  # dynamic entries
 
@@ -357,7 +361,7 @@ def make_portable(path: Path) -> list[str]:
             content[strings + value:strings + value + length] = bytes(length)
     path.write_bytes(content)
     needed = [text(strings + value) for kind, value in entries if kind == _NEEDED]
-    return [name for name in needed if not name.startswith(("libc.", "libm."))]
+    return [name for name in needed if not name.startswith(_SYSTEM)]
 
 
 def main(arguments: list[str] | None = None) -> int:

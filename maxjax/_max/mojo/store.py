@@ -174,10 +174,12 @@ class Libraries:
     Attributes:
       foreign_seconds: how long to leave a key to another process that builds it.
       build_seconds: a build that takes longer is taken for hung.
+      compiler_threads: that a build may use.
     """
 
     foreign_seconds = 600.0
     build_seconds = 300.0
+    compiler_threads = 2
 
     def __init__(self, cache: ArtifactCache | None = None):
         self._cache = cache
@@ -207,8 +209,7 @@ class Libraries:
             self._loaded[path.name] = library
         return library
 
-    def build(self, source: str, key: bytes, also: Sequence[bytes] = (), *,
-              target: str | None = None) -> ctypes.CDLL:
+    def build(self, source: str, key: bytes, also: Sequence[bytes] = ()) -> ctypes.CDLL:
         """Builds, stores and loads a library.
 
         Raises:
@@ -217,7 +218,7 @@ class Libraries:
         output = self.cache.incoming(".so")
         try:
             build_library(source, output, directory=self.cache.directory,
-                          seconds=self.build_seconds, target=target)
+                          seconds=self.build_seconds, threads=self.compiler_threads)
             # Where the cache cannot take it, it serves this process alone.
             stored = self.cache.store(key, output, also, suffix=".so")
             if stored is None:

@@ -195,12 +195,27 @@ def pack_b[
     """Panels of VECTORS vectors of columns, row after row; missing columns are zero."""
     comptime W = simd_width_of[T]()
     comptime N = VECTORS * W
+    # So many panels are written at once that rows are read by several cache lines.
+    comptime TOGETHER = 4
     var out = panels
     var j = 0
     while j < n:
         var columns = min(N, n - j)
         var from_here = b.at(0, j)
-        if columns == N and b.col == 1:
+        if b.col == 1 and j + TOGETHER * N <= n:
+            var x = from_here.data
+            var y = out
+            for _ in range(k):
+                comptime for panel in range(TOGETHER):
+                    comptime for v in range(VECTORS):
+                        y.unsafe_store(
+                            panel * N * k + v * W, load_cast[S, T, W](x, panel * N + v * W)
+                        )
+                x = x.unsafe_offset(b.row)
+                y = y.unsafe_offset(N)
+            out = out.unsafe_offset((TOGETHER - 1) * k * N)
+            j += (TOGETHER - 1) * N
+        elif columns == N and b.col == 1:
             var x = from_here.data
             var y = out
             for _ in range(k):
@@ -302,7 +317,7 @@ def product[
     var b_columns = min(round_up(n, N), B_BLOCK_COLUMNS)
     var a_block = min(round_up(m, ROWS), a_rows)
     var packs_a = S != T or (n > 4 * N and m * k * size > IN_PLACE_BYTES)
-    var packs_b = S != T or b.col != 1 or (m > 2 * ROWS and k * n * size > IN_PLACE_BYTES)
+    var packs_b = S != T or b.col != 1 or (m > 3 * ROWS and k * n * size > IN_PLACE_BYTES)
     # Columns that fill no whole tile are packed anyway.
     var packed_a = Scratch[T](a_block * depth + W if packs_a else 0)
     var packed_b = Scratch[T](b_columns * depth if packs_b else N * depth if n % N else 0)
@@ -355,7 +370,7 @@ def product[
 def combine_rows[
     T: DType
 ](x: Elements[T], x_step: Int, b: Matrix[T], y: Elements[T], n: Int, k: Int):
-    """Sets y = x b, where the rows of b are contiguous: eight rows at a time are added to y."""
+    """Sets y = x b, where the rows of b are contiguous: eight at a time are added to y."""
     comptime W = simd_width_of[T]()
     comptime TOGETHER = 8
     comptime CHUNK = 2048
@@ -374,11 +389,8 @@ def combine_rows[
             if p > 0:
                 total = y.unsafe_load[width=width](i)
             comptime for r in range(count):
-                total = multiply_add(
-                    rows.unsafe_load[width=width](r * b.row + i),
-                    SIMD[T, width](factors[r]),
-                    total,
-                )
+                var row = rows.unsafe_load[width=width](r * b.row + i)
+                total = multiply_add(row, SIMD[T, width](factors[r]), total)
             y.unsafe_store(i, total)
 
         while i + W <= end:

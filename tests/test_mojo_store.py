@@ -178,8 +178,8 @@ def test_a_folder_that_takes_nothing(tmp_path, compiler):
 
 def test_what_the_compiler_is_given(compiler, tmp_path, monkeypatch):
     compiler.does(f'echo "$@" > {tmp_path}/arguments; cat "$source" > {tmp_path}/source\n'
-                  f'nice > {tmp_path}/nice; pwd > {tmp_path}/pwd; echo "$TMPDIR" >> {tmp_path}/pwd\n'
-                  'echo "$MODULAR_CACHE_DIR" >> ' f'{tmp_path}/pwd; cp "$library" "$out"')
+                  f'nice > {tmp_path}/nice; (pwd; echo "$TMPDIR"; echo "$MODULAR_CACHE_DIR") '
+                  f'> {tmp_path}/pwd\ncp "$library" "$out"')
     monkeypatch.setenv("MAXJAX_CPU_TARGET", "x86-64-v3")
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     build_library("text", tmp_path / "out.so", include=[tmp_path], threads=2)

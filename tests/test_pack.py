@@ -25,6 +25,14 @@ pytest.importorskip("max.engine")
 
 import maxjax
 from maxjax._max import session
+from maxjax._primitives import comparison, window
+from maxjax._primitives.cumulative import (
+    cumlogsumexp_p,
+    cummax_p,
+    cummin_p,
+    cumprod_p,
+    cumsum_p,
+)
 from maxjax._primitives.random_bits import threefry2x32_p
 
 SOURCES = Path(maxjax.__file__).parent / "_max"
@@ -32,6 +40,9 @@ SOURCES = Path(maxjax.__file__).parent / "_max"
 BUILT = "MAXJAX_TEST_PACK"
 GUARDED = BUILT in os.environ
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_int64))
+
+
+FILES = ("tape", "movement", "ordering", "cumulative", "indexing", "windows", "random")
 
 
 @functools.cache
@@ -299,6 +310,14 @@ def assert_same_bits(got: np.ndarray, expected: np.ndarray) -> None:
                                   np.ascontiguousarray(expected).view(f"u{got.itemsize}"))
 
 
+def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
+    """Equal, or both NaN."""
+    assert got.dtype == expected.dtype
+    if got.dtype.name == "bfloat16":  # of which NumPy does not know that it has NaN
+        got, expected = got.astype(np.float32), expected.astype(np.float32)
+    np.testing.assert_array_equal(got, expected)
+
+
 # Movement
 
 
@@ -458,10 +477,201 @@ def test_threefry(count: int) -> None:
                 np.testing.assert_array_equal(result, wanted)
 
 
+# Cumulative operations
+
+CUMULATIVE = {"cumsum": (cumsum_p, NUMBERS), "cumprod": (cumprod_p, NUMBERS),
+              "cummax": (cummax_p, ALL), "cummin": (cummin_p, ALL),
+              "cumlogsumexp": (cumlogsumexp_p, FLOATS)}
+
+
+def check_cumulative(name: str, x: np.ndarray, tolerance: float) -> None:
+    for reverse in (False, True):
+        with np.errstate(all="ignore"):
+            expected = CUMULATIVE[name][0].evaluate(x, axis=1, reverse=reverse)
+        for threads in THREADS:
+            out = empty(x.dtype, *x.shape)
+            call("cumulative", f"{name}_{x.dtype}", [x, out], *x.shape, reverse, threads)
+            if tolerance:
+                np.testing.assert_allclose(out.astype(np.float64), expected.astype(np.float64),
+                                           rtol=tolerance, atol=tolerance)
+            else:
+                assert_same(out, expected)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [
+    (name, dtype) for name, (_, names) in CUMULATIVE.items() for dtype in names])
+def test_cumulative(name: str, dtype: str) -> None:
+    shapes = ((1, 0, 1), (0, 3, 1), (2, 3, 0), (1, 1, 1), (3, 17, 1), (2, 9, 5), (2, 6, 67),
+              (3, 100, 1000))
+    # What rounds differently: exponentials, and products of more than a few digits.
+    tolerance = 0.0
+    if name == "cumlogsumexp" or (name == "cumprod" and dtype in FLOATS):
+        tolerance = 4 * float(ml_dtypes.finfo(dtype_of(dtype)).eps)
+    for shape in shapes:
+        if name in ("cummax", "cummin"):
+            check_cumulative(name, values(dtype, *shape), 0)
+            continue
+        check_cumulative(name, plain(dtype, *shape), tolerance)
+        if dtype in FLOATS and shape[1] == 17:
+            check_cumulative(name, values(dtype, *shape), 4 * float(
+                ml_dtypes.finfo(dtype_of(dtype)).eps))
+
+
+@pytest.mark.parametrize("name", ("cumsum", "cumprod", "cummax", "cummin"))
+def test_cumulative_keeps_negative_zero(name: str) -> None:
+    x, out = guarded(np.full((1, 3, 1), -0.0, np.float32)), empty("float32", 1, 3, 1)
+    call("cumulative", f"{name}_float32", [x, out], 1, 3, 1, 0, 1)
+    assert np.signbit(out).ravel().tolist() == [True, name != "cumprod", True]
+
+
+# Indexing
+
+
+@pytest.mark.parametrize("index", ("int32", "int64"))
+@pytest.mark.parametrize("bits", BITS)
+def test_gather_rows(bits: int, index: str) -> None:
+    for outer, size, inner, count in (
+            (1, 1, 1, 1), (1, 5, 1, 9), (3, 5, 1, 9), (2, 7, 3, 5), (2, 7, 67, 5), (1, 4, 0, 3),
+            (2, 4, 3, 0), (0, 4, 3, 2), (1, 1000, 1, MANY), (2, 100, 65, 4001), (700, 90, 1, 611)):
+        x = values(f"uint{bits}", outer, size, inner)
+        indices = guarded(np.random.default_rng(1).integers(0, size, count).astype(index))
+        for threads in THREADS:
+            out = empty(x.dtype, outer, count, inner)
+            call("indexing", f"gather_rows_{bits}", [x, indices, out], outer, size, inner, count,
+                 indices.itemsize, threads)
+            assert_same(out, x[:, indices])
+
+
+SCATTER: dict[str, Callable[[Any, Any], Any]] = {
+    "set": lambda old, new: new, "add": np.add, "mul": np.multiply, "min": np.minimum,
+    "max": np.maximum}
+
+
+def scattered(kind: str, x: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> np.ndarray:
+    result = x.copy()
+    for row, update in zip(rows, updates, strict=True):
+        if 0 <= row < len(x):
+            with np.errstate(all="ignore"):
+                result[row] = SCATTER[kind](result[row], update)
+    return result
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [
+    (kind, dtype) for kind in SCATTER
+    for dtype in (NUMBERS if kind in ("add", "mul") else ALL)])
+def test_scatter_rows(kind: str, dtype: str) -> None:
+    for n_rows, width, count in ((1, 1, 1), (5, 1, 20), (4, 3, 9), (7, 67, 12), (3, 0, 2),
+                                 (0, 3, 2), (3, 4, 0), (50, 200, 2000)):
+        x, updates = values(dtype, n_rows, width), values(dtype, count, width, seed=1)
+        rows = guarded(np.random.default_rng(2).integers(-2, n_rows + 2, count).astype(np.int32))
+        expected = scattered(kind, x, rows, updates)
+        for threads in THREADS:
+            out = empty(x.dtype, n_rows, width)
+            call("indexing", f"scatter_rows_{kind}_{dtype}", [x, rows, updates, out],
+                 n_rows, width, count, threads)
+            assert_same(out, expected)
+            out[...] = x  # in place
+            call("indexing", f"scatter_rows_{kind}_{dtype}", [out, rows, updates, out],
+                 n_rows, width, count, threads)
+            assert_same(out, expected)
+
+
+# Windows
+
+# Of x: outer, height, width, inner. Then pairs: window, strides, padding before, padding after,
+# dilation of the window, of the operand.
+WINDOWS = (
+    ((2, 5, 6, 3), (2, 2), (2, 2), (0, 0), (0, 0), (1, 1), (1, 1)),
+    ((1, 7, 5, 1), (3, 2), (1, 2), (1, 0), (1, 1), (1, 1), (1, 1)),
+    ((2, 4, 6, 19), (2, 3), (1, 1), (1, 2), (0, 1), (2, 1), (1, 2)),
+    ((1, 6, 6, 2), (2, 2), (1, 1), (-1, -2), (-1, 0), (1, 2), (2, 1)),
+    ((3, 1, 40, 1), (1, 5), (1, 1), (0, 2), (0, 2), (1, 1), (1, 1)),
+    ((3, 60, 130, 1), (2, 2), (2, 2), (0, 0), (0, 0), (1, 1), (1, 1)),
+    ((2, 60, 67, 33), (3, 3), (2, 1), (1, 1), (1, 1), (1, 1), (1, 1)),
+    ((0, 4, 4, 2), (2, 2), (1, 1), (0, 0), (0, 0), (1, 1), (1, 1)),
+    ((2, 4, 4, 0), (2, 2), (1, 1), (0, 0), (0, 0), (1, 1), (1, 1)),
+)
+
+
+def padded(x: np.ndarray, value: Any, low: tuple, high: tuple, dilation: tuple) -> np.ndarray:
+    return window.padded(x, np.asarray(value, x.dtype)[()],
+                         ((0, 0), *zip(low, high, strict=True), (0, 0)), (1, *dilation, 1))
+
+
+def window_counts(case: tuple) -> tuple[int, ...]:
+    (_, *spatial, _), size, stride, low, high, step, base = case
+    return tuple(
+        ((n - 1) * base[k] + 1 + low[k] + high[k] - (size[k] - 1) * step[k] - 1) // stride[k] + 1
+        for k, n in enumerate(spatial))
+
+
+def window_sizes(case: tuple) -> list[int]:
+    shape, size, stride, low, _, step, base = case
+    return [*shape, *window_counts(case), *size, *stride, *low, *step, *base]
+
+
+def window_params(case: tuple) -> dict[str, Any]:
+    _, size, stride, low, high, step, base = case
+    return {"window_dimensions": (1, *size, 1), "window_strides": (1, *stride, 1),
+            "padding": ((0, 0), *zip(low, high, strict=True), (0, 0)),
+            "window_dilation": (1, *step, 1), "base_dilation": (1, *base, 1)}
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_unfold(bits: int) -> None:
+    for case in WINDOWS:
+        shape, size, stride, low, high, step, base = case
+        x = values(f"uint{bits}", *shape)
+        wide = padded(x, 0, low, high, base)
+        rows, columns = window_counts(case)
+        expected = np.concatenate([
+            wide[:, i * step[0]:i * step[0] + (rows - 1) * stride[0] + 1:stride[0],
+                 j * step[1]:j * step[1] + (columns - 1) * stride[1] + 1:stride[1]]
+            for i in range(size[0]) for j in range(size[1])], -1)
+        for threads in THREADS:
+            out = empty(x.dtype, *expected.shape)
+            call("windows", f"unfold_{bits}", [x, out], *window_sizes(case), threads)
+            assert_same(out, expected)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("kind", ("sum", "max", "min"))
+def test_window(kind: str, dtype: str) -> None:
+    primitive = getattr(window, f"reduce_window_{kind}_p")
+    for case in WINDOWS:
+        x = (plain if kind == "sum" else values)(dtype, *case[0])
+        with np.errstate(all="ignore"):
+            expected = primitive.evaluate(x, **window_params(case))
+        for threads in THREADS:
+            out = empty(x.dtype, *expected.shape)
+            call("windows", f"window_{kind}_{dtype}", [x, out], *window_sizes(case), threads)
+            assert_same(out, expected)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("kind", ("ge", "le"))
+def test_select_scatter(kind: str, dtype: str) -> None:
+    for case in WINDOWS:
+        shape, size, stride, low, high, step, base = case
+        if step != (1, 1) or base != (1, 1):
+            continue
+        x, updates = values(dtype, *shape), plain(dtype, shape[0], *window_counts(case), shape[3])
+        params = window_params(case)
+        del params["window_dilation"], params["base_dilation"]
+        with np.errstate(all="ignore"):
+            expected = window.select_and_scatter_add_p.evaluate(
+                updates, x, select_prim=getattr(comparison, f"{kind}_p"), **params)
+        for threads in THREADS:
+            out = empty(x.dtype, *shape)
+            call("windows", f"select_scatter_{kind}_{dtype}", [x, updates, out],
+                 *window_sizes(case), threads)
+            assert_same(out, expected)
+
+
 @pytest.mark.skipif(GUARDED, reason="this is the process that the test starts")
 def test_within_bounds() -> None:
-    for source in (SOURCES / "mojo" / "pack").glob("*.mojo"):
-        library(source.stem)
+    for name in FILES:
+        library(name)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
         env={**os.environ, BUILT: str(directory())}, capture_output=True, text=True)

@@ -8,7 +8,7 @@ from std.collections import Array as Vectors
 from std.memory import unsafe_memcpy
 from std.runtime import parallelism_level
 from std.sys.info import bit_width_of, simd_width_of
-from std.utils.numerics import inf, isnan
+from std.utils.numerics import inf
 
 from .arithmetic import unsigned_of
 from .reduction import Array, chunk_begin, copy_run, stored, task_count
@@ -19,79 +19,146 @@ comptime INSERTION = 48
 comptime STRIP = 64
 
 
-@always_inline
-def sort_key[dtype: DType](x: Scalar[dtype]) -> Scalar[unsigned_of[dtype]()]:
-    """An unsigned integer ordered as JAX sorts: -inf < ... < -0 == 0 < ... < inf < NaN."""
-    comptime bits = unsigned_of[dtype]()
-    comptime sign = Scalar[bits](1) << Scalar[bits](bit_width_of[dtype]() - 1)
-    comptime if dtype.is_floating_point():
-        if isnan(x):
-            return ~Scalar[bits](0)
-        var raw = x.to_bits[bits]()
-        if raw == sign:
-            raw = 0
-        return ~raw if (raw & sign) != 0 else raw | sign
-    elif dtype.is_signed():
-        return x.cast[bits]() ^ sign
-    else:
-        return x.cast[bits]()
+comptime Bytes = Array[DType.uint8]
 
 
-comptime Bits[dtype: DType] = Array[unsigned_of[dtype]()]
+struct Order[bits: DType](TrivialRegisterPassable):
+    """How values are sorted, by their bits: -inf < ... < -0 == 0 < ... < inf < NaN.
 
+    One sort of integers serves all dtypes of a width.
+    """
 
-@always_inline
-def bits_of[dtype: DType](x: Scalar[dtype]) -> Scalar[unsigned_of[dtype]()]:
-    comptime if dtype.is_floating_point():
-        return x.to_bits[unsigned_of[dtype]()]()
-    else:
-        return x.cast[unsigned_of[dtype]()]()
+    comptime SIGN = Scalar[Self.bits](1) << Scalar[Self.bits](bit_width_of[Self.bits]() - 1)
+    comptime UNSIGNED = 0
+    comptime SIGNED = 1
+    comptime FLOATING = 2
 
+    var kind: Int
+    var infinity: Scalar[Self.bits]
 
-@always_inline
-def ordered_bits[
-    kind: DType, bits: DType, width: SIMDLength
-](raw: SIMD[bits, width]) -> SIMD[bits, width]:
-    """Unsigned integers ordered like the values of dtype `kind` whose bits they are: as sort_key,
-    but -0 comes before 0."""
-    comptime sign = SIMD[bits, width](Scalar[bits](1) << Scalar[bits](bit_width_of[bits]() - 1))
-    comptime if kind.is_floating_point():
-        comptime infinite = SIMD[bits, width](inf[kind]().to_bits[bits]())
-        var key = (raw & sign).ne(0).select(~raw, raw | sign)
-        return (raw & ~sign).gt(infinite).select(~SIMD[bits, width](0), key)
-    elif kind.is_signed():
-        return raw ^ sign
-    else:
-        return raw
+    @always_inline
+    def __init__[dtype: DType](out self, of: Scalar[dtype]):
+        """The order of a dtype; the value does not matter."""
+        self.infinity = 0
+        comptime if dtype.is_floating_point():
+            self.kind = Self.FLOATING
+            self.infinity = inf[dtype]().to_bits[Self.bits]()
+        else:
+            self.kind = Self.SIGNED if dtype.is_signed() else Self.UNSIGNED
 
+    @always_inline
+    def is_nan[width: Int](self, x: SIMD[Self.bits, width]) -> SIMD[DType.bool, width]:
+        """Of the bits of floats."""
+        return (x & ~SIMD[Self.bits, width](Self.SIGN)).gt(SIMD[Self.bits, width](self.infinity))
 
-@always_inline
-def unordered_bits[
-    kind: DType, bits: DType, width: SIMDLength
-](key: SIMD[bits, width]) -> SIMD[bits, width]:
-    """The inverse of ordered_bits, but for NaN."""
-    comptime sign = SIMD[bits, width](Scalar[bits](1) << Scalar[bits](bit_width_of[bits]() - 1))
-    comptime if kind.is_floating_point():
-        return (key & sign).eq(0).select(~key, key ^ sign)
-    elif kind.is_signed():
-        return key ^ sign
-    else:
-        return key
+    @always_inline
+    def encode_some[
+        kind: Int, width: Int
+    ](self, x: SIMD[Self.bits, width]) -> SIMD[Self.bits, width]:
+        comptime sign = SIMD[Self.bits, width](Self.SIGN)
+        comptime if kind == Self.FLOATING:
+            var key = (x & sign).ne(0).select(~x, x | sign)
+            return self.is_nan[width](x).select(~SIMD[Self.bits, width](0), key)
+        elif kind == Self.SIGNED:
+            return x ^ sign
+        else:
+            return x
+
+    @always_inline
+    def decode_some[
+        kind: Int, width: Int
+    ](self, key: SIMD[Self.bits, width]) -> SIMD[Self.bits, width]:
+        comptime sign = SIMD[Self.bits, width](Self.SIGN)
+        comptime if kind == Self.FLOATING:
+            return (key & sign).eq(0).select(~key, key ^ sign)
+        elif kind == Self.SIGNED:
+            return key ^ sign
+        else:
+            return key
+
+    @always_inline
+    def map[
+        kind: Int, inverse: Bool
+    ](self, x: Array[Self.bits], keys: Array[Self.bits], count: Int):
+        comptime width = simd_width_of[Self.bits]()
+        var i = 0
+        while i + width <= count:
+            var some = x.unsafe_load[width=width](i)
+            comptime if inverse:
+                keys.unsafe_store(i, self.decode_some[kind, width](some))
+            else:
+                keys.unsafe_store(i, self.encode_some[kind, width](some))
+            i += width
+        while i < count:
+            var one = x.unsafe_load[width=1](i)
+            comptime if inverse:
+                keys.unsafe_store(i, self.decode_some[kind, 1](one))
+            else:
+                keys.unsafe_store(i, self.encode_some[kind, 1](one))
+            i += 1
+
+    def encode(self, x: Array[Self.bits], keys: Array[Self.bits], count: Int):
+        """Unsigned integers ordered like the values, but that -0 comes before 0."""
+        if self.kind == Self.FLOATING:
+            self.map[Self.FLOATING, False](x, keys, count)
+        elif self.kind == Self.SIGNED:
+            self.map[Self.SIGNED, False](x, keys, count)
+        else:
+            self.map[Self.UNSIGNED, False](x, keys, count)
+
+    def decode(self, keys: Array[Self.bits], x: Array[Self.bits], count: Int):
+        """The values again, where they are not NaN."""
+        if self.kind == Self.FLOATING:
+            self.map[Self.FLOATING, True](keys, x, count)
+        elif self.kind == Self.SIGNED:
+            self.map[Self.SIGNED, True](keys, x, count)
+        else:
+            self.map[Self.UNSIGNED, True](keys, x, count)
+
+    def join_zeros(self, keys: Array[Self.bits], count: Int):
+        """Gives -0 the key of 0."""
+        if self.kind == Self.FLOATING:
+            for i in range(count):
+                var key = keys.unsafe_load[width=1](i)
+                keys.unsafe_store(i, Self.SIGN if key == Self.SIGN - 1 else key)
+
+    def restore_equals(self, x: Array[Self.bits], result: Array[Self.bits], count: Int):
+        """Puts zeros of both signs, and NaN of all kinds, in the order in which they are in `x`."""
+        if self.kind != Self.FLOATING:
+            return
+        var nans, negative, negative_zeros, zeros = 0, 0, 0, 0
+        for i in range(count):
+            var value = x.unsafe_load[width=1](i)
+            var is_nan = self.is_nan[1](value)
+            nans += Int(is_nan)
+            negative += Int(value > Self.SIGN and not is_nan)
+            negative_zeros += Int(value == Self.SIGN)
+            zeros += Int(value == 0)
+        if nans == 0 and (negative_zeros == 0 or zeros == 0):
+            return
+        var zero, nan = negative, count - nans
+        for i in range(count):
+            var value = x.unsafe_load[width=1](i)
+            if value == 0 or value == Self.SIGN:
+                result.unsafe_store(zero, value)
+                zero += 1
+            elif self.is_nan[1](value):
+                result.unsafe_store(nan, value)
+                nan += 1
 
 
 def insertion_sort[
-    dtype: DType
-](x: Array[dtype], permutation: Array[DType.int32], count: Int):
-    """The stable sorting permutation of a few contiguous elements."""
+    bits: DType
+](keys: Array[bits], permutation: Array[DType.int32], count: Int):
+    """Sorts a few keys, and a permutation with them."""
     for i in range(count):
-        var key = sort_key(x.unsafe_load[width=1](i))
+        var key = keys.unsafe_load[width=1](i)
         var place = i
-        while place > 0:
-            var before = permutation.unsafe_load[width=1](place - 1)
-            if sort_key(x.unsafe_load[width=1](Int(before))) <= key:
-                break
-            permutation.unsafe_store(place, before)
+        while place > 0 and keys.unsafe_load[width=1](place - 1) > key:
+            keys.unsafe_store(place, keys.unsafe_load[width=1](place - 1))
+            permutation.unsafe_store(place, permutation.unsafe_load[width=1](place - 1))
             place -= 1
+        keys.unsafe_store(place, key)
         permutation.unsafe_store(place, Int32(i))
 
 
@@ -181,97 +248,116 @@ def radix_argsort[
     return moved
 
 
-def argsort_line[dtype: DType](x: Array[dtype], permutation: Array[DType.int32], count: Int):
-    """The stable sorting permutation of contiguous elements."""
+def argsort_line[
+    bits: DType
+](
+    x: Array[bits],
+    permutation: Array[DType.int32],
+    count: Int,
+    order: Order[bits],
+    keys: Array[bits],
+    spare: Array[DType.int32],
+):
+    """The stable sorting permutation of contiguous elements; scratch for twice and once as many."""
+    order.encode(x, keys, count)
+    order.join_zeros(keys, count)
     if count <= INSERTION:
-        insertion_sort(x, permutation, count)
-        return
-    comptime bits = unsigned_of[dtype]()
-    var keys = List[Scalar[bits]](length=2 * count, fill=0)
-    var spare = List[Int32](length=count, fill=0)
-    var first = keys.unsafe_ptr().as_unsafe_any_origin()
-    var order = spare.unsafe_ptr().as_unsafe_any_origin()
-    for i in range(count):
-        first.unsafe_store(i, sort_key(x.unsafe_load[width=1](i)))
-    if radix_argsort[bits](first, first.unsafe_offset(count), permutation, order, count):
-        unsafe_memcpy(dest=permutation, src=order, count=count)
-    _ = keys^
-    _ = spare^
+        insertion_sort(keys, permutation, count)
+    elif radix_argsort[bits](keys, keys.unsafe_offset(count), permutation, spare, count):
+        unsafe_memcpy(dest=permutation, src=spare, count=count)
 
 
-def sort_line[dtype: DType](x: Array[dtype], result: Array[dtype], count: Int):
-    """Contiguous elements in the order of argsort_line."""
+def sort_line[
+    bits: DType
+](x: Array[bits], result: Array[bits], count: Int, order: Order[bits], keys: Array[bits]):
+    """Contiguous elements in the order of argsort_line; scratch for as many."""
+    order.encode(x, keys, count)
+    var moved = False
     if count <= INSERTION:
-        var permutation = List[Int32](length=INSERTION, fill=0)
-        var order = permutation.unsafe_ptr().as_unsafe_any_origin()
-        insertion_sort(x, order, count)
-        for i in range(count):
-            result.unsafe_store(i, x.unsafe_load[width=1](Int(order.unsafe_load[width=1](i))))
-        _ = permutation^
-        return
-    comptime bits = unsigned_of[dtype]()
-    comptime width = simd_width_of[bits]()
-    var raw, target = x.unsafe_bitcast[Scalar[bits]](), result.unsafe_bitcast[Scalar[bits]]()
-    var scratch = List[Scalar[bits]](length=count, fill=0)
-    var keys = scratch.unsafe_ptr().as_unsafe_any_origin()
-    var i = 0
-    while i + width <= count:
-        keys.unsafe_store(i, ordered_bits[dtype](raw.unsafe_load[width=width](i)))
-        i += width
-    while i < count:
-        keys.unsafe_store(i, ordered_bits[dtype](raw.unsafe_load[width=1](i)))
-        i += 1
-    var sorted = target if radix_sort[bits](keys, target, count) else keys
-    i = 0
-    while i + width <= count:
-        target.unsafe_store(i, unordered_bits[dtype](sorted.unsafe_load[width=width](i)))
-        i += width
-    while i < count:
-        target.unsafe_store(i, unordered_bits[dtype](sorted.unsafe_load[width=1](i)))
-        i += 1
-    _ = scratch^
-    comptime if dtype.is_floating_point():
-        restore_equals(x, result, count)
+        for i in range(1, count):
+            var key = keys.unsafe_load[width=1](i)
+            var place = i
+            while place > 0 and keys.unsafe_load[width=1](place - 1) > key:
+                keys.unsafe_store(place, keys.unsafe_load[width=1](place - 1))
+                place -= 1
+            keys.unsafe_store(place, key)
+    else:
+        moved = radix_sort[bits](keys, result, count)
+    order.decode(result if moved else keys, result, count)
+    order.restore_equals(x, result, count)
 
 
-def restore_equals[dtype: DType](x: Array[dtype], result: Array[dtype], count: Int):
-    """Puts zeros of both signs, and NaN of all kinds, in the order in which they are in `x`."""
-    var nans, negative, negative_zeros, zeros = 0, 0, 0, 0
-    for i in range(count):
-        var value = x.unsafe_load[width=1](i)
-        nans += Int(isnan(value))
-        negative += Int(value < 0)
-        zeros += Int(value == 0)
-        negative_zeros += Int(value == 0 and bits_of(value) != 0)
-    if nans == 0 and (negative_zeros == 0 or negative_zeros == zeros):
-        return
-    var nan = count - nans
-    for i in range(count):
-        var value = x.unsafe_load[width=1](i)
-        if value == 0:
-            result.unsafe_store(negative, value)
-            negative += 1
-        elif isnan(value):
-            result.unsafe_store(nan, value)
-            nan += 1
-
-
+@no_inline
 def sort_rows[
-    dtype: DType, result_dtype: DType, line: def (
-        Array[dtype], Array[result_dtype], Int
-    ) thin -> None
-](x: Array[dtype], result: Array[result_dtype], rows: Int, count: Int, threads: Int):
-    """Sorts each row, by `argsort_line` or `sort_line`."""
+    bits: DType
+](
+    x: Array[bits],
+    result: Bytes,
+    permutation: Bool,
+    rows: Int,
+    count: Int,
+    order: Order[bits],
+    threads: Int,
+):
+    """Sorts each row: to a permutation (int32), or the values themselves."""
     var tasks = task_count(rows, rows * count * 16, threads)
 
-    def part(task: Int) {var x, var result, var tasks, var rows, var count}:
+    def part(
+        task: Int
+    ) {var x, var result, var permutation, var tasks, var rows, var count, var order}:
+        var scratch = List[Scalar[bits]](length=2 * count, fill=0)
+        var spare = List[Int32](length=count if permutation else 0, fill=0)
+        var keys = scratch.unsafe_ptr().as_unsafe_any_origin()
         for row in range(chunk_begin(task, tasks, rows), chunk_begin(task + 1, tasks, rows)):
-            line(x.unsafe_offset(row * count), result.unsafe_offset(row * count), count)
+            var line = x.unsafe_offset(row * count)
+            if permutation:
+                var places = result.unsafe_bitcast[Int32]().unsafe_offset(row * count)
+                var more = spare.unsafe_ptr().as_unsafe_any_origin()
+                argsort_line[bits](line, places, count, order, keys, more)
+            else:
+                var target = result.unsafe_bitcast[Scalar[bits]]().unsafe_offset(row * count)
+                sort_line[bits](line, target, count, order, keys)
+        _ = scratch^
+        _ = spare^
 
     if tasks == 1:  # waking the pool costs more than 10 us
         part(0)
     else:
         parallelize(part, tasks)
+
+
+@always_inline
+def argsort_rows[
+    dtype: DType
+](x: Array[dtype], result: Array[DType.int32], rows: Int, count: Int, threads: Int):
+    """The stable permutation that sorts each row."""
+    comptime bits = unsigned_of[dtype]()
+    sort_rows[bits](
+        x.unsafe_bitcast[Scalar[bits]](),
+        result.unsafe_bitcast[UInt8](),
+        True,
+        rows,
+        count,
+        Order[bits](Scalar[dtype](0)),
+        threads,
+    )
+
+
+@always_inline
+def sort_values[
+    dtype: DType
+](x: Array[dtype], result: Array[dtype], rows: Int, count: Int, threads: Int):
+    """Each row in the order of argsort_rows."""
+    comptime bits = unsigned_of[dtype]()
+    sort_rows[bits](
+        x.unsafe_bitcast[Scalar[bits]](),
+        result.unsafe_bitcast[UInt8](),
+        False,
+        rows,
+        count,
+        Order[bits](Scalar[dtype](0)),
+        threads,
+    )
 
 
 @extensibility.register("maxjax_argsort")
@@ -285,7 +371,7 @@ struct Argsort:
         context: DeviceContext,
     ) raises:
         comptime kind = stored[x.dtype]()
-        sort_rows[kind, DType.int32, argsort_line[kind]](
+        argsort_rows[kind](
             x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
             result.unsafe_ptr().as_unsafe_any_origin(),
             x.dim_size[0](),

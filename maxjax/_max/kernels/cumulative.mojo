@@ -59,42 +59,63 @@ struct AddingExponentials(Reducer):
 
 @always_inline
 def accumulate_columns[
-    Op: Reducer, dtype: DType, width: Int, reverse: Bool
+    Op: Reducer, dtype: DType, width: Int
 ](x: Array[dtype], result: Array[dtype], count: Int, stride: Int):
+    """Accumulates neighbouring columns, from row 0 on; a stride below 0 goes backwards."""
     comptime kind = running[dtype]()
-    comptime step = -1 if reverse else 1
-    var row = count - 1 if reverse else 0
     # Starting from the first element, not from the identity, keeps a negative zero.
-    var total = x.unsafe_load[width=width](row * stride).cast[kind]()
-    result.unsafe_store(row * stride, total.cast[dtype]())
-    for _ in range(1, count):
-        row += step
+    var total = x.unsafe_load[width=width](0).cast[kind]()
+    result.unsafe_store(0, total.cast[dtype]())
+    for row in range(1, count):
         total = Op.combine[kind, width](
             total, x.unsafe_load[width=width](row * stride).cast[kind]()
         )
         result.unsafe_store(row * stride, total.cast[dtype]())
 
 
+@no_inline
 def accumulate_middle[
-    Op: Reducer, dtype: DType, reverse: Bool
-](x: Array[dtype], result: Array[dtype], outer: Int, count: Int, inner: Int, threads: Int):
+    Op: Reducer, dtype: DType
+](
+    x: Array[dtype],
+    result: Array[dtype],
+    outer: Int,
+    count: Int,
+    inner: Int,
+    reverse: Bool,
+    threads: Int,
+):
     """Accumulates along the middle axis of (outer, count, inner)."""
     comptime width = simd_width_of[running[dtype]()]()
     var tiles = (inner + width - 1) // width
     var items = outer * tiles
     var tasks = task_count(items, outer * count * inner, threads)
+    var stride = -inner if reverse else inner
+    var first = (count - 1) * inner if reverse else 0
 
-    def part(task: Int) {var x, var result, var tasks, var tiles, var items, var count, var inner}:
+    def part(
+        task: Int
+    ) {
+        var x,
+        var result,
+        var tasks,
+        var tiles,
+        var items,
+        var count,
+        var inner,
+        var stride,
+        var first,
+    }:
         for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
             var begin = (item % tiles) * width
-            var offset = (item // tiles) * count * inner + begin
+            var offset = (item // tiles) * count * inner + begin + first
             var source, target = x.unsafe_offset(offset), result.unsafe_offset(offset)
             if begin + width <= inner:
-                accumulate_columns[Op, dtype, width, reverse](source, target, count, inner)
+                accumulate_columns[Op, dtype, width](source, target, count, stride)
             else:
                 for column in range(inner - begin):
-                    accumulate_columns[Op, dtype, 1, reverse](
-                        source.unsafe_offset(column), target.unsafe_offset(column), count, inner
+                    accumulate_columns[Op, dtype, 1](
+                        source.unsafe_offset(column), target.unsafe_offset(column), count, stride
                     )
 
     if count > 0:
@@ -106,18 +127,20 @@ def accumulate_middle[
 
 @always_inline
 def accumulate_tensor[
-    Op: Reducer, reverse: Bool
+    Op: Reducer
 ](
     result: OutputTensor[rank=3, ...],
     x: InputTensor[dtype=result.dtype, rank=3, ...],
+    reverse: Bool,
 ):
     comptime kind = stored[result.dtype]()
-    accumulate_middle[Op, kind, reverse](
+    accumulate_middle[Op, kind](
         x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
         result.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
         x.dim_size[0](),
         x.dim_size[1](),
         x.dim_size[2](),
+        reverse,
         parallelism_level(),
     )
 
@@ -132,7 +155,7 @@ struct Cumsum:
         x: InputTensor[dtype=result.dtype, rank=3, ...],
         context: DeviceContext,
     ) raises:
-        accumulate_tensor[Summing, reverse](result, x)
+        accumulate_tensor[Summing](result, x, reverse)
 
 
 @extensibility.register("maxjax_cumprod")
@@ -145,7 +168,7 @@ struct Cumprod:
         x: InputTensor[dtype=result.dtype, rank=3, ...],
         context: DeviceContext,
     ) raises:
-        accumulate_tensor[Multiplying, reverse](result, x)
+        accumulate_tensor[Multiplying](result, x, reverse)
 
 
 @extensibility.register("maxjax_cummax")
@@ -158,7 +181,7 @@ struct Cummax:
         x: InputTensor[dtype=result.dtype, rank=3, ...],
         context: DeviceContext,
     ) raises:
-        accumulate_tensor[Maximizing, reverse](result, x)
+        accumulate_tensor[Maximizing](result, x, reverse)
 
 
 @extensibility.register("maxjax_cummin")
@@ -171,7 +194,7 @@ struct Cummin:
         x: InputTensor[dtype=result.dtype, rank=3, ...],
         context: DeviceContext,
     ) raises:
-        accumulate_tensor[Minimizing, reverse](result, x)
+        accumulate_tensor[Minimizing](result, x, reverse)
 
 
 @extensibility.register("maxjax_cumlogsumexp")
@@ -184,4 +207,4 @@ struct Cumlogsumexp:
         x: InputTensor[dtype=result.dtype, rank=3, ...],
         context: DeviceContext,
     ) raises:
-        accumulate_tensor[AddingExponentials, reverse](result, x)
+        accumulate_tensor[AddingExponentials](result, x, reverse)

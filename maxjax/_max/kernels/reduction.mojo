@@ -469,6 +469,7 @@ def first_extreme_of_line[
     return 0
 
 
+@no_inline
 def position_of_extreme[
     largest: Bool, dtype: DType
 ](

@@ -5,10 +5,27 @@ Registered as `maxjax_scatter_rows_<kind>`: x (rows, width), places (count) of i
 """
 import extensibility
 from extensibility import InputTensor, OutputTensor
+from max.algorithm import parallelize
 from max.gpu.host import DeviceContext
+from std.runtime import parallelism_level
 from std.sys.info import simd_width_of
 
-from .reduction import Array, Maximizing, Multiplying, Reducer, Minimizing, Summing, accumulated, stored
+from .reduction import (
+    Array,
+    Maximizing,
+    Minimizing,
+    Multiplying,
+    Reducer,
+    Summing,
+    accumulated,
+    chunk_begin,
+    copy_run,
+    stored,
+    task_count,
+)
+
+# Rows of less are not worth a thread that looks at all places.
+comptime WIDE = 16
 
 
 struct Replacing(Reducer):
@@ -35,6 +52,7 @@ def update[
     target.unsafe_store(column, R.combine[kind, width](old, new).cast[dtype]())
 
 
+@no_inline
 def scatter[
     R: Reducer, dtype: DType
 ](
@@ -45,29 +63,50 @@ def scatter[
     rows: Int,
     width: Int,
     count: Int,
+    threads: Int,
 ):
-    comptime lanes = simd_width_of[dtype]()
-    var total = rows * width
-    var i = 0
-    while i + lanes <= total:
-        result.unsafe_store(i, x.unsafe_load[width=lanes](i))
-        i += lanes
-    while i < total:
-        result.unsafe_store(i, x.unsafe_load[width=1](i))
-        i += 1
-    for item in range(count):
-        var place = Int(places.unsafe_load[width=1](item))
-        if place < 0 or place >= rows:
-            continue
-        var target = result.unsafe_offset(place * width)
-        var source = updates.unsafe_offset(item * width)
-        var column = 0
-        while column + lanes <= width:
-            update[R, dtype, lanes](target, source, column)
-            column += lanes
-        while column < width:
-            update[R, dtype, 1](target, source, column)
-            column += 1
+    """`x`, which may be in place of the result, with its rows updated in order."""
+    # Each task has some of the rows, and looks at all places for them.
+    var tasks = task_count(rows, count * width, threads if width >= WIDE else 1)
+
+    def part(
+        task: Int
+    ) {
+        var result,
+        var x,
+        var places,
+        var updates,
+        var width,
+        var count,
+        var rows,
+        var tasks,
+    }:
+        comptime lanes = simd_width_of[dtype]()
+        var begin, end = chunk_begin(task, tasks, rows), chunk_begin(task + 1, tasks, rows)
+        if result != x:
+            copy_run[dtype](
+                result.unsafe_offset(begin * width),
+                x.unsafe_offset(begin * width),
+                (end - begin) * width,
+            )
+        for item in range(count):
+            var place = Int(places.unsafe_load[width=1](item))
+            if place < begin or place >= end:
+                continue
+            var target = result.unsafe_offset(place * width)
+            var source = updates.unsafe_offset(item * width)
+            var column = 0
+            while column + lanes <= width:
+                update[R, dtype, lanes](target, source, column)
+                column += lanes
+            while column < width:
+                update[R, dtype, 1](target, source, column)
+                column += 1
+
+    if tasks == 1:  # waking the pool costs more than 10 us
+        part(0)
+    else:
+        parallelize(part, tasks)
 
 
 @always_inline
@@ -88,6 +127,7 @@ def scatter_tensor[
         x.dim_size[0](),
         x.dim_size[1](),
         places.dim_size[0](),
+        parallelism_level(),
     )
 
 

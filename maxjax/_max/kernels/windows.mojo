@@ -10,6 +10,7 @@ import extensibility
 from extensibility import InputTensor, OutputTensor
 from max.algorithm import parallelize
 from max.gpu.host import DeviceContext
+from std.runtime import parallelism_level
 from std.sys.info import simd_width_of
 
 from .reduction import (
@@ -24,6 +25,54 @@ from .reduction import (
     stored,
     task_count,
 )
+
+
+struct Geometry(TrivialRegisterPassable):
+    """How windows lie: the ten numbers, along height and along width."""
+
+    var tall: Int
+    var wide: Int
+    var down: Int
+    var across: Int
+    var above: Int
+    var before: Int
+    var step_down: Int
+    var step_across: Int
+    var base_down: Int
+    var base_across: Int
+
+    def __init__[dtype: DType](out self, numbers: Array[dtype]):
+        self.tall = Int(numbers.unsafe_load[width=1](0))
+        self.wide = Int(numbers.unsafe_load[width=1](1))
+        self.down = Int(numbers.unsafe_load[width=1](2))
+        self.across = Int(numbers.unsafe_load[width=1](3))
+        self.above = Int(numbers.unsafe_load[width=1](4))
+        self.before = Int(numbers.unsafe_load[width=1](5))
+        self.step_down = Int(numbers.unsafe_load[width=1](6))
+        self.step_across = Int(numbers.unsafe_load[width=1](7))
+        self.base_down = Int(numbers.unsafe_load[width=1](8))
+        self.base_across = Int(numbers.unsafe_load[width=1](9))
+
+
+struct Sizes(TrivialRegisterPassable):
+    """Of x (outer, height, width, inner) and of the windows' (outer, rows, columns, ...)."""
+
+    var outer: Int
+    var height: Int
+    var width: Int
+    var inner: Int
+    var rows: Int
+    var columns: Int
+
+    def __init__(
+        out self, outer: Int, height: Int, width: Int, inner: Int, rows: Int, columns: Int
+    ):
+        self.outer = outer
+        self.height = height
+        self.width = width
+        self.inner = inner
+        self.rows = rows
+        self.columns = columns
 
 
 @always_inline
@@ -84,11 +133,63 @@ def unfold_row[
             )
 
 
-@extensibility.register("maxjax_unfold")
-struct Unfold:
+@no_inline
+def unfold_windows[
+    dtype: DType
+](x: Array[dtype], result: Array[dtype], sizes: Sizes, geometry: Geometry, threads: Int):
     """The windows side by side: (outer, height, width, inner) to (outer, rows, columns, window
     size times inner), with zeros for padding and holes."""
+    var run = geometry.wide * sizes.inner
+    var depth = geometry.tall * run
+    var items = sizes.outer * sizes.rows
+    var tasks = task_count(items, items * sizes.columns * depth, threads)
 
+    def part(
+        task: Int
+    ) {
+        var x,
+        var result,
+        var sizes,
+        var geometry,
+        var run,
+        var depth,
+        var items,
+        var tasks,
+    }:
+        for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
+            var n, p = item // sizes.rows, item % sizes.rows
+            for i in range(geometry.tall):
+                var row = source_place(
+                    p * geometry.down - geometry.above + i * geometry.step_down,
+                    geometry.base_down,
+                    sizes.height,
+                )
+                var target = result.unsafe_offset(item * sizes.columns * depth + i * run)
+                if row < 0:
+                    for q in range(sizes.columns):
+                        fill_zeros[dtype](target.unsafe_offset(q * depth), run)
+                    continue
+                var line = x.unsafe_offset((n * sizes.height + row) * sizes.width * sizes.inner)
+                for q in range(sizes.columns):
+                    unfold_row[dtype](
+                        target.unsafe_offset(q * depth),
+                        line,
+                        q * geometry.across - geometry.before,
+                        geometry.wide,
+                        geometry.step_across,
+                        geometry.base_across,
+                        sizes.width,
+                        sizes.inner,
+                    )
+
+    if tasks == 1:  # waking the pool costs more than 10 us
+        part(0)
+    else:
+        parallelize(part, tasks)
+
+
+@extensibility.register("maxjax_unfold")
+struct Unfold:
     @staticmethod
     def execute[target: StaticString](
         result: OutputTensor[rank=4, ...],
@@ -97,70 +198,20 @@ struct Unfold:
         context: DeviceContext,
     ) raises:
         comptime kind = stored[result.dtype]()
-        var height, width, inner = x.dim_size[1](), x.dim_size[2](), x.dim_size[3]()
-        var rows, columns, depth = (
-            result.dim_size[1](),
-            result.dim_size[2](),
-            result.dim_size[3](),
+        unfold_windows[kind](
+            x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+            result.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
+            Sizes(
+                x.dim_size[0](),
+                x.dim_size[1](),
+                x.dim_size[2](),
+                x.dim_size[3](),
+                result.dim_size[1](),
+                result.dim_size[2](),
+            ),
+            Geometry(geometry.unsafe_ptr().as_unsafe_any_origin()),
+            parallelism_level(),
         )
-        var source = x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin()
-        var unfolded = result.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin()
-        var numbers = geometry.unsafe_ptr().as_unsafe_any_origin()
-        var items = x.dim_size[0]() * rows
-        var tasks = task_count(items, items * columns * depth)
-
-        def part(
-            task: Int
-        ) {
-            var source,
-            var unfolded,
-            var numbers,
-            var tasks,
-            var items,
-            var rows,
-            var columns,
-            var depth,
-            var height,
-            var width,
-            var inner,
-        }:
-            var tall = Int(numbers.unsafe_load[width=1](0))
-            var wide = Int(numbers.unsafe_load[width=1](1))
-            var down = Int(numbers.unsafe_load[width=1](2))
-            var across = Int(numbers.unsafe_load[width=1](3))
-            var above = Int(numbers.unsafe_load[width=1](4))
-            var before = Int(numbers.unsafe_load[width=1](5))
-            var step_down = Int(numbers.unsafe_load[width=1](6))
-            var step_across = Int(numbers.unsafe_load[width=1](7))
-            var base_down = Int(numbers.unsafe_load[width=1](8))
-            var base_across = Int(numbers.unsafe_load[width=1](9))
-            var run = wide * inner
-            for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
-                var n, p = item // rows, item % rows
-                for i in range(tall):
-                    var row = source_place(p * down - above + i * step_down, base_down, height)
-                    var out = unfolded.unsafe_offset(item * columns * depth + i * run)
-                    if row < 0:
-                        for q in range(columns):
-                            fill_zeros[kind](out.unsafe_offset(q * depth), run)
-                        continue
-                    var line = source.unsafe_offset((n * height + row) * width * inner)
-                    for q in range(columns):
-                        unfold_row[kind](
-                            out.unsafe_offset(q * depth),
-                            line,
-                            q * across - before,
-                            wide,
-                            step_across,
-                            base_across,
-                            width,
-                            inner,
-                        )
-
-        if tasks == 1:  # waking the pool costs more than 10 us
-            part(0)
-        else:
-            parallelize(part, tasks)
 
 
 @always_inline
@@ -169,39 +220,63 @@ def window_lanes[
 ](
     target: Array[dtype],
     source: Array[dtype],
-    numbers: Array[DType.int32],
+    geometry: Geometry,
     p: Int,
     q: Int,
-    height: Int,
-    width: Int,
-    inner: Int,
+    sizes: Sizes,
 ):
     """One window of neighbouring elements of `inner`."""
     comptime kind = accumulated[dtype]()
-    var tall = Int(numbers.unsafe_load[width=1](0))
-    var wide = Int(numbers.unsafe_load[width=1](1))
-    var top = p * Int(numbers.unsafe_load[width=1](2)) - Int(numbers.unsafe_load[width=1](4))
-    var left = q * Int(numbers.unsafe_load[width=1](3)) - Int(numbers.unsafe_load[width=1](5))
+    var top = p * geometry.down - geometry.above
+    var left = q * geometry.across - geometry.before
     var total = SIMD[kind, lanes](Op.identity[kind]())
-    for i in range(tall):
-        var row = source_place(
-            top + i * Int(numbers.unsafe_load[width=1](6)),
-            Int(numbers.unsafe_load[width=1](8)),
-            height,
-        )
-        for j in range(wide):
+    for i in range(geometry.tall):
+        var row = source_place(top + i * geometry.step_down, geometry.base_down, sizes.height)
+        for j in range(geometry.wide):
             var column = source_place(
-                left + j * Int(numbers.unsafe_load[width=1](7)),
-                Int(numbers.unsafe_load[width=1](9)),
-                width,
+                left + j * geometry.step_across, geometry.base_across, sizes.width
             )
             if row >= 0 and column >= 0:
-                var value = source.unsafe_load[width=lanes]((row * width + column) * inner)
+                var place = (row * sizes.width + column) * sizes.inner
+                var value = source.unsafe_load[width=lanes](place)
                 total = Op.combine[kind, lanes](total, value.cast[kind]())
             else:
                 comptime if holes_are_zero:
                     total = Op.combine[kind, lanes](total, SIMD[kind, lanes](0))
     target.unsafe_store(0, total.cast[dtype]())
+
+
+@no_inline
+def reduce_windows[
+    Op: Reducer, dtype: DType, holes_are_zero: Bool
+](x: Array[dtype], result: Array[dtype], sizes: Sizes, geometry: Geometry, threads: Int):
+    comptime lanes = simd_width_of[accumulated[dtype]()]()
+    var items = sizes.outer * sizes.rows
+    var work = items * sizes.columns * sizes.inner * geometry.tall * geometry.wide
+    var tasks = task_count(items, work, threads)
+
+    def part(task: Int) {var x, var result, var sizes, var geometry, var items, var tasks}:
+        for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
+            var n, p = item // sizes.rows, item % sizes.rows
+            var image = x.unsafe_offset(n * sizes.height * sizes.width * sizes.inner)
+            for q in range(sizes.columns):
+                var target = result.unsafe_offset((item * sizes.columns + q) * sizes.inner)
+                var c = 0
+                while c + lanes <= sizes.inner:
+                    window_lanes[Op, dtype, lanes, holes_are_zero](
+                        target.unsafe_offset(c), image.unsafe_offset(c), geometry, p, q, sizes
+                    )
+                    c += lanes
+                while c < sizes.inner:
+                    window_lanes[Op, dtype, 1, holes_are_zero](
+                        target.unsafe_offset(c), image.unsafe_offset(c), geometry, p, q, sizes
+                    )
+                    c += 1
+
+    if tasks == 1:  # waking the pool costs more than 10 us
+        part(0)
+    else:
+        parallelize(part, tasks)
 
 
 @always_inline
@@ -213,64 +288,20 @@ def window_tensor[
     geometry: InputTensor[dtype = DType.int32, rank=1, ...],
 ):
     comptime kind = result.dtype
-    comptime lanes = simd_width_of[accumulated[kind]()]()
-    var height, width, inner = x.dim_size[1](), x.dim_size[2](), x.dim_size[3]()
-    var rows, columns = result.dim_size[1](), result.dim_size[2]()
-    var source = rebind[Array[kind]](x.unsafe_ptr().as_unsafe_any_origin())
-    var reduced = rebind[Array[kind]](result.unsafe_ptr().as_unsafe_any_origin())
-    var numbers = geometry.unsafe_ptr().as_unsafe_any_origin()
-    var items = x.dim_size[0]() * rows
-    var tasks = task_count(items, x.dim_size[0]() * height * width * inner)
-
-    def part(
-        task: Int
-    ) {
-        var source,
-        var reduced,
-        var numbers,
-        var tasks,
-        var items,
-        var rows,
-        var columns,
-        var height,
-        var width,
-        var inner,
-    }:
-        for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
-            var n, p = item // rows, item % rows
-            var image = source.unsafe_offset(n * height * width * inner)
-            for q in range(columns):
-                var out = reduced.unsafe_offset((item * columns + q) * inner)
-                var c = 0
-                while c + lanes <= inner:
-                    window_lanes[Op, kind, lanes, holes_are_zero](
-                        out.unsafe_offset(c),
-                        image.unsafe_offset(c),
-                        numbers,
-                        p,
-                        q,
-                        height,
-                        width,
-                        inner,
-                    )
-                    c += lanes
-                while c < inner:
-                    window_lanes[Op, kind, 1, holes_are_zero](
-                        out.unsafe_offset(c),
-                        image.unsafe_offset(c),
-                        numbers,
-                        p,
-                        q,
-                        height,
-                        width,
-                        inner,
-                    )
-                    c += 1
-
-    if tasks == 1:  # waking the pool costs more than 10 us
-        part(0)
-    else:
-        parallelize(part, tasks)
+    reduce_windows[Op, kind, holes_are_zero](
+        rebind[Array[kind]](x.unsafe_ptr().as_unsafe_any_origin()),
+        rebind[Array[kind]](result.unsafe_ptr().as_unsafe_any_origin()),
+        Sizes(
+            x.dim_size[0](),
+            x.dim_size[1](),
+            x.dim_size[2](),
+            x.dim_size[3](),
+            result.dim_size[1](),
+            result.dim_size[2](),
+        ),
+        Geometry(geometry.unsafe_ptr().as_unsafe_any_origin()),
+        parallelism_level(),
+    )
 
 
 @extensibility.register("maxjax_window_sum")
@@ -316,29 +347,26 @@ def scatter_lanes[
     target: Array[dtype],
     operand: Array[dtype],
     source: Array[dtype],
-    numbers: Array[DType.int32],
+    geometry: Geometry,
     p: Int,
     q: Int,
-    height: Int,
-    width: Int,
-    inner: Int,
+    sizes: Sizes,
 ):
     """Adds neighbouring elements of `source` to `target` where one window selects."""
     comptime Values = SIMD[dtype, lanes]
     comptime Numbers = SIMD[DType.int32, lanes]
     comptime least = Op.identity[dtype]()
-    var tall = Int(numbers.unsafe_load[width=1](0))
-    var wide = Int(numbers.unsafe_load[width=1](1))
-    var top = p * Int(numbers.unsafe_load[width=1](2)) - Int(numbers.unsafe_load[width=1](4))
-    var left = q * Int(numbers.unsafe_load[width=1](3)) - Int(numbers.unsafe_load[width=1](5))
+    var top = p * geometry.down - geometry.above
+    var left = q * geometry.across - geometry.before
     var best = Values(least)
     var index = Numbers(0)
-    for i in range(tall):
-        for j in range(wide):
+    for i in range(geometry.tall):
+        for j in range(geometry.wide):
             var row, column = top + i, left + j
             var current = Values(least)
-            if row >= 0 and row < height and column >= 0 and column < width:
-                current = operand.unsafe_load[width=lanes]((row * width + column) * inner)
+            if row >= 0 and row < sizes.height and column >= 0 and column < sizes.width:
+                var place = (row * sizes.width + column) * sizes.inner
+                current = operand.unsafe_load[width=lanes](place)
             if i + j == 0:
                 best = current
                 continue
@@ -346,20 +374,78 @@ def scatter_lanes[
             comptime if largest:
                 var stays = best.ge(current)
                 best = stays.select(best, current)
-                index = stays.select(index, Numbers(Int32(i * wide + j)))
+                index = stays.select(index, Numbers(Int32(i * geometry.wide + j)))
             else:
                 var stays = best.le(current)
                 best = stays.select(best, current)
-                index = stays.select(index, Numbers(Int32(i * wide + j)))
+                index = stays.select(index, Numbers(Int32(i * geometry.wide + j)))
     var value = source.unsafe_load[width=lanes](0)
-    for i in range(tall):
-        for j in range(wide):
+    for i in range(geometry.tall):
+        for j in range(geometry.wide):
             var row, column = top + i, left + j
-            if row >= 0 and row < height and column >= 0 and column < width:
-                var place = (row * width + column) * inner
-                var hit = index.eq(Numbers(Int32(i * wide + j)))
+            if row >= 0 and row < sizes.height and column >= 0 and column < sizes.width:
+                var place = (row * sizes.width + column) * sizes.inner
+                var hit = index.eq(Numbers(Int32(i * geometry.wide + j)))
                 var old = target.unsafe_load[width=lanes](place)
                 target.unsafe_store(place, hit.select(old + value, old))
+
+
+@no_inline
+def scatter_windows[
+    Op: Reducer, dtype: DType, largest: Bool
+](
+    x: Array[dtype],
+    updates: Array[dtype],
+    result: Array[dtype],
+    sizes: Sizes,
+    geometry: Geometry,
+    threads: Int,
+):
+    """Adds each update where its window of `x` has its extreme."""
+    comptime lanes = simd_width_of[dtype]()
+    var area = sizes.height * sizes.width * sizes.inner
+    var tasks = task_count(sizes.outer, sizes.outer * area, threads)
+
+    def part(
+        task: Int
+    ) {var x, var updates, var result, var sizes, var geometry, var area, var tasks}:
+        var begin = chunk_begin(task, tasks, sizes.outer)
+        for n in range(begin, chunk_begin(task + 1, tasks, sizes.outer)):
+            var image = x.unsafe_offset(n * area)
+            var target = result.unsafe_offset(n * area)
+            fill_zeros[dtype](target, area)
+            for p in range(sizes.rows):
+                for q in range(sizes.columns):
+                    var place = ((n * sizes.rows + p) * sizes.columns + q) * sizes.inner
+                    var update = updates.unsafe_offset(place)
+                    var c = 0
+                    while c + lanes <= sizes.inner:
+                        scatter_lanes[Op, dtype, lanes, largest](
+                            target.unsafe_offset(c),
+                            image.unsafe_offset(c),
+                            update.unsafe_offset(c),
+                            geometry,
+                            p,
+                            q,
+                            sizes,
+                        )
+                        c += lanes
+                    while c < sizes.inner:
+                        scatter_lanes[Op, dtype, 1, largest](
+                            target.unsafe_offset(c),
+                            image.unsafe_offset(c),
+                            update.unsafe_offset(c),
+                            geometry,
+                            p,
+                            q,
+                            sizes,
+                        )
+                        c += 1
+
+    if tasks == 1:  # waking the pool costs more than 10 us
+        part(0)
+    else:
+        parallelize(part, tasks)
 
 
 @always_inline
@@ -372,71 +458,21 @@ def scatter_tensor[
     geometry: InputTensor[dtype = DType.int32, rank=1, ...],
 ):
     comptime kind = result.dtype
-    comptime lanes = simd_width_of[kind]()
-    var height, width, inner = x.dim_size[1](), x.dim_size[2](), x.dim_size[3]()
-    var rows, columns = updates.dim_size[1](), updates.dim_size[2]()
-    var operand = rebind[Array[kind]](x.unsafe_ptr().as_unsafe_any_origin())
-    var source = rebind[Array[kind]](updates.unsafe_ptr().as_unsafe_any_origin())
-    var scattered = rebind[Array[kind]](result.unsafe_ptr().as_unsafe_any_origin())
-    var numbers = geometry.unsafe_ptr().as_unsafe_any_origin()
-    var outer = x.dim_size[0]()
-    var tasks = task_count(outer, outer * height * width * inner)
-
-    def part(
-        task: Int
-    ) {
-        var operand,
-        var source,
-        var scattered,
-        var numbers,
-        var tasks,
-        var outer,
-        var rows,
-        var columns,
-        var height,
-        var width,
-        var inner,
-    }:
-        var area = height * width * inner
-        for n in range(chunk_begin(task, tasks, outer), chunk_begin(task + 1, tasks, outer)):
-            var image = operand.unsafe_offset(n * area)
-            var out = scattered.unsafe_offset(n * area)
-            fill_zeros[kind](out, area)
-            for p in range(rows):
-                for q in range(columns):
-                    var update = source.unsafe_offset(((n * rows + p) * columns + q) * inner)
-                    var c = 0
-                    while c + lanes <= inner:
-                        scatter_lanes[Op, kind, lanes, largest](
-                            out.unsafe_offset(c),
-                            image.unsafe_offset(c),
-                            update.unsafe_offset(c),
-                            numbers,
-                            p,
-                            q,
-                            height,
-                            width,
-                            inner,
-                        )
-                        c += lanes
-                    while c < inner:
-                        scatter_lanes[Op, kind, 1, largest](
-                            out.unsafe_offset(c),
-                            image.unsafe_offset(c),
-                            update.unsafe_offset(c),
-                            numbers,
-                            p,
-                            q,
-                            height,
-                            width,
-                            inner,
-                        )
-                        c += 1
-
-    if tasks == 1:  # waking the pool costs more than 10 us
-        part(0)
-    else:
-        parallelize(part, tasks)
+    scatter_windows[Op, kind, largest](
+        rebind[Array[kind]](x.unsafe_ptr().as_unsafe_any_origin()),
+        rebind[Array[kind]](updates.unsafe_ptr().as_unsafe_any_origin()),
+        rebind[Array[kind]](result.unsafe_ptr().as_unsafe_any_origin()),
+        Sizes(
+            x.dim_size[0](),
+            x.dim_size[1](),
+            x.dim_size[2](),
+            x.dim_size[3](),
+            updates.dim_size[1](),
+            updates.dim_size[2](),
+        ),
+        Geometry(geometry.unsafe_ptr().as_unsafe_any_origin()),
+        parallelism_level(),
+    )
 
 
 @extensibility.register("maxjax_select_scatter_ge")

@@ -4,7 +4,7 @@
 `sort_<dtype>`: x, out | rows, n, threads
 `argmax_<dtype>`, `argmin_<dtype>`: x, out (int32) | outer, axis, inner, threads
 """
-from kernels.arrangement import argsort_line, sort_line, sort_rows
+from kernels.arrangement import argsort_rows, sort_values
 from kernels.calling import Args, Slots, integer, operand
 from kernels.reduction import position_of_extreme
 
@@ -12,7 +12,7 @@ comptime I32 = DType.int32
 
 
 def argsort[dtype: DType](slots: Slots, args: Args):
-    sort_rows[dtype, I32, argsort_line[dtype]](
+    argsort_rows[dtype](
         operand[dtype](slots, args, 0),
         operand[I32](slots, args, 1),
         integer(args, 4),
@@ -22,7 +22,7 @@ def argsort[dtype: DType](slots: Slots, args: Args):
 
 
 def sort[dtype: DType](slots: Slots, args: Args):
-    sort_rows[dtype, dtype, sort_line[dtype]](
+    sort_values[dtype](
         operand[dtype](slots, args, 0),
         operand[dtype](slots, args, 1),
         integer(args, 4),

@@ -1,0 +1,426 @@
+"""Reading and writing rows at computed places.
+
+`gather_rows_<bits>`: x (outer, size, inner), indices, out (outer, count, inner) | outer, size,
+inner, count, bytes of an index (4 or 8), threads
+`scatter_rows_<kind>_<dtype>`: x (rows, width), places (int32), updates (count, width), out | rows,
+width, count, threads
+"""
+from max.algorithm import parallelize
+
+from kernels.calling import Args, Slots, integer, operand
+from kernels.reduction import (
+    Array,
+    Maximizing,
+    Minimizing,
+    Multiplying,
+    Reducer,
+    Summing,
+    chunk_begin,
+    copy_run,
+    task_count,
+)
+from kernels.scatter import Replacing, scatter
+
+
+@always_inline
+def gather_some[
+    dtype: DType, index: DType
+](x: Array[dtype], places: Array[index], result: Array[dtype], inner: Int, count: Int):
+    if inner == 1:
+        for i in range(count):
+            var place = Int(places.unsafe_load[width=1](i))
+            result.unsafe_store(i, x.unsafe_load[width=1](place))
+        return
+    for i in range(count):
+        var place = Int(places.unsafe_load[width=1](i))
+        copy_run[dtype](
+            result.unsafe_offset(i * inner), x.unsafe_offset(place * inner), inner
+        )
+
+
+def gather_rows[dtype: DType](slots: Slots, args: Args):
+    var x, places = operand[dtype](slots, args, 0), operand[DType.int64](slots, args, 1)
+    var result = operand[dtype](slots, args, 2)
+    var outer, size, inner = integer(args, 6), integer(args, 7), integer(args, 8)
+    var count, wide = integer(args, 9), integer(args, 10) == 8
+    var items = outer * count
+    var tasks = task_count(items, items * max(inner, 4), integer(args, 11))
+
+    def part(
+        task: Int
+    ) {
+        var x,
+        var places,
+        var result,
+        var size,
+        var inner,
+        var count,
+        var wide,
+        var items,
+        var tasks,
+    }:
+        var item, end = chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)
+        while item < end:
+            var i = item % count
+            var some = min(end - item, count - i)
+            var source = x.unsafe_offset(item // count * size * inner)
+            var target = result.unsafe_offset(item * inner)
+            if wide:
+                gather_some(source, places.unsafe_offset(i), target, inner, some)
+            else:
+                var narrow = places.unsafe_bitcast[Int32]().unsafe_offset(i)
+                gather_some(source, narrow, target, inner, some)
+            item += some
+
+    if tasks == 1:  # waking the pool costs more than 10 us
+        part(0)
+    else:
+        parallelize(part, tasks)
+
+
+def scatter_rows[R: Reducer, dtype: DType](slots: Slots, args: Args):
+    scatter[R, dtype](
+        operand[dtype](slots, args, 3),
+        operand[dtype](slots, args, 0),
+        operand[DType.int32](slots, args, 1),
+        operand[dtype](slots, args, 2),
+        integer(args, 8),
+        integer(args, 9),
+        integer(args, 10),
+        integer(args, 11),
+    )
+
+
+@export
+def gather_rows_8(slots: Slots, args: Args) abi("C"):
+    gather_rows[DType.uint8](slots, args)
+
+
+@export
+def gather_rows_16(slots: Slots, args: Args) abi("C"):
+    gather_rows[DType.uint16](slots, args)
+
+
+@export
+def gather_rows_32(slots: Slots, args: Args) abi("C"):
+    gather_rows[DType.uint32](slots, args)
+
+
+@export
+def gather_rows_64(slots: Slots, args: Args) abi("C"):
+    gather_rows[DType.uint64](slots, args)
+
+
+@export
+def scatter_rows_set_float16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint16](slots, args)
+
+
+@export
+def scatter_rows_set_bfloat16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint16](slots, args)
+
+
+@export
+def scatter_rows_set_float32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint32](slots, args)
+
+
+@export
+def scatter_rows_set_float64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint64](slots, args)
+
+
+@export
+def scatter_rows_set_int8(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint8](slots, args)
+
+
+@export
+def scatter_rows_set_int16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint16](slots, args)
+
+
+@export
+def scatter_rows_set_int32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint32](slots, args)
+
+
+@export
+def scatter_rows_set_int64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint64](slots, args)
+
+
+@export
+def scatter_rows_set_uint8(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint8](slots, args)
+
+
+@export
+def scatter_rows_set_uint16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint16](slots, args)
+
+
+@export
+def scatter_rows_set_uint32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint32](slots, args)
+
+
+@export
+def scatter_rows_set_uint64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint64](slots, args)
+
+
+@export
+def scatter_rows_set_bool(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Replacing, DType.uint8](slots, args)
+
+
+@export
+def scatter_rows_add_float16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Summing, DType.float16](slots, args)
+
+
+@export
+def scatter_rows_add_bfloat16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Summing, DType.bfloat16](slots, args)
+
+
+@export
+def scatter_rows_add_float32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Summing, DType.float32](slots, args)
+
+
+@export
+def scatter_rows_add_float64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Summing, DType.float64](slots, args)
+
+
+@export
+def scatter_rows_add_int8(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Summing, DType.int8](slots, args)
+
+
+@export
+def scatter_rows_add_int16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Summing, DType.int16](slots, args)
+
+
+@export
+def scatter_rows_add_int32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Summing, DType.int32](slots, args)
+
+
+@export
+def scatter_rows_add_int64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Summing, DType.int64](slots, args)
+
+
+@export
+def scatter_rows_add_uint8(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Summing, DType.uint8](slots, args)
+
+
+@export
+def scatter_rows_add_uint16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Summing, DType.uint16](slots, args)
+
+
+@export
+def scatter_rows_add_uint32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Summing, DType.uint32](slots, args)
+
+
+@export
+def scatter_rows_add_uint64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Summing, DType.uint64](slots, args)
+
+
+@export
+def scatter_rows_mul_float16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Multiplying, DType.float16](slots, args)
+
+
+@export
+def scatter_rows_mul_bfloat16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Multiplying, DType.bfloat16](slots, args)
+
+
+@export
+def scatter_rows_mul_float32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Multiplying, DType.float32](slots, args)
+
+
+@export
+def scatter_rows_mul_float64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Multiplying, DType.float64](slots, args)
+
+
+@export
+def scatter_rows_mul_int8(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Multiplying, DType.int8](slots, args)
+
+
+@export
+def scatter_rows_mul_int16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Multiplying, DType.int16](slots, args)
+
+
+@export
+def scatter_rows_mul_int32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Multiplying, DType.int32](slots, args)
+
+
+@export
+def scatter_rows_mul_int64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Multiplying, DType.int64](slots, args)
+
+
+@export
+def scatter_rows_mul_uint8(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Multiplying, DType.uint8](slots, args)
+
+
+@export
+def scatter_rows_mul_uint16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Multiplying, DType.uint16](slots, args)
+
+
+@export
+def scatter_rows_mul_uint32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Multiplying, DType.uint32](slots, args)
+
+
+@export
+def scatter_rows_mul_uint64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Multiplying, DType.uint64](slots, args)
+
+
+@export
+def scatter_rows_min_float16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.float16](slots, args)
+
+
+@export
+def scatter_rows_min_bfloat16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.bfloat16](slots, args)
+
+
+@export
+def scatter_rows_min_float32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.float32](slots, args)
+
+
+@export
+def scatter_rows_min_float64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.float64](slots, args)
+
+
+@export
+def scatter_rows_min_int8(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.int8](slots, args)
+
+
+@export
+def scatter_rows_min_int16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.int16](slots, args)
+
+
+@export
+def scatter_rows_min_int32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.int32](slots, args)
+
+
+@export
+def scatter_rows_min_int64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.int64](slots, args)
+
+
+@export
+def scatter_rows_min_uint8(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.uint8](slots, args)
+
+
+@export
+def scatter_rows_min_uint16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.uint16](slots, args)
+
+
+@export
+def scatter_rows_min_uint32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.uint32](slots, args)
+
+
+@export
+def scatter_rows_min_uint64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.uint64](slots, args)
+
+
+@export
+def scatter_rows_min_bool(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Minimizing, DType.uint8](slots, args)
+
+
+@export
+def scatter_rows_max_float16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.float16](slots, args)
+
+
+@export
+def scatter_rows_max_bfloat16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.bfloat16](slots, args)
+
+
+@export
+def scatter_rows_max_float32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.float32](slots, args)
+
+
+@export
+def scatter_rows_max_float64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.float64](slots, args)
+
+
+@export
+def scatter_rows_max_int8(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.int8](slots, args)
+
+
+@export
+def scatter_rows_max_int16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.int16](slots, args)
+
+
+@export
+def scatter_rows_max_int32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.int32](slots, args)
+
+
+@export
+def scatter_rows_max_int64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.int64](slots, args)
+
+
+@export
+def scatter_rows_max_uint8(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.uint8](slots, args)
+
+
+@export
+def scatter_rows_max_uint16(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.uint16](slots, args)
+
+
+@export
+def scatter_rows_max_uint32(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.uint32](slots, args)
+
+
+@export
+def scatter_rows_max_uint64(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.uint64](slots, args)
+
+
+@export
+def scatter_rows_max_bool(slots: Slots, args: Args) abi("C"):
+    scatter_rows[Maximizing, DType.uint8](slots, args)

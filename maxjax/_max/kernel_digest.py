@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+_IMPORT = re.compile(r"^from kernels\.(\w+) import", re.MULTILINE)
+_RELATIVE_IMPORT = re.compile(r"^from \.(\w+) import", re.MULTILINE)
 _PACKAGE = Path(__file__).parent.parent
 _SOURCES = ("_max/kernels/*.mojo", "_max/graph/*.py", "_primitives/*.py", "_ir/serialize.py",
             "_transforms/partition.py", "_transforms/simplify.py")
@@ -19,9 +22,26 @@ def digest() -> str:
 
 
 @functools.cache
-def kernels() -> str:
-    """A digest of the kernels' sources alone."""
-    return f"kernels {_of(_SOURCES[:1])}"
+def kernels(source: str = "") -> str:
+    """A digest of the kernels' sources: of those that a Mojo text imports, and what they import.
+
+    Of all of them, where the text imports none.
+    """
+    names = _imported(source, _IMPORT)
+    if not names:
+        return f"kernels {_of(_SOURCES[:1])}"
+    reached: set[str] = set()
+    while names:
+        name = names.pop()
+        path = _PACKAGE / "_max" / "kernels" / f"{name}.mojo"
+        if name not in reached and path.exists():
+            reached.add(name)
+            names |= _imported(path.read_text(), _RELATIVE_IMPORT)
+    return f"kernels {_of([f'_max/kernels/{name}.mojo' for name in sorted(reached)])}"
+
+
+def _imported(source: str, pattern: re.Pattern[str]) -> set[str]:
+    return set(pattern.findall(source))
 
 
 def _of(patterns: Sequence[str]) -> str:

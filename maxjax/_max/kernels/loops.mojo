@@ -8,11 +8,16 @@ from std.collections import Array
 from std.sys.info import simd_width_of
 
 from .calling import Args, Slots, address, integer, operand
+from .reduction import Reducer, accumulated, stored
 
 comptime MOST_DIMENSIONS = 16
+# So many vectors are swept at a time, to hide the latency of a reduction's operation.
+comptime UNITS = 4
+# A reduction starts a new partial result after so many sweeps, which bounds its rounding error.
+comptime PARTIAL = 128
 
 
-struct Walk[operands: Int]:
+struct Walk[operands: Int](Copyable):
     """The offsets of operands while an odometer goes through outer dimensions.
 
     `args` holds `rank`, the sizes of its dimensions, then the strides of each operand in turn.
@@ -20,32 +25,32 @@ struct Walk[operands: Int]:
 
     var offsets: Array[Int, Self.operands]
     var index: Array[Int, MOST_DIMENSIONS]
-    var rank: Int
 
     @always_inline
     def __init__(out self, args: Args, position: Int):
         """Stands at the `position`-th point."""
-        self.rank = integer(args, 0)
         self.offsets = Array[Int, Self.operands](fill=0)
         self.index = Array[Int, MOST_DIMENSIONS](fill=0)
         var rest = position
-        for d in range(self.rank - 1, -1, -1):
+        for d in range(integer(args, 0) - 1, -1, -1):
             var size = integer(args, 1 + d)
-            var i = rest % size if d > 0 else rest
-            rest //= size
+            var i = rest
+            if d > 0:
+                rest = rest // size
+                i -= rest * size
             self.index[d] = i
             comptime for k in range(Self.operands):
                 self.offsets[k] += i * Self.stride(args, k, d)
 
-    @always_inline
     @staticmethod
+    @always_inline
     def stride(args: Args, k: Int, d: Int) -> Int:
         return integer(args, 1 + integer(args, 0) * (k + 1) + d)
 
     @always_inline
     def advance(mut self, args: Args):
         """Goes to the next point."""
-        var d = self.rank - 1
+        var d = integer(args, 0) - 1
         while d >= 0:
             self.index[d] += 1
             comptime for k in range(Self.operands):
@@ -60,13 +65,238 @@ struct Walk[operands: Int]:
 
 
 @always_inline
-def sweep[
-    width: Int, Body: def[w: Int](Int) -> None
-](body: Body, begin: Int, end: Int):
+def sweep[width: Int, Body: def[w: Int](Int) -> None](body: Body, begin: Int, end: Int):
+    """Calls `body` for vectors of `width` elements, then of a quarter of it, then for single ones.
+    """
+    comptime quarter = width // 4
     var i = begin
     while i + width <= end:
         body[width](i)
         i += width
+    comptime if quarter > 1:
+        while i + quarter <= end:
+            body[quarter](i)
+            i += quarter
     while i < end:
         body[1](i)
         i += 1
+
+
+@always_inline
+def sweep_units[
+    width: Int, Body: def[w: Int, unit: Int](Int) -> None
+](body: Body, begin: Int, end: Int):
+    """The same, telling the body which of `UNITS` accumulators is its own."""
+    var i = begin
+    while i + UNITS * width <= end:
+        comptime for unit in range(UNITS):
+            body[width, unit](i + unit * width)
+        i += UNITS * width
+    while i + width <= end:
+        body[width, 0](i)
+        i += width
+    while i < end:
+        body[1, 0](i)
+        i += 1
+
+
+struct Lanes[Op: Reducer, dtype: DType, width: Int](Copyable):
+    """The partial results of a reduction along the swept dimension."""
+
+    comptime kind = accumulated[Self.dtype]()
+    comptime V = SIMD[Self.kind, Self.width]
+    var parts: Array[Self.V, UNITS]
+    var total: Self.V
+    var single: Scalar[Self.kind]
+    var count: Int
+
+    @always_inline
+    def __init__(out self):
+        comptime identity = Self.Op.identity[Self.kind]()
+        self.parts = Array[Self.V, UNITS](fill=Self.V(identity))
+        self.total = Self.V(identity)
+        self.single = identity
+        self.count = 0
+
+    @always_inline
+    def take[w: Int, unit: Int](mut self, x: SIMD[Self.dtype, w]):
+        comptime if w == Self.width:
+            var value = rebind[SIMD[Self.dtype, Self.width]](x).cast[Self.kind]()
+            self.parts[unit] = Self.Op.combine[Self.kind, Self.width](self.parts[unit], value)
+            comptime if Self.kind.is_floating_point() and unit == UNITS - 1:
+                self.count += 1
+                if self.count == PARTIAL:
+                    self.flush()
+        else:
+            self.single = Self.Op.combine[Self.kind, 1](self.single, x[0].cast[Self.kind]())
+
+    @always_inline
+    def flush(mut self):
+        comptime identity = Self.Op.identity[Self.kind]()
+        comptime for unit in range(1, UNITS):
+            self.parts[0] = Self.Op.combine[Self.kind, Self.width](
+                self.parts[0], self.parts[unit]
+            )
+            self.parts[unit] = Self.V(identity)
+        self.total = Self.Op.combine[Self.kind, Self.width](self.total, self.parts[0])
+        self.parts[0] = Self.V(identity)
+        self.count = 0
+
+    @always_inline
+    def result(mut self) -> Scalar[Self.kind]:
+        self.flush()
+        return Self.Op.combine[Self.kind, 1](
+            fold_lanes[Self.Op, Self.kind, Self.width](self.total), self.single
+        )
+
+
+@always_inline
+def fold_lanes[
+    Op: Reducer, dtype: DType, width: Int
+](value: SIMD[dtype, width]) -> Scalar[dtype]:
+    """Combines the lanes of a vector, half with half."""
+    comptime if width == 1:
+        return value[0]
+    else:
+        comptime half = width // 2
+        return fold_lanes[Op, dtype, half](
+            Op.combine[dtype, half](
+                value.slice[half, offset=0](), value.slice[half, offset=half]()
+            )
+        )
+
+
+@always_inline
+def load[
+    dtype: DType, w: Int
+](p: Pointer[Scalar[dtype], MutAnyOrigin], i: Int) -> SIMD[dtype, w]:
+    return p.unsafe_load[width=w](i)
+
+
+@always_inline
+def load_bool[w: Int](p: Pointer[UInt8, MutAnyOrigin], i: Int) -> SIMD[DType.bool, w]:
+    return p.unsafe_load[width=w](i).ne(0)
+
+
+@always_inline
+def store_bool[
+    w: SIMDLength, //
+](p: Pointer[UInt8, MutAnyOrigin], i: Int, x: SIMD[DType.bool, w]):
+    p.unsafe_store(i, as_bytes(x))
+
+
+@always_inline
+def as_bytes[w: SIMDLength, //](x: SIMD[DType.bool, w]) -> SIMD[DType.uint8, w]:
+    comptime R = SIMD[DType.uint8, w]
+    return x.select(R(1), R(0))
+
+
+@always_inline
+def gather[
+    dtype: DType, w: Int
+](p: Pointer[Scalar[dtype], MutAnyOrigin], i: Int, stride: Int) -> SIMD[dtype, w]:
+    """Elements that lie `stride` apart."""
+    var result = SIMD[dtype, w](0)
+    comptime for lane in range(w):
+        result[lane] = p.unsafe_load[width=1]((i + lane) * stride)
+    return result
+
+
+@always_inline
+def scatter[
+    dtype: DType, w: SIMDLength, //
+](p: Pointer[Scalar[dtype], MutAnyOrigin], i: Int, stride: Int, x: SIMD[dtype, w]):
+    comptime for lane in range(Int(w)):
+        p.unsafe_store((i + lane) * stride, x[lane])
+
+
+@always_inline
+def ramp[dtype: DType, w: Int](first: Int, step: Int) -> SIMD[dtype, w]:
+    """`first`, `first + step`, ..."""
+    comptime wide = DType.int64
+    var result = SIMD[wide, w](Int64(first))
+    comptime for lane in range(w):
+        result[lane] += Int64(lane * step)
+    return result.cast[dtype]()
+
+
+@always_inline
+def part_begin(n: Int, part: Int, parts: Int) -> Int:
+    """Where a part of a swept dimension begins: parts are of whole vectors, but the last."""
+    if part == parts:
+        return n
+    return part * n // parts // 64 * 64
+
+
+@always_inline
+def part_size(n: Int, parts: Int) -> Int:
+    """No part is larger."""
+    return n if parts == 1 else n // parts + 128
+
+
+struct Columns[Op: Reducer, dtype: DType]:
+    """The partial results of reductions of neighbouring columns."""
+
+    comptime kind = accumulated[Self.dtype]()
+    var partials: List[Scalar[Self.kind]]
+    var totals: List[Scalar[Self.kind]]
+    var width: Int
+    var rows: Int
+    var flushed: Bool
+
+    def __init__(out self, most: Int):
+        self.partials = List[Scalar[Self.kind]](length=most, fill=0)
+        self.totals = List[Scalar[Self.kind]]()
+        self.width = 0
+        self.rows = 0
+        self.flushed = False
+
+    @always_inline
+    def clear(mut self, width: Int):
+        """Begins with other columns."""
+        self.width = width
+        self.rows = 0
+        self.flushed = False
+        for i in range(width):
+            self.partials[i] = Self.Op.identity[Self.kind]()
+
+    @always_inline
+    def partial(mut self) -> Pointer[Scalar[Self.kind], MutAnyOrigin]:
+        return self.partials.unsafe_ptr().as_unsafe_any_origin()
+
+    @always_inline
+    def result(mut self) -> Pointer[Scalar[Self.kind], MutAnyOrigin]:
+        return self.partials.unsafe_ptr().as_unsafe_any_origin()
+
+    @always_inline
+    def count_row(mut self):
+        comptime if Self.kind.is_floating_point():
+            self.rows += 1
+            if self.rows == PARTIAL:
+                self.flush()
+
+    def flush(mut self):
+        """Adds the partial results to the totals, which bounds their rounding error."""
+        if not self.flushed:
+            self.flushed = True
+            self.totals = List[Scalar[Self.kind]](
+                length=self.width, fill=Self.Op.identity[Self.kind]()
+            )
+        self.rows = 0
+        for i in range(self.width):
+            self.totals[i] = Self.Op.combine[Self.kind, 1](self.totals[i], self.partials[i])
+            self.partials[i] = Self.Op.identity[Self.kind]()
+
+    @always_inline
+    def finish(mut self):
+        if self.flushed:
+            self.flush()
+            for i in range(self.width):
+                self.partials[i] = self.totals[i]
+
+
+@always_inline
+def take_column[
+    kind: DType, dtype: DType, w: SIMDLength, //, Op: Reducer
+](p: Pointer[Scalar[kind], MutAnyOrigin], i: Int, x: SIMD[dtype, w]):
+    p.unsafe_store(i, Op.combine[kind, w](p.unsafe_load[width=w](i), x.cast[kind]()))

@@ -66,7 +66,7 @@ class _Unit:
 
     @property
     def key(self) -> bytes:
-        return "\0".join((toolchain.identity(), "pack", self.name, self.source)).encode()
+        return "\0".join((toolchain.identity(self.source), "pack", self.name, self.source)).encode()
 
     @property
     def digest(self) -> str:

@@ -360,7 +360,7 @@ class KernelStore:
         return [source for source in sources if source not in found]
 
     def _key(self, source: str) -> bytes:
-        return "\0".join((toolchain.identity(), "kernel", self.header, source)).encode()
+        return "\0".join((toolchain.identity(self.header), "kernel", self.header, source)).encode()
 
     def _load(self, source: str) -> int | None:
         try:
@@ -382,7 +382,7 @@ class KernelStore:
         kernels = [Kernel(source) for source in sources]
         text, first_lines = self._assemble(kernels)
         keys = [self._key(source) for source in sources]
-        own = "\0".join((toolchain.identity(), "library", text)).encode()
+        own = "\0".join((toolchain.identity(text), "library", text)).encode()
         try:
             library = self.libraries.build(text, own, keys)
         except ToolchainError as error:

@@ -113,10 +113,10 @@ def target_cpu() -> str | None:
     return os.environ.get("MAXJAX_CPU_TARGET") or None
 
 
-def identity(target: str | None = None) -> str:
-    """All that a library depends on besides its source."""
+def identity(source: str = "", target: str | None = None) -> str:
+    """All that a library depends on besides its source, which tells the kernels it imports."""
     return "\n".join((f"native library 1, {versions()}", f"for {target or cpu_target()}",
-                      kernel_digest.kernels(), *FLAGS))
+                      kernel_digest.kernels(source), *FLAGS))
 
 
 def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,), *,

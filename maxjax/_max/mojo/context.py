@@ -1,0 +1,422 @@
+"""What lowerings are written with, on the Mojo backend: each operation gives a node."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
+from maxjax._max.mojo.nodes import (
+    CallSpec,
+    LoopSpec,
+    Node,
+    Piece,
+    base_of,
+    compose,
+    identity_map,
+    is_row_major,
+    reshape_access,
+    strided,
+)
+
+_ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
+             "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
+_BOOL = np.dtype(bool)
+THREADS = -1       # stands in a call's integers for the number of threads
+
+
+class MojoContext(Lowering):
+    """Builds the nodes of one program."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Node] = {}
+
+    # --- nodes ---
+    def node(self, kind: str, shape: Sequence[int], dtype: Any, inputs: Sequence[Node] = (),
+             name: str = "", params: Any = None) -> Node:
+        """A node, or the one that is the same."""
+        shape, inputs = tuple(map(int, shape)), tuple(inputs)
+        if 0 in shape and kind not in ("input", "result"):
+            kind, inputs, name, params = "empty", (), "", None
+        key = (kind, shape, dtype, name, params, *map(id, inputs))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = Node(kind, shape, dtype, inputs, name, params)
+        return known
+
+    def input(self, number: int, shape: Sequence[int], dtype: Any) -> Node:
+        return self.node("input", shape, dtypes.physical(dtype), params=number)
+
+    def shape(self, x: Node) -> tuple[int, ...]:
+        return x.shape
+
+    def dtype(self, x: Node) -> np.dtype:
+        return x.dtype
+
+    def is_float(self, x: Node) -> bool:
+        return x.dtype.kind in "fV" or x.dtype.name == "bfloat16"
+
+    def constant(self, value: Any) -> Node:
+        value = np.asarray(value)
+        value = np.array(value, dtypes.physical(value.dtype), order="C")
+        if value.size > 1 and _uniform(value):
+            return self._spread(self.constant(value.reshape(-1)[0].reshape(())), value.shape)
+        key = ("constant", value.shape, value.dtype, value.tobytes())
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = Node("constant", value.shape, value.dtype, params=value)
+        return known
+
+    def scalar(self, value: Any, like: Node) -> Node:
+        return self.constant(np.asarray(value, like.dtype))
+
+    def full(self, shape: Sequence[int], value: Any, dtype: Any) -> Node:
+        return self._spread(self.constant(np.asarray(value, dtypes.physical(dtype))), shape)
+
+    def full_like(self, x: Node, value: Any) -> Node:
+        return self.full(x.shape, value, x.dtype)
+
+    def iota(self, dtype: Any, shape: Sequence[int], dimension: int) -> Node:
+        if shape[dimension] == 1:
+            return self.full(shape, 0, dtype)
+        line = self.node("iota", (shape[dimension],), dtypes.physical(dtype))
+        return self.broadcast(line, shape, (dimension,))
+
+    # --- elementwise ---
+    def apply(self, name: str, *xs: Node, dtype: Any = None) -> Node:
+        operands = self.aligned(xs)
+        return self.node("apply", operands[0].shape,
+                         xs[0].dtype if dtype is None else np.dtype(dtype), operands, name)
+
+    def native(self, name: str, *xs: Node) -> Node:
+        if xs[0].dtype == _BOOL:
+            name = _ON_BOOLS.get(name, name)
+        if name in ("eq", "ne", "lt", "le", "gt", "ge"):
+            return self.apply(name, *xs, dtype=_BOOL)
+        return self.apply({"round": "round_half_even"}.get(name, name), *xs)
+
+    def kernel(self, name: str, *xs: Node, out_dtype: Any = None) -> Node:
+        if out_dtype is not None:
+            return self.apply(name, *xs, dtype=dtypes.physical(out_dtype))
+        return self.native(name, *xs)
+
+    def aligned(self, xs: Sequence[Node]) -> list[Node]:
+        shape = np.broadcast_shapes(*[x.shape for x in xs])
+        return [x if x.shape == shape else self._spread(x, shape) for x in xs]
+
+    def _spread(self, x: Node, shape: Sequence[int]) -> Node:
+        """NumPy's broadcasting."""
+        ahead = len(shape) - len(x.shape)
+        return self.broadcast(x, shape, range(ahead, len(shape)))
+
+    def select(self, which: Node, cases: Sequence[Node]) -> Node:
+        if len(cases) == 1:
+            return cases[0]
+        if which.dtype == _BOOL:
+            return self.apply("select", which, cases[1], cases[0], dtype=cases[0].dtype)
+        result = cases[-1]
+        for number in range(len(cases) - 2, -1, -1):
+            chosen = self.native("le", which, self.scalar(number, which))
+            result = self.select(chosen, [result, cases[number]])
+        return result
+
+    def convert(self, x: Node, dtype: Any) -> Node:
+        kind = dtypes.physical(dtype)
+        return x if x.dtype == kind else self.apply("convert", x, dtype=kind)
+
+    def bitcast(self, x: Node, dtype: Any) -> Node:
+        """The same bits; a narrower dtype adds a last dimension, a wider one takes it away."""
+        new = dtypes.physical(dtype)
+        if x.dtype == new:
+            return x
+        if x.dtype.itemsize == new.itemsize:
+            if _BOOL in (x.dtype, new):
+                return self.convert(x, dtype)
+            return self.apply("bitcast", x, dtype=new)
+        x = self.memory(x)
+        if new.itemsize < x.dtype.itemsize:
+            shape = (*x.shape, x.dtype.itemsize // new.itemsize)
+        else:
+            shape = x.shape[:-1]
+        return self.node("alias", shape, new, [x])
+
+    # --- memory ---
+    def copy(self, x: Node) -> Node:
+        """The same elements in memory of their own."""
+        base, index_map = x, identity_map(x.shape)
+        if x.kind == "view":
+            base, index_map = x.inputs[0], x.params
+        dims = [dim for _, _, dim in index_map if dim >= 0]
+        if base.kind in ("apply", "iota", "reduce") and dims == sorted(dims):
+            return self.node("apply", x.shape, x.dtype, [x], "copy")
+        if base_of(x).kind == "iota":
+            return self.node("apply", x.shape, x.dtype, [x], "copy")
+        return self.call(f"copy_{8 * x.dtype.itemsize}", [x], (), [(x.shape, x.dtype)],
+                         strided=True)[0]
+
+    def memory(self, x: Node) -> Node:
+        """A value whose elements lie row by row in memory, somewhere."""
+        if x.kind in ("view", "reshape", "iota"):
+            if base_of(x).kind == "iota" or not is_row_major(strided(x).strides, x.shape):
+                return self.copy(x)
+        return x
+
+    # --- shapes ---
+    def view(self, x: Node, shape: Sequence[int], index_map: Any) -> Node:
+        shape = tuple(shape)
+        index_map = tuple((start, 0, -1) if dim < 0 or shape[dim] == 1 else (start, step, dim)
+                          for start, step, dim in index_map)
+        if x.kind == "view":
+            index_map = compose(x.params, index_map)
+            x = x.inputs[0]
+        if x.shape == shape and index_map == identity_map(shape):
+            return x
+        return self.node("view", shape, x.dtype, [x], params=index_map)
+
+    def reshape(self, x: Node, shape: Sequence[int]) -> Node:
+        shape = tuple(shape)
+        if x.shape == shape:
+            return x
+        if 0 in shape:
+            return self.full(shape, 0, x.dtype)
+        wide = [dim for dim, size in enumerate(shape) if size != 1]
+        kept = [dim for dim, size in enumerate(x.shape) if size != 1]
+        if [x.shape[dim] for dim in kept] == [shape[dim] for dim in wide]:
+            places = dict(zip(kept, wide, strict=True))
+            return self.view(x, shape, [(0, 1, places[dim]) if dim in places else (0, 0, -1)
+                                        for dim in range(len(x.shape))])
+        if x.kind == "view" and all(dim < 0 for _, _, dim in x.params):     # one element
+            return self.view(x.inputs[0], shape, x.params)
+        if x.kind == "reshape":
+            return self.reshape(x.inputs[0], shape)
+        if x.kind == "view" and reshape_access(strided(x), x.shape, shape) is None:
+            x = self.copy(x)
+        return self.node("reshape", shape, x.dtype, [x])
+
+    def broadcast(self, x: Node, shape: Sequence[int], dims: Sequence[int]) -> Node:
+        return self.view(x, shape, [
+            (0, 1, dim) if size != 1 else (0, 0, -1)
+            for dim, size in zip(dims, x.shape, strict=True)])
+
+    def transpose(self, x: Node, permutation: Sequence[int]) -> Node:
+        places = {dim: place for place, dim in enumerate(permutation)}
+        return self.view(x, [x.shape[dim] for dim in permutation],
+                         [(0, 1, places[dim]) for dim in range(len(x.shape))])
+
+    def slice(self, x: Node, starts: Sequence[int], limits: Sequence[int],
+              strides: Sequence[int] | None) -> Node:
+        strides = strides or (1,) * len(starts)
+        shape = [max(0, -(-(limit - start) // step))
+                 for start, limit, step in zip(starts, limits, strides, strict=True)]
+        if 0 in shape:
+            return self.full(shape, 0, x.dtype)
+        return self.view(x, shape, [(start, step, dim) for dim, (start, step)
+                                    in enumerate(zip(starts, strides, strict=True))])
+
+    def reverse(self, x: Node, dimensions: Sequence[int]) -> Node:
+        return self.view(x, x.shape, [
+            (size - 1, -1, dim) if dim in dimensions else (0, 1, dim)
+            for dim, size in enumerate(x.shape)])
+
+    def concatenate(self, xs: Sequence[Node], axis: int) -> Node:
+        xs = [x for x in xs if x.size] or list(xs)[:1]
+        if len(xs) == 1:
+            return xs[0]
+        pieces, position = [], 0
+        rank = len(xs[0].shape)
+        for x in xs:
+            starts = [0] * rank
+            starts[axis] = position
+            pieces.append(Piece(tuple(starts), (1,) * rank))
+            position += x.shape[axis]
+        shape = list(xs[0].shape)
+        shape[axis] = position
+        return self.node("assemble", shape, xs[0].dtype, xs, "concatenate", tuple(pieces))
+
+    def pad(self, x: Node, value: Node, config: Sequence[Any]) -> Node:
+        """Also negative and interior padding."""
+        shape, starts, first, count, steps = [], [], [], [], []
+        for size, (low, high, interior) in zip(x.shape, config, strict=True):
+            step = interior + 1
+            total = low + high + size + max(0, size - 1) * interior
+            # The elements i of x whose place low + i * step is within [0, total).
+            begin = max(0, -(low // step))
+            end = max(begin, min(size, -((low - total) // step)))
+            shape.append(total)
+            first.append(begin)
+            count.append(end - begin)
+            starts.append(low + begin * step)
+            steps.append(step)
+        if 0 in shape:
+            return self.full(shape, 0, x.dtype)
+        if 0 in count:
+            return self._spread(value, shape)
+        x = self.slice(x, first, [b + n for b, n in zip(first, count, strict=True)], None)
+        if x.shape == tuple(shape):
+            return x
+        return self.node("assemble", shape, x.dtype, [x, value], "pad",
+                         (Piece(tuple(starts), tuple(steps)),))
+
+    # --- reductions and products ---
+    def reduce(self, kind: str, x: Node, axes: Sequence[int]) -> Node:
+        shape = tuple(size for dim, size in enumerate(x.shape) if dim not in axes)
+        if not axes:
+            return x
+        if not x.size:
+            return self.full(shape, reduction_identity(kind, x.dtype), x.dtype)
+        if all(x.shape[dim] == 1 for dim in axes):
+            return self.reshape(x, shape)
+        if x.dtype == _BOOL:
+            kind = {"and": "min", "or": "max"}.get(kind, kind)
+        return self.node("reduce", shape, x.dtype, [x], kind,
+                         tuple(dim for dim in sorted(axes)))
+
+    def call(self, function: str, operands: Sequence[Node], integers: Sequence[int],
+             results: Sequence[tuple[Sequence[int], Any]],
+             strided: bool = False) -> list[Node]:
+        if not strided:
+            operands = [self.memory(x) for x in operands]
+        call = self.node("call", (), np.dtype(np.int8), operands, function,
+                         CallSpec(function, tuple(integers), strided))
+        return [self.node("result", shape, np.dtype(dtype), [call], params=number)
+                for number, (shape, dtype) in enumerate(results)]
+
+    def _canonical(self, x: Node, axis: int) -> tuple[int, int, int]:
+        return math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1:])
+
+    def argreduce(self, kind: str, x: Node, axis: int, dtype: Any) -> Node:
+        shape = [size for dim, size in enumerate(x.shape) if dim != axis]
+        result, = self.call(f"arg{kind}_{x.dtype}", [x], (*self._canonical(x, axis), THREADS),
+                            [(shape, np.int32)])
+        return self.convert(result, dtype)
+
+    def cumulative(self, kind: str, x: Node, axis: int, reverse: bool) -> Node:
+        if not x.size:
+            return x
+        return self.call(f"cum{kind}_{x.dtype}", [x],
+                         (*self._canonical(x, axis), int(reverse), THREADS),
+                         [(x.shape, x.dtype)])[0]
+
+    def matmul(self, a: Node, b: Node, transpose_a: bool = False,
+               transpose_b: bool = False) -> Node:
+        """The product of matrices, or of equally many of them along leading dimensions."""
+        rank = len(a.shape)
+        swap = [*range(rank - 2), rank - 1, rank - 2]
+        if transpose_a:
+            a = self.transpose(a, swap)
+        if transpose_b:
+            b = self.transpose(b, swap)
+        shape = (*a.shape[:-1], b.shape[-1])
+        if 0 in (*a.shape, *b.shape):
+            return self.full(shape, 0, a.dtype)
+        a, b = self._matrices(a), self._matrices(b)
+        return self.call(f"matmul_{a.dtype}", [a, b], (), [(shape, a.dtype)], strided=True)[0]
+
+    def _matrices(self, x: Node) -> Node:
+        """Matrices whose leading dimensions have one stride."""
+        if base_of(x).kind == "iota":
+            return self.copy(x)
+        stack = (math.prod(x.shape[:-2]), *x.shape[-2:])
+        return x if reshape_access(strided(x), x.shape, stack) else self.copy(x)
+
+    def sliding(self, kernel: str, operands: Sequence[Node], shape: Sequence[int],
+                window: Sequence[int], strides: Sequence[int], low: Sequence[int],
+                window_dilation: Sequence[int], base_dilation: Sequence[int]) -> Node:
+        """``unfold``, ``window_<kind>`` or ``select_scatter_<comparison>``: windows of two sizes,
+        over the middle of (outer, height, width, inner); ``shape`` is the result's."""
+        x = operands[0]
+        if 0 in shape or 0 in x.shape:
+            raise LoweringError(f"{kernel} of nothing")
+        geometry = (*window, *strides, *low, *window_dilation, *base_dilation)
+        name = f"{kernel}_{8 * x.dtype.itemsize if kernel == 'unfold' else x.dtype}"
+        windows = operands[-1].shape if kernel.startswith("select") else tuple(shape)
+        outer, height, width, inner = x.shape
+        return self.call(
+            name, operands,
+            (outer, height, width, inner, windows[1], windows[2], *map(int, geometry), THREADS),
+            [(shape, x.dtype)])[0]
+
+    # --- indexing ---
+    def gather_rows(self, x: Node, indices: Any, axis: int) -> Node:
+        """Slices of ``x`` along ``axis`` at indices (or a NumPy array of them) that are in bounds.
+        """
+        if isinstance(indices, np.ndarray):
+            indices = self.constant(indices)
+        if indices.dtype.itemsize not in (4, 8) or indices.dtype.kind != "i":
+            indices = self.convert(indices, np.int64)
+        shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])
+        if 0 in shape:
+            return self.full(shape, 0, x.dtype)
+        outer, size, inner = self._canonical(x, axis)
+        return self.call(
+            f"gather_rows_{8 * x.dtype.itemsize}", [x, indices],
+            (outer, size, inner, indices.size, indices.dtype.itemsize, THREADS),
+            [(shape, x.dtype)])[0]
+
+    def scatter_rows(self, kind: str, x: Node, rows: Node, updates: Node) -> Node:
+        """``x`` (rows, width) with updates (count, width) combined in at int32 places (count,)."""
+        if x.dtype == _BOOL:
+            kind = {"add": "max", "mul": "min"}.get(kind, kind)
+        if not x.size or not updates.size:
+            return x
+        return self.call(f"scatter_rows_{kind}_{x.dtype}", [x, rows, updates],
+                         (x.shape[0], x.shape[1], updates.shape[0], THREADS),
+                         [(x.shape, x.dtype)])[0]
+
+    def sort_permutation(self, x: Node) -> Node:
+        """The int32 permutation that sorts each row of a matrix, stably."""
+        if not x.size:
+            return self.full(x.shape, 0, np.int32)
+        return self.call(f"argsort_{x.dtype}", [x], (*x.shape, THREADS),
+                         [(x.shape, np.int32)])[0]
+
+    def sort_values(self, x: Node) -> Node:
+        """Each row of a matrix sorted."""
+        return self.call(f"sort_{x.dtype}", [x], (*x.shape, THREADS), [(x.shape, x.dtype)])[0]
+
+    def threefry(self, key0: Node, key1: Node, counter0: Node, counter1: Node) -> list[Node]:
+        """threefry2x32 of uint32 vectors; the keys' have size 1 or the counters'."""
+        kind = np.dtype(np.uint32)
+        return self.call("threefry2x32", [key0, key1, counter0, counter1],
+                         (key0.size, counter0.size, THREADS),
+                         [(counter0.shape, kind), (counter0.shape, kind)])
+
+    # --- control flow ---
+    def scan(self, jaxpr: ClosedJaxpr, consts: Sequence[Node], init: Sequence[Node],
+             xs: Sequence[Node], *, length: int, reverse: bool) -> list[Node]:
+        spec = LoopSpec((jaxpr,), (len(consts), len(init), len(xs)), length, reverse)
+        avals = jaxpr.out_avals
+        types = [(aval.shape, aval.dtype) for aval in avals[:len(init)]]
+        types += [((length, *aval.shape), aval.dtype) for aval in avals[len(init):]]
+        return self._loop("scan", spec, [*consts, *init, *xs], types)
+
+    def while_loop(self, cond: ClosedJaxpr, cond_consts: Sequence[Node], body: ClosedJaxpr,
+                   body_consts: Sequence[Node], init: Sequence[Node]) -> list[Node]:
+        spec = LoopSpec((cond, body), (len(cond_consts), len(body_consts), len(init)))
+        return self._loop("while", spec, [*cond_consts, *body_consts, *init],
+                          [(aval.shape, aval.dtype) for aval in body.out_avals])
+
+    def cond(self, branches: Sequence[ClosedJaxpr], index: Node,
+             operands: Sequence[Node]) -> list[Node]:
+        spec = LoopSpec(tuple(branches), (len(operands),))
+        return self._loop("cond", spec, [self.convert(index, np.int32), *operands],
+                          [(aval.shape, aval.dtype) for aval in branches[0].out_avals])
+
+    def _loop(self, name: str, spec: LoopSpec, operands: Sequence[Node],
+              types: Sequence[tuple[Sequence[int], Any]]) -> list[Node]:
+        operands = tuple(self.memory(x) for x in operands)
+        loop = Node("loop", (), np.dtype(np.int8), operands, name, spec)
+        return [self.node("result", shape, dtypes.physical(dtype), [loop], params=number)
+                for number, (shape, dtype) in enumerate(types)]
+
+
+def _uniform(value: np.ndarray) -> bool:
+    """All elements have the same bits."""
+    flat = np.ascontiguousarray(value).reshape(-1).view(np.uint8).reshape(value.size, -1)
+    return bool((flat == flat[0]).all())
+

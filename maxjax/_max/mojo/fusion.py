@@ -1,0 +1,375 @@
+"""Cuts a program's nodes into groups, each of which becomes one kernel.
+
+Nodes are visited from the outputs back. An elementwise node joins the group that uses it, if one
+does; it is computed again in each of several groups where that is cheap; else its elements are put
+in memory, by the group of a user that goes through the same space, or by a group of its own. A
+reduction draws its users into its group where they fit: those of the kept dimensions, and, where
+the innermost dimension is reduced, those that spread the result over the whole space again.
+
+docs/compiler.md explains this with examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from maxjax._max.mojo.nodes import IndexMap, Node, base_of, compose, identity_map
+
+# Operations of a few instructions: computing them twice costs less than memory does.
+CHEAP = frozenset((
+    "add", "sub", "mul", "neg", "abs", "max", "min", "eq", "ne", "lt", "le", "gt", "ge", "select",
+    "convert", "bitcast", "copy", "and", "or", "xor", "not", "is_finite", "sign", "floor", "ceil",
+    "shift_left", "shift_right_logical", "shift_right_arithmetic"))
+# A kernel with more memory operands or operations than this takes no more in.
+MOST_MEMBERS = 96
+
+
+class Group:
+    """What becomes one kernel.
+
+    Attributes:
+      space: the sizes of the dimensions that its loops go through.
+      axes: those that its reductions reduce; None where it has none.
+      inner: the innermost dimension is reduced.
+      maps: each node computed here, with its index maps from the space.
+      homes: those whose elements are put in memory.
+    """
+
+    def __init__(self, space: tuple[int, ...], axes: tuple[int, ...] | None = None):
+        self.space = space
+        self.axes = axes
+        self.maps: dict[Node, list[IndexMap]] = {}
+        self.homes: list[Node] = []
+        self.reads: set[Any] = set()    # units
+
+    @property
+    def inner(self) -> bool:
+        return self.axes is not None and last_wide(self.space) in self.axes
+
+    @property
+    def kept(self) -> list[int]:
+        axes = self.axes or ()
+        return [dim for dim in range(len(self.space)) if dim not in axes]
+
+    def wide(self, dims: Iterable[int]) -> list[int]:
+        return [dim for dim in dims if self.space[dim] != 1]
+
+    def level(self, node: Node, index_map: IndexMap) -> str:
+        """"full" or "kept" where the map is one to one with that part of the space, else ""."""
+        dims = []
+        for size, (start, step, dim) in zip(node.shape, index_map, strict=True):
+            if size == 1:
+                continue
+            if start != 0 or step != 1 or self.space[dim] != size:
+                return ""
+            dims.append(dim)
+        if dims == self.wide(range(len(self.space))):
+            return "full"
+        if self.axes is not None and dims == self.wide(self.kept):
+            return "kept"
+        return ""
+
+    def __repr__(self) -> str:
+        return f"<Group {list(self.space)} axes={self.axes} {len(self.maps)} nodes>"
+
+
+def last_wide(shape: Sequence[int]) -> int:
+    return max((dim for dim, size in enumerate(shape) if size != 1), default=-1)
+
+
+def reduced_map(group: Group, node: Node) -> IndexMap:
+    """The index map of a reduction of the group's space."""
+    return tuple((0, 1, dim) if group.space[dim] != 1 else (0, 0, -1)
+                 for dim in range(len(group.space)) if dim not in node.params)
+
+
+class Fusion:
+    """The groups of a program, and the order of its units.
+
+    Attributes:
+      units: groups and nodes (calls, loops, assembles) in an order to run them in.
+      home: the group that puts an elementwise or reduction node in memory.
+      outputs: the nodes that were asked for.
+    """
+
+    def __init__(self, outputs: Sequence[Node]):
+        self.outputs = outputs
+        self.order = ordered(outputs)
+        self.users: dict[Node, list[tuple[Node, int]]] = {node: [] for node in self.order}
+        for node in self.order:
+            for position, operand in enumerate(node.inputs):
+                self.users[operand].append((node, position))
+        self.groups_of: dict[Node, list[Group]] = {}
+        self.home: dict[Node, Group] = {}
+        self.demanded: set[Node] = set()
+        self.reads: dict[Any, set[Any]] = {}
+        self.leaves: dict[Node, frozenset[Node]] = {}
+        for node in self.order:
+            if node.kind == "apply":
+                self.leaves[node] = self._leaves(node)
+        for output in outputs:
+            self.demanded.add(base_of(output))
+        for node in reversed(self.order):
+            self._visit(node)
+        self.units = self._schedule()
+
+    def _leaves(self, node: Node) -> frozenset[Node]:
+        """The large memory operands of a cheap expression; many where it is not cheap."""
+        found: set[Node] = set()
+        for operand in node.inputs:
+            base = base_of(operand)
+            if base.size == 1 or base.kind == "iota":
+                continue
+            if base.kind == "apply" and base.name in CHEAP and operand.kind != "reshape":
+                found |= self.leaves[base]
+            else:
+                found.add(base)
+        return frozenset(list(found)[:4])
+
+    # --- visiting ---
+    def _visit(self, node: Node) -> None:
+        if node.kind in ("call", "loop", "assemble"):
+            for operand in node.inputs:
+                self._demand(base_of(operand), node)
+        elif node.kind == "result":
+            for unit in self._units_using(node):
+                self.reads.setdefault(unit, set()).add(node.inputs[0])
+        elif node.kind == "alias":
+            self._demand(base_of(node.inputs[0]), node)
+        elif node.kind == "reshape":
+            base = base_of(node)
+            if base.kind in ("apply", "reduce"):
+                self.demanded.add(base)
+        elif node.kind in ("apply", "reduce"):
+            self._place(node)
+
+    def _demand(self, base: Node, unit: Node) -> None:
+        self.demanded.add(base)
+
+    def _units_using(self, node: Node) -> set[Any]:
+        """The units that read a node's memory, through views, reshapes and aliases."""
+        found: set[Any] = set()
+        for user, _ in self.users[node]:
+            if user.kind in ("view", "reshape", "alias"):
+                found |= self._units_using(user)
+            elif user.kind in ("apply", "reduce"):
+                found.update(self.groups_of.get(user, ()))
+            else:
+                found.add(user)
+        return found
+
+    def _uses(self, node: Node) -> dict[Group, list[tuple[Node, IndexMap]]]:
+        """The groups that compute with a node, with each user and the node's index map there."""
+        found: dict[Group, list[tuple[Node, IndexMap]]] = {}
+
+        def follow(value: Node, chain: IndexMap) -> None:
+            for user, _ in self.users[value]:
+                if user.kind == "view":
+                    follow(user, compose(chain, user.params))
+                elif user.kind == "apply":
+                    for group in self.groups_of.get(user, ()):
+                        for index_map in group.maps[user]:
+                            found.setdefault(group, []).append(
+                                (user, compose(chain, index_map)))
+                elif user.kind == "reduce":
+                    for group in self.groups_of.get(user, ()):
+                        found.setdefault(group, []).append(
+                            (user, compose(chain, identity_map(group.space))))
+
+        follow(node, identity_map(node.shape))
+        return found
+
+    def _place(self, node: Node) -> None:
+        uses = self._uses(node)
+        if node not in self.demanded and node.kind == "apply" and uses:
+            if all(self._can_inline(node, group, maps) for group, maps in uses.items()) and (
+                    len(uses) == 1 or self._is_cheap(node)):
+                for group, maps in uses.items():
+                    self._join(node, group, [index_map for _, index_map in maps])
+                return
+        units = self._units_using(node)
+        for group, maps in uses.items():
+            if self._can_join(node, group, maps) and not any(
+                    unit is not group and self._reaches(group, unit) for unit in units):
+                if node.kind == "reduce":
+                    self._turn(node, group, maps)
+                    self._join(node, group, [reduced_map(group, node)])
+                else:
+                    self._join(node, group, [maps[0][1]])
+                self._settle(node, group, units)
+                return
+        if node.kind == "reduce":
+            group = Group(node.inputs[0].shape, node.params)
+            self._join(node, group, [reduced_map(group, node)])
+        else:
+            group = Group(node.shape)
+            self._join(node, group, [identity_map(node.shape)])
+        self._settle(node, group, units)
+
+    def _is_cheap(self, node: Node) -> bool:
+        return node.name in CHEAP and len(self.leaves[node]) <= 1
+
+    def _can_inline(self, node: Node, group: Group,
+                    uses: Sequence[tuple[Node, IndexMap]]) -> bool:
+        if len(group.maps) >= MOST_MEMBERS:
+            return False
+        maps = {index_map for _, index_map in uses}
+        if len(maps) > 2:
+            return False
+        for index_map in maps:
+            if group.level(node, index_map):
+                continue
+            dims = [dim for _, _, dim in index_map if dim >= 0]
+            if dims != sorted(dims):
+                return False        # a transposition: read it from memory
+            if node.name in CHEAP or len(dims) == 0:
+                continue
+            spread = any(dim not in dims for dim in group.wide(range(len(group.space))))
+            if spread and last_wide(group.space) in dims:
+                return False        # it would be computed again for each row
+        return True
+
+    def _can_join(self, node: Node, group: Group,
+                  uses: Sequence[tuple[Node, IndexMap]]) -> bool:
+        """Whether a node that goes to memory can be computed in a user's group."""
+        if len(group.maps) >= MOST_MEMBERS or len({index_map for _, index_map in uses}) != 1:
+            return False
+        index_map = uses[0][1]
+        level = group.level(node, index_map)
+        if node.kind == "apply":
+            return level in ("full", "kept") if group.axes is not None else level == "full"
+        operand = node.inputs[0]
+        if group.axes is None:
+            if level == "full":     # an epilogue: the group's space is what the reduction keeps
+                return True
+            if group.space != operand.shape or last_wide(operand.shape) not in node.params:
+                return False
+            return self._is_kept(node, group, index_map)
+        if group.space != operand.shape or not same_dims(group, node.params):
+            return False
+        if not self._is_kept(node, group, index_map):
+            return False
+        if not group.inner:
+            # The loop over the whole space is over when the reductions are known.
+            return all(group.level(user, group.maps[user][0]) == "kept" and user.kind == "apply"
+                       for user, _ in uses)
+        return True
+
+    def _is_kept(self, node: Node, group: Group, index_map: IndexMap) -> bool:
+        """Whether an index map spreads a reduction's result over the group's space."""
+        dims = []
+        for size, (start, step, dim) in zip(node.shape, index_map, strict=True):
+            if size == 1:
+                continue
+            if start != 0 or step != 1:
+                return False
+            dims.append(dim)
+        return dims == [dim for dim in range(len(group.space))
+                        if dim not in node.params and group.space[dim] != 1]
+
+    def _turn(self, node: Node, group: Group, uses: Sequence[tuple[Node, IndexMap]]) -> None:
+        """Makes a group without reductions one over the space of a reduction."""
+        if group.axes is not None:
+            return
+        operand = node.inputs[0]
+        if group.level(node, uses[0][1]) != "full" or group.space == operand.shape:
+            group.axes = node.params
+            return
+        kept = [dim for dim in range(len(operand.shape)) if dim not in node.params]
+        places = {}
+        for (_, _, dim), target in zip(uses[0][1], kept, strict=True):
+            if dim >= 0:
+                places[dim] = target
+        for member, maps in group.maps.items():
+            group.maps[member] = [tuple(
+                (start, step, places[dim]) if dim in places else (start, 0, -1)
+                for start, step, dim in index_map) for index_map in maps]
+        group.space = operand.shape
+        group.axes = node.params
+
+    def _join(self, node: Node, group: Group, maps: Sequence[IndexMap]) -> None:
+        known = group.maps.setdefault(node, [])
+        known += [index_map for index_map in dict.fromkeys(maps) if index_map not in known]
+        groups = self.groups_of.setdefault(node, [])
+        if group not in groups:
+            groups.append(group)
+
+    def _settle(self, node: Node, group: Group, units: Iterable[Any]) -> None:
+        """Puts a node in memory in its home."""
+        units = [unit for unit in units if unit is not group]
+        if node in self.demanded or units:
+            self.home[node] = group
+            group.homes.append(node)
+        for unit in units:
+            self.reads.setdefault(unit, set()).add(group)
+
+    def _reaches(self, start: Any, goal: Any) -> bool:
+        """Whether a unit reads, directly or through others, what another makes."""
+        seen, stack = {start}, [start]
+        while stack:
+            for unit in self.reads.get(stack.pop(), ()):
+                if unit is goal:
+                    return True
+                if unit not in seen:
+                    seen.add(unit)
+                    stack.append(unit)
+        return False
+
+    # --- the order ---
+    def _schedule(self) -> list[Any]:
+        for node in self.order:
+            if node.kind == "assemble":
+                for unit in self._units_using(node):
+                    self.reads.setdefault(unit, set()).add(node)
+        first: dict[Any, int] = {}
+        for number, node in enumerate(self.order):
+            if node.kind in ("call", "loop", "assemble"):
+                first[node] = number
+            for group in self.groups_of.get(node, ()):
+                first[group] = max(number, first.get(group, 0))
+        done: dict[Any, None] = {}
+
+        def visit(unit: Any) -> None:
+            stack = [(unit, iter(sorted(self.reads.get(unit, ()), key=first.__getitem__)))]
+            entered = {unit}
+            while stack:
+                current, rest = stack[-1]
+                for other in rest:
+                    if other not in done and other not in entered:
+                        entered.add(other)
+                        stack.append((other, iter(sorted(
+                            self.reads.get(other, ()), key=first.__getitem__))))
+                        break
+                else:
+                    done[current] = None
+                    stack.pop()
+
+        for unit in sorted(first, key=first.__getitem__):
+            if unit not in done:
+                visit(unit)
+        return list(done)
+
+
+def same_dims(group: Group, axes: Sequence[int]) -> bool:
+    return group.axes is not None and group.wide(group.axes) == group.wide(axes)
+
+
+def ordered(outputs: Sequence[Node]) -> list[Node]:
+    """All nodes that outputs need, operands first."""
+    done: dict[Node, None] = {}
+    for output in outputs:
+        stack = [(output, iter(output.inputs))]
+        while stack:
+            node, rest = stack[-1]
+            if node in done:
+                stack.pop()
+                continue
+            for operand in rest:
+                if operand not in done:
+                    stack.append((operand, iter(operand.inputs)))
+                    break
+            else:
+                done[node] = None
+                stack.pop()
+    return list(done)

@@ -1,0 +1,499 @@
+"""Turns a jaxpr into a tape: the calls of kernels in order, and where each value lies in memory.
+
+Slots name memory: first the program's arguments, then its results, the arena, the constants, and
+what loops move. A value is at a byte offset of a slot. Temporaries share the arena, each from the
+call that makes it to the last that reads it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
+from maxjax._max.mojo.context import THREADS, MojoContext
+from maxjax._max.mojo.cost import threads_for
+from maxjax._max.mojo.emit import Emitter, Kernel
+from maxjax._max.mojo.fusion import Fusion, Group
+from maxjax._max.mojo.nodes import Access, Node, base_of, map_access, row_major, strided
+
+_ALIGNMENT = 64
+# Columns of a reduction that are accumulated together: their partial results stay in L1.
+_BLOCK = 512
+
+Place = tuple[int, int]     # slot, byte offset
+
+
+class Step(NamedTuple):
+    """A call: of a pack's function by its name, or of a generated kernel by its source."""
+
+    function: str
+    kernel: str
+    integers: list[Any]     # integers, and Tapes, which become their address and length
+    note: str = ""
+
+
+class Tape:
+    """Calls in order."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+
+
+class Arena:
+    """First-fit memory for values that live for some of the steps."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._blocks: list[list[int]] = []      # begin, end, first step, last step
+
+    def allocate(self, size: int, first: int, last: int) -> int:
+        size = -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT
+        taken = sorted((begin, end) for begin, end, since, until in self._blocks
+                       if since <= last and first <= until)
+        offset = 0
+        for begin, end in taken:
+            if begin - offset >= size:
+                break
+            offset = max(offset, end)
+        self._blocks.append([offset, offset + size, first, last])
+        self.size = max(self.size, offset + size)
+        return offset
+
+
+class Plan:
+    """A program, ready to be linked with the addresses of its kernels.
+
+    Attributes:
+      tape: its calls.
+      inputs, outputs: types of its arguments and results; an output is an argument's number, a
+        constant, or the shape and dtype of what the tape writes.
+      slots: how many there are.
+      arena: bytes of temporaries.
+      constants: bytes that kernels read, and where each is.
+      kernels: the sources it needs, without repetition.
+      functions: the pack's functions that it needs.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, cores: int):
+        self.cores = cores
+        self.kernels: dict[str, None] = {}
+        self.functions: dict[str, None] = {}
+        self._constants: list[bytes] = []
+        self._constant_places: dict[bytes, int] = {}
+        self._constant_size = 0
+        context = MojoContext()
+        nodes = [context.input(number, var.aval.shape, var.aval.dtype)
+                 for number, var in enumerate(jaxpr.invars)]
+        results = context.lower_jaxpr(jaxpr, [], nodes)
+        self.outputs: list[Any] = []
+        written: dict[Node, int] = {}
+        wanted: list[Node] = []
+        for node in results:
+            if node.kind == "input":
+                self.outputs.append(node.params)
+                continue
+            if node.kind == "empty":
+                self.outputs.append(np.zeros(node.shape, node.dtype))
+                continue
+            final = _writable(node, context, written)
+            written[base_of(final)] = len(wanted)
+            wanted.append(final)
+            self.outputs.append((node.shape, node.dtype))
+        first = len(jaxpr.invars)
+        self.written = len(wanted)
+        self.arena_slot = first + self.written
+        self.constant_slot = self.arena_slot + 1
+        self.slots = self.constant_slot + 1
+        inputs = {number: (number, 0) for number in range(first)}
+        outputs = {base_of(node): (first + number, 0) for number, node in enumerate(wanted)}
+        part = Part(self, wanted, inputs, outputs, 0)
+        self.tape = part.tape
+        self.arena = part.arena.size
+        self.constants = b"".join(self._constants)
+
+    def constant(self, value: np.ndarray) -> Place:
+        data = value.tobytes()
+        place = self._constant_places.get(data)
+        if place is None:
+            place = self._constant_places[data] = self._constant_size
+            padding = -len(data) % _ALIGNMENT
+            self._constants.append(data + bytes(padding))
+            self._constant_size += len(data) + padding
+        return self.constant_slot, place
+
+    def new_slots(self, count: int) -> list[int]:
+        self.slots += count
+        return list(range(self.slots - count, self.slots))
+
+
+def _writable(node: Node, context: MojoContext, written: dict[Node, int]) -> Node:
+    """A node whose elements a kernel can write where they are wanted, row by row."""
+    base = base_of(node)
+    whole = node is base or (node.kind == "reshape" and node.inputs[0] is base)
+    if whole and base.kind in ("apply", "reduce", "result", "assemble") and base not in written:
+        return node
+    copied = context.copy(node)
+    if copied in written:
+        copied = context.node("apply", node.shape, node.dtype, [copied], "copy", len(written))
+    return copied
+
+
+class Part:
+    """The steps of a program, or of a loop's body."""
+
+    def __init__(self, plan: Plan, wanted: Sequence[Node], inputs: dict[int, Place],
+                 outputs: dict[Node, Place], arena_base: int):
+        self.plan = plan
+        self.tape = Tape()
+        self.arena = Arena()
+        self.arena_base = arena_base
+        self.inputs = inputs
+        self.places: dict[Node, Place] = dict(outputs)
+        self.fusion = Fusion(wanted)
+        self.windows = self._windows()
+        units = self._steps()
+        self.first: dict[Node, int] = {}
+        self.last: dict[Node, int] = {}
+        self.kernels: dict[Group, Kernel] = {}
+        self.in_place: dict[Node, Node] = {}
+        self._live(units)
+        for number, (unit, detail) in enumerate(units):
+            self._emit(number, unit, detail)
+
+    # --- which unit is done when ---
+    def _windows(self) -> dict[Node, tuple[Node, Access]]:
+        """Elementwise results that are written straight to their place in an assembled array."""
+        windows: dict[Node, tuple[Node, Access]] = {}
+        for node in self.fusion.order:
+            if node.kind != "assemble":
+                continue
+            for source, piece in zip(node.inputs, node.params, strict=False):
+                if source.kind == "apply" and source not in self.places \
+                        and len(self.fusion.users[source]) == 1:
+                    windows[source] = (node, _window(node, piece))
+        return windows
+
+    def _steps(self) -> list[tuple[Any, Any]]:
+        """The units, an assembled array's filler before the pieces that are written to it."""
+        steps: list[tuple[Any, Any]] = []
+        filled: set[Node] = set()
+        for unit in self.fusion.units:
+            if isinstance(unit, Group):
+                for node in unit.homes:
+                    target = self.windows.get(node)
+                    if target is not None and target[0].name == "pad" \
+                            and target[0] not in filled:
+                        filled.add(target[0])
+                        steps.append((target[0], "fill"))
+                steps.append((unit, None))
+            elif unit.kind == "assemble":
+                if unit.name == "pad" and unit not in filled:
+                    steps.append((unit, "fill"))
+                steps += [(unit, number) for number, source
+                          in enumerate(unit.inputs[:len(unit.params)])
+                          if source not in self.windows]
+                steps.append((unit, "done"))
+            else:
+                steps.append((unit, None))
+        # A filler's value has to be there before it: one that a group makes comes first.
+        return _fillers_after_values(steps, self.fusion)
+
+    def owner(self, node: Node) -> Node:
+        """The node whose buffer holds a memory node's elements."""
+        while True:
+            if node.kind == "alias":
+                node = base_of(node.inputs[0])
+            elif node in self.windows:
+                node = self.windows[node][0]
+            else:
+                return node
+
+    def _reads(self, unit: Any, detail: Any) -> list[Node]:
+        if isinstance(unit, Group):
+            return [x.node for x in self.kernels[unit].operands
+                    if not x.is_output and x.node.kind != "iota"]
+        if unit.kind == "assemble":
+            if detail == "fill":
+                return [base_of(unit.inputs[1])]
+            return [base_of(unit.inputs[detail])] if detail != "done" else []
+        return [base_of(x) for x in unit.inputs]
+
+    def _makes(self, unit: Any, detail: Any) -> list[Node]:
+        if isinstance(unit, Group):
+            return list(unit.homes)
+        if unit.kind == "assemble":
+            return [unit]
+        return [user for user, _ in self.fusion.users[unit]]
+
+    def _live(self, units: Sequence[tuple[Any, Any]]) -> None:
+        """First and last steps of each buffer, then its place."""
+        for unit, _ in units:
+            if isinstance(unit, Group):
+                self.kernels[unit] = Emitter(unit, self.fusion, self._placement).emit()
+        for number, (unit, detail) in enumerate(units):
+            for node in self._makes(unit, detail):
+                owner = self.owner(node)
+                self.first.setdefault(owner, number)
+                self.last[owner] = max(number, self.last.get(owner, 0))
+            for node in self._reads(unit, detail):
+                owner = self.owner(node)
+                self.last[owner] = max(number, self.last.get(owner, 0))
+        for number, (unit, detail) in enumerate(units):
+            for node in self._makes(unit, detail):
+                owner = self.owner(node)
+                if owner in self.places or self.first[owner] != number:
+                    continue
+                if isinstance(unit, Group):
+                    dying = self._dying_operand(unit, node, number)
+                    if dying is not None:
+                        # The block's life is prolonged: it is its operand's memory.
+                        self.places[owner] = self.places[dying]
+                        self._prolong(dying, owner)
+                        continue
+                offset = self.arena.allocate(owner.nbytes, number, self.last[owner])
+                self.places[owner] = (self.plan.arena_slot, self.arena_base + offset)
+
+    def _dying_operand(self, group: Group, node: Node, number: int) -> Node | None:
+        """A temporary that an elementwise kernel reads for the last time, just where it writes."""
+        kernel = self.kernels[group]
+        if kernel.kind != "map" or self.owner(node) is not node:
+            return None
+        output = next(x for x in kernel.operands if x.is_output and x.node is node)
+        taken = {self.in_place.get(home) for home in group.homes}
+        for operand in kernel.operands:
+            if operand.is_output or operand.node.kind in ("input", "constant", "iota", "empty"):
+                continue
+            owner = self.owner(operand.node)
+            if (owner is operand.node and owner not in taken and self.last[owner] == number
+                    and owner in self.places and self.places[owner][0] == self.plan.arena_slot
+                    and operand.access == output.access
+                    and owner.dtype.itemsize == node.dtype.itemsize
+                    and sum(x.node is owner or self.owner(x.node) is owner
+                            for x in kernel.operands if x.node.kind != "iota") == 1):
+                self.in_place[node] = owner
+                return owner
+        return None
+
+    def _prolong(self, dying: Node, owner: Node) -> None:
+        offset = self.places[dying][1] - self.arena_base
+        for block in self.arena._blocks:
+            if block[0] == offset and block[3] == self.last[dying]:
+                block[3] = self.last[owner]
+                return
+
+    def _placement(self, node: Node) -> tuple[Node, Access]:
+        return self.windows.get(node) or (node, Access(0, row_major(node.shape)))
+
+    def place(self, node: Node) -> Place:
+        """Where a memory node's elements begin."""
+        if node.kind == "input":
+            return self.inputs[node.params]
+        if node.kind == "constant":
+            return self.plan.constant(node.params)
+        if node.kind == "empty":
+            return self.plan.constant(np.zeros(1, node.dtype))
+        if node.kind == "alias":
+            source = node.inputs[0]
+            slot, offset = self.place(base_of(source))
+            return slot, offset + strided(source).offset * source.dtype.itemsize
+        if node in self.places:
+            return self.places[node]
+        return self.places[self.owner(node)]
+
+    def _operand(self, x: Node) -> Place:
+        base = base_of(x)
+        slot, offset = self.place(base)
+        return slot, offset + strided(x).offset * base.dtype.itemsize
+
+    # --- the calls ---
+    def _call(self, function: str, integers: Sequence[Any], note: str = "") -> None:
+        self.plan.functions.setdefault(function)
+        self.tape.steps.append(Step(function, "", list(integers), note))
+
+    def _emit(self, number: int, unit: Any, detail: Any) -> None:
+        if isinstance(unit, Group):
+            self._emit_group(unit)
+        elif unit.kind == "assemble":
+            self._emit_assemble(unit, detail)
+        elif unit.kind == "loop":
+            from maxjax._max.mojo.loops import emit_loop
+            emit_loop(self, unit, number)
+        elif unit.params.strided:
+            self._emit_strided(unit)
+        else:
+            results = sorted(self._makes(unit, None), key=lambda node: node.params)
+            integers: list[int] = []
+            for x in unit.inputs:
+                integers += self._operand(x)
+            made = {node.params: node for node in results}
+            for position in range(max(made) + 1):
+                integers += self.place(made[position]) if position in made else (
+                    self._unwanted(number, made))
+            integers += [self.plan.cores if size == THREADS else size
+                         for size in unit.params.integers]
+            self._call(unit.name, integers)
+
+    def _unwanted(self, number: int, made: dict[int, Node]) -> Place:
+        """Memory for a result that nobody reads; results of one call are of one size."""
+        size = max(node.nbytes for node in made.values())
+        return self.plan.arena_slot, self.arena_base + self.arena.allocate(size, number, number)
+
+    def _emit_strided(self, unit: Node) -> None:
+        result = next(user for user, _ in self.fusion.users[unit])
+        if unit.name.startswith("copy_"):
+            source, = unit.inputs
+            self._copy(self._operand(source), strided(source).strides,
+                       self.place(result), row_major(source.shape), source.shape, source.dtype)
+            return
+        a, b = unit.inputs
+        rank = len(a.shape)
+        m, k = a.shape[-2:]
+        n = b.shape[-1]
+        left, right = strided(a).strides, strided(b).strides
+        batch = math.prod(a.shape[:-2])
+
+        def stack(x: Node, strides: Sequence[int]) -> int:
+            """The one stride of the leading dimensions."""
+            wide = [dim for dim in range(rank - 2) if x.shape[dim] != 1]
+            return strides[wide[-1]] if wide else 0
+
+        self._call(unit.name, [
+            *self._operand(a), *self._operand(b), *self.place(result),
+            batch, m, n, k, stack(a, left), left[-2], left[-1],
+            stack(b, right), right[-2], right[-1], m * n, n, self.plan.cores],
+            f"{batch} x {m} x {k} @ {k} x {n}")
+
+    def _copy(self, source: Place, strides: Sequence[int], target: Place,
+              target_strides: Sequence[int], shape: Sequence[int], dtype: np.dtype) -> None:
+        self._call(f"copy_{8 * dtype.itemsize}", [
+            *source, *target, len(shape), *shape, *strides, *target_strides, self.plan.cores])
+
+    def _emit_assemble(self, node: Node, detail: Any) -> None:
+        slot, offset = self.place(node)
+        if detail == "fill":
+            self._call(f"fill_{8 * node.dtype.itemsize}", [
+                *self._operand(node.inputs[1]), slot, offset,
+                len(node.shape), *node.shape, *row_major(node.shape), self.plan.cores])
+        elif detail != "done":
+            source, piece = node.inputs[detail], node.params[detail]
+            window = _window(node, piece)
+            self._copy(self._operand(source), strided(source).strides,
+                       (slot, offset + window.offset * node.dtype.itemsize), window.strides,
+                       source.shape, source.dtype)
+
+    def _emit_group(self, group: Group) -> None:
+        kernel = self.kernels[group]
+        self.plan.kernels.setdefault(kernel.source)
+        operands = kernel.operands
+        count = len(operands)
+        points = [list(group.space[dim:dim + 1]) + [x.access.strides[dim] for x in operands]
+                  for dim in kernel.points]
+        rows = [list(group.space[dim:dim + 1]) + [x.access.strides[dim] for x in operands]
+                for dim in kernel.rows]
+        if kernel.inner >= 0:
+            inner = [group.space[kernel.inner]] + [
+                x.access.strides[kernel.inner] for x in operands]
+        else:
+            inner = [1] + [0] * count
+        points, rows = _collapsed(points), _collapsed(rows)
+        outer = rows if kernel.kind == "rows" else points
+        while outer and _follows(outer[-1], inner):
+            inner[0] *= outer.pop()[0]
+        point_count = math.prod(dim[0] for dim in points)
+        row_count = math.prod(dim[0] for dim in rows)
+        n = inner[0]
+        threads = threads_for(group, point_count * row_count * n, self.plan.cores)
+        pieces = 1
+        if kernel.kind == "map":
+            if 1 < threads and point_count < 4 * threads:
+                pieces = min(-(-4 * threads // point_count) if point_count > 1 else threads,
+                             max(1, n // 1024))
+        elif kernel.kind == "columns":
+            pieces = -(-n // _BLOCK)
+            if threads > point_count * pieces:
+                pieces = max(pieces, min(-(-threads // point_count), n // 64))
+            pieces = max(1, pieces)
+        items = point_count * pieces
+        threads = max(1, min(threads, items))
+        integers: list[int] = []
+        for x in operands:
+            if x.node.kind == "iota":
+                integers += (0, x.access.offset)
+            else:
+                slot, offset = self.place(x.node)
+                integers += (slot, offset + x.access.offset * x.node.dtype.itemsize)
+        integers += (threads, items, n, pieces, row_count, *inner[1:])
+        for dims in (points, rows):
+            integers.append(len(dims))
+            integers += [dim[0] for dim in dims]
+            for operand in range(count):
+                integers += [dim[1 + operand] for dim in dims]
+        self.tape.steps.append(Step("", kernel.source, integers, repr(group)))
+
+    def subpart(self, closed: ClosedJaxpr, inputs: Sequence[Place], outputs: Sequence[Place],
+                arena_base: int) -> Part:
+        """The steps of a loop's body, whose results go to given places."""
+        context = MojoContext()
+        nodes = [context.input(number, var.aval.shape, var.aval.dtype)
+                 for number, var in enumerate(closed.jaxpr.invars)]
+        consts = [context.constant(np.asarray(value)) for value in closed.consts]
+        results = context.lower_jaxpr(closed.jaxpr, consts, nodes)
+        written: dict[Node, int] = {}
+        places: dict[Node, Place] = {}
+        wanted = []
+        for node, place in zip(results, outputs, strict=True):
+            if node.kind == "empty":
+                continue
+            final = _writable(node, context, written)
+            written[base_of(final)] = len(wanted)
+            wanted.append(final)
+            places[base_of(final)] = place
+        return Part(self.plan, wanted, dict(enumerate(inputs)), places, arena_base)
+
+
+def _window(node: Node, piece: Any) -> Access:
+    return map_access(Access(0, row_major(node.shape)),
+                      tuple((start, step, dim) for dim, (start, step)
+                            in enumerate(zip(piece.starts, piece.steps, strict=True))),
+                      len(node.shape))
+
+
+def _fillers_after_values(steps: list[tuple[Any, Any]], fusion: Fusion) -> list[tuple[Any, Any]]:
+    """Moves a filler behind the unit that makes its value, and what waits for it with it."""
+    made: dict[Any, int] = {}
+    for number, (unit, _) in enumerate(steps):
+        if isinstance(unit, Group):
+            for node in unit.homes:
+                made[node] = number
+        elif unit.kind != "assemble":
+            for user, _ in fusion.users[unit]:
+                made[user] = number
+    for number, (unit, detail) in enumerate(steps):
+        if detail == "fill" and made.get(base_of(unit.inputs[1]), -1) > number:
+            raise NotImplementedError("a filler that is computed after what is put on it")
+    return steps
+
+
+def _collapsed(dims: list[list[int]]) -> list[list[int]]:
+    """Neighbouring dimensions that all operands go through as one are one."""
+    result: list[list[int]] = []
+    for dim in dims:
+        if result and _follows(result[-1], dim):
+            size = result[-1][0] * dim[0]
+            result[-1] = [size, *dim[1:]]
+        else:
+            result.append(list(dim))
+    return result
+
+
+def _follows(outer: Sequence[int], inner: Sequence[int]) -> bool:
+    return all(a == inner[0] * b for a, b in zip(outer[1:], inner[1:], strict=True))
+
+
+def physical_types(jaxpr: Jaxpr) -> list[tuple[tuple[int, ...], np.dtype]]:
+    return [(var.aval.shape, dtypes.physical(var.aval.dtype)) for var in jaxpr.invars]

@@ -246,6 +246,102 @@ def window_lanes[
     target.unsafe_store(0, total.cast[dtype]())
 
 
+@always_inline
+def combine_row[
+    Op: Reducer, dtype: DType
+](line: Array[accumulated[dtype]()], source: Array[dtype], count: Int):
+    """Combines a row of the operand into a line."""
+    comptime kind = accumulated[dtype]()
+    comptime lanes = simd_width_of[kind]()
+    var i = 0
+    while i + lanes <= count:
+        var value = source.unsafe_load[width=lanes](i).cast[kind]()
+        line.unsafe_store(i, Op.combine[kind, lanes](line.unsafe_load[width=lanes](i), value))
+        i += lanes
+    while i < count:
+        var value = source.unsafe_load[width=1](i).cast[kind]()
+        line.unsafe_store(i, Op.combine[kind, 1](line.unsafe_load[width=1](i), value))
+        i += 1
+
+
+@always_inline
+def fold_line[
+    Op: Reducer, kind: DType, lanes: Int, stride: Int
+](line: Array[kind], geometry: Geometry) -> SIMD[kind, lanes]:
+    """The windows that begin at every `stride`-th place."""
+    var total = SIMD[kind, lanes](Op.identity[kind]())
+    for j in range(geometry.wide):
+        var some = line.unsafe_load[width = lanes * stride](j * geometry.step_across)
+        comptime if stride == 2:
+            total = Op.combine[kind, lanes](total, rebind[SIMD[kind, lanes]](some.deinterleave()[0]))
+        else:
+            total = Op.combine[kind, lanes](total, rebind[SIMD[kind, lanes]](some))
+    return total
+
+
+def window_row[
+    Op: Reducer, dtype: DType, holes_are_zero: Bool
+](
+    target: Array[dtype],
+    image: Array[dtype],
+    line: Array[accumulated[dtype]()],
+    length: Int,
+    geometry: Geometry,
+    p: Int,
+    sizes: Sizes,
+):
+    """A row of windows where `inner` is 1: first down, into a line with its padding, then along.
+
+    The line has room for `length` places and two vectors more.
+    """
+    comptime kind = accumulated[dtype]()
+    comptime lanes = simd_width_of[kind]()
+    comptime hole = Scalar[kind](0) if holes_are_zero else Op.identity[kind]()
+    var top = p * geometry.down - geometry.above
+    for s in range(length + 2 * lanes):
+        line.unsafe_store(s, hole)
+    # The columns of the operand that lie in the line.
+    var base = geometry.base_across
+    var first = max(0, (-geometry.before + base - 1) // base)
+    var last = min(sizes.width, max(0, length - geometry.before + base - 1) // base)
+    for column in range(first, last):
+        line.unsafe_store(geometry.before + column * base, Op.identity[kind]())
+    for i in range(geometry.tall):
+        var row = source_place(top + i * geometry.step_down, geometry.base_down, sizes.height)
+        if row < 0:
+            comptime if holes_are_zero:
+                for s in range(length):
+                    line.unsafe_store(s, line.unsafe_load[width=1](s) + hole)
+            continue
+        var source = image.unsafe_offset(row * sizes.width)
+        if base == 1:
+            combine_row[Op, dtype](
+                line.unsafe_offset(geometry.before + first),
+                source.unsafe_offset(first),
+                last - first,
+            )
+            continue
+        for column in range(first, last):
+            combine_row[Op, dtype](
+                line.unsafe_offset(geometry.before + column * base),
+                source.unsafe_offset(column),
+                1,
+            )
+    var q = 0
+    if geometry.across <= 2:
+        while q + lanes <= sizes.columns:
+            var begin = line.unsafe_offset(q * geometry.across)
+            if geometry.across == 2:
+                target.unsafe_store(q, fold_line[Op, kind, lanes, 2](begin, geometry).cast[dtype]())
+            else:
+                target.unsafe_store(q, fold_line[Op, kind, lanes, 1](begin, geometry).cast[dtype]())
+            q += lanes
+    while q < sizes.columns:
+        var begin = line.unsafe_offset(q * geometry.across)
+        target.unsafe_store(q, fold_line[Op, kind, 1, 1](begin, geometry).cast[dtype]())
+        q += 1
+
+
 @no_inline
 def reduce_windows[
     Op: Reducer, dtype: DType, holes_are_zero: Bool
@@ -256,9 +352,26 @@ def reduce_windows[
     var tasks = task_count(items, work, threads)
 
     def part(task: Int) {var x, var result, var sizes, var geometry, var items, var tasks}:
+        var length = (
+            (sizes.columns - 1) * geometry.across + (geometry.wide - 1) * geometry.step_across + 1
+        )
+        var room = length + 2 * lanes if sizes.inner == 1 else 0
+        var scratch = List[Scalar[accumulated[dtype]()]](length=room, fill=0)
+        var line = scratch.unsafe_ptr().as_unsafe_any_origin()
         for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
             var n, p = item // sizes.rows, item % sizes.rows
             var image = x.unsafe_offset(n * sizes.height * sizes.width * sizes.inner)
+            if sizes.inner == 1:
+                window_row[Op, dtype, holes_are_zero](
+                    result.unsafe_offset(item * sizes.columns),
+                    image,
+                    line,
+                    length,
+                    geometry,
+                    p,
+                    sizes,
+                )
+                continue
             for q in range(sizes.columns):
                 var target = result.unsafe_offset((item * sizes.columns + q) * sizes.inner)
                 var c = 0
@@ -272,6 +385,7 @@ def reduce_windows[
                         target.unsafe_offset(c), image.unsafe_offset(c), geometry, p, q, sizes
                     )
                     c += 1
+        _ = scratch^
 
     if tasks == 1:  # waking the pool costs more than 10 us
         part(0)

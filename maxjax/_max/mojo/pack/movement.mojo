@@ -76,6 +76,12 @@ def copy_line[
             while i + width <= count:
                 result.unsafe_store(i, x.unsafe_load[width=width](1 - i - width).reversed())
                 i += width
+        elif x_stride == 2:
+            # A pair of vectors ends with an element that is skipped, and may not be there.
+            while i + width < count:
+                var pairs = x.unsafe_load[width = 2 * width](2 * i)
+                result.unsafe_store(i, rebind[SIMD[dtype, width]](pairs.deinterleave()[0]))
+                i += width
     while i < count:
         result.unsafe_store(i * out_stride, x.unsafe_load[width=1](i * x_stride))
         i += 1

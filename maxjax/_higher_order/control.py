@@ -423,3 +423,9 @@ def either(left: Sequence[bool], right: Sequence[bool]) -> tuple[bool, ...]:
 
 def empty_like(aval: ShapedArray, *leading: int) -> np.ndarray:
     return np.empty((*leading, *aval.shape), dtypes.physical(aval.dtype))
+
+
+def scalars(names: Sequence[str], avals: Sequence[ShapedArray]) -> list[str]:
+    """Lines that make scalars of arrays of rank 0, with which NumPy computes much faster."""
+    return [f"    {name} = {name}[()]" for name, aval in zip(names, avals, strict=True)
+            if not aval.shape and getattr(aval.dtype, "isbuiltin", 0) == 1]

@@ -26,6 +26,7 @@ from maxjax._higher_order.control import (
     operands_of,
     promote_weak,
     rearranged,
+    scalars,
     split_linearized,
     traced,
 )
@@ -91,6 +92,7 @@ def _loop(jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int,
     slices = [f"s{n}" for n in numbers]
     results = "".join(f"{name}, " for name in (*carries, *(f"y{n}[i]" for n in outs)))
     lines = [f"def loop({', '.join((*consts, *carries, *(f'x{n}' for n in numbers)))}):"]
+    lines += scalars([*consts, *carries], jaxpr.in_avals[:num_consts + num_carry])
     lines += [f"    y{n} = empty(y{n}_like, {length})" for n in outs]
     lines.append(f"    for i, {', '.join(slices)} in zip({order}, {', '.join(stacked)}):" if slices
                  else f"    for i in {order}:")

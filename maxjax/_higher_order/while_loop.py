@@ -24,6 +24,7 @@ from maxjax._higher_order.control import (
     operands_of,
     promote_weak,
     rearranged,
+    scalars,
     traced,
 )
 from maxjax._higher_order.scan import scan_for
@@ -79,6 +80,8 @@ def _loop(body_jaxpr: ClosedJaxpr, cond_jaxpr: ClosedJaxpr, cond_nconsts: int,
     results = "".join(f"{name}, " for name in carries)
     source = "\n".join([
         f"def loop({', '.join((*cond_consts, *body_consts, *carries))}):",
+        *scalars([*cond_consts, *body_consts, *carries],
+                 [*cond_jaxpr.in_avals[:cond_nconsts], *body_jaxpr.in_avals]),
         f"    while cond({', '.join((*cond_consts, *carries))})[0]:",
         f"        {results}{'= ' if results else ''}body({', '.join((*body_consts, *carries))})",
         f"    return [{', '.join(carries)}]"])

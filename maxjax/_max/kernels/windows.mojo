@@ -86,15 +86,20 @@ def source_place(index: Int, dilation: Int, size: Int) -> Int:
 
 
 @always_inline
-def fill_zeros[dtype: DType](target: Array[dtype], count: Int):
+def fill[dtype: DType](target: Array[dtype], count: Int, value: Scalar[dtype]):
     comptime lanes = simd_width_of[dtype]()
     var i = 0
     while i + lanes <= count:
-        target.unsafe_store(i, SIMD[dtype, lanes](0))
+        target.unsafe_store(i, SIMD[dtype, lanes](value))
         i += lanes
     while i < count:
-        target.unsafe_store(i, Scalar[dtype](0))
+        target.unsafe_store(i, value)
         i += 1
+
+
+@always_inline
+def fill_zeros[dtype: DType](target: Array[dtype], count: Int):
+    fill[dtype](target, count, 0)
 
 
 @always_inline
@@ -215,38 +220,6 @@ struct Unfold:
 
 
 @always_inline
-def window_lanes[
-    Op: Reducer, dtype: DType, lanes: Int, holes_are_zero: Bool
-](
-    target: Array[dtype],
-    source: Array[dtype],
-    geometry: Geometry,
-    p: Int,
-    q: Int,
-    sizes: Sizes,
-):
-    """One window of neighbouring elements of `inner`."""
-    comptime kind = accumulated[dtype]()
-    var top = p * geometry.down - geometry.above
-    var left = q * geometry.across - geometry.before
-    var total = SIMD[kind, lanes](Op.identity[kind]())
-    for i in range(geometry.tall):
-        var row = source_place(top + i * geometry.step_down, geometry.base_down, sizes.height)
-        for j in range(geometry.wide):
-            var column = source_place(
-                left + j * geometry.step_across, geometry.base_across, sizes.width
-            )
-            if row >= 0 and column >= 0:
-                var place = (row * sizes.width + column) * sizes.inner
-                var value = source.unsafe_load[width=lanes](place)
-                total = Op.combine[kind, lanes](total, value.cast[kind]())
-            else:
-                comptime if holes_are_zero:
-                    total = Op.combine[kind, lanes](total, SIMD[kind, lanes](0))
-    target.unsafe_store(0, total.cast[dtype]())
-
-
-@always_inline
 def combine_row[
     Op: Reducer, dtype: DType
 ](line: Array[accumulated[dtype]()], source: Array[dtype], count: Int):
@@ -267,11 +240,11 @@ def combine_row[
 @always_inline
 def fold_line[
     Op: Reducer, kind: DType, lanes: Int, stride: Int
-](line: Array[kind], geometry: Geometry) -> SIMD[kind, lanes]:
-    """The windows that begin at every `stride`-th place."""
+](line: Array[kind], step: Int, count: Int) -> SIMD[kind, lanes]:
+    """Combines `count` vectors, `step` apart, each of every `stride`-th element."""
     var total = SIMD[kind, lanes](Op.identity[kind]())
-    for j in range(geometry.wide):
-        var some = line.unsafe_load[width = lanes * stride](j * geometry.step_across)
+    for j in range(count):
+        var some = line.unsafe_load[width = lanes * stride](j * step)
         comptime if stride == 2:
             total = Op.combine[kind, lanes](total, rebind[SIMD[kind, lanes]](some.deinterleave()[0]))
         else:
@@ -290,101 +263,89 @@ def window_row[
     p: Int,
     sizes: Sizes,
 ):
-    """A row of windows where `inner` is 1: first down, into a line with its padding, then along.
+    """A row of windows: first down, into a line of `length` places and its padding, then along.
 
-    The line has room for `length` places and two vectors more.
+    The line has room for two vectors more.
     """
     comptime kind = accumulated[dtype]()
     comptime lanes = simd_width_of[kind]()
     comptime hole = Scalar[kind](0) if holes_are_zero else Op.identity[kind]()
+    var inner, base = sizes.inner, geometry.base_across
     var top = p * geometry.down - geometry.above
-    for s in range(length + 2 * lanes):
-        line.unsafe_store(s, hole)
-    # The columns of the operand that lie in the line.
-    var base = geometry.base_across
+    fill[kind](line, length * inner + 2 * lanes, hole)
+    # The columns of the operand that lie in the line; runs of them are contiguous there.
     var first = max(0, (-geometry.before + base - 1) // base)
     var last = min(sizes.width, max(0, length - geometry.before + base - 1) // base)
-    for column in range(first, last):
-        line.unsafe_store(geometry.before + column * base, Op.identity[kind]())
+    var run = max(0, last - first) if base == 1 else 1
+    for column in range(first, last, max(1, run)):
+        var place = line.unsafe_offset((geometry.before + column * base) * inner)
+        fill[kind](place, run * inner, Op.identity[kind]())
     for i in range(geometry.tall):
         var row = source_place(top + i * geometry.step_down, geometry.base_down, sizes.height)
         if row < 0:
             comptime if holes_are_zero:
-                for s in range(length):
+                for s in range(length * inner):
                     line.unsafe_store(s, line.unsafe_load[width=1](s) + hole)
             continue
-        var source = image.unsafe_offset(row * sizes.width)
-        if base == 1:
+        for column in range(first, last, max(1, run)):
             combine_row[Op, dtype](
-                line.unsafe_offset(geometry.before + first),
-                source.unsafe_offset(first),
-                last - first,
+                line.unsafe_offset((geometry.before + column * base) * inner),
+                image.unsafe_offset((row * sizes.width + column) * inner),
+                run * inner,
             )
-            continue
-        for column in range(first, last):
-            combine_row[Op, dtype](
-                line.unsafe_offset(geometry.before + column * base),
-                source.unsafe_offset(column),
-                1,
+    # Vectors lie along the windows where `inner` is 1, else along `inner`.
+    var count = sizes.columns if inner == 1 else inner
+    var along = geometry.across if inner == 1 else 1
+    var step = geometry.step_across * inner
+    for window in range(1 if inner == 1 else sizes.columns):
+        var begin = line.unsafe_offset(window * geometry.across * inner)
+        var out_line = target.unsafe_offset(window * inner)
+        var i = 0
+        if along <= 2:
+            while i + lanes <= count:
+                var some = begin.unsafe_offset(i * along)
+                var total = (
+                    fold_line[Op, kind, lanes, 2](some, step, geometry.wide) if along
+                    == 2 else fold_line[Op, kind, lanes, 1](some, step, geometry.wide)
+                )
+                out_line.unsafe_store(i, total.cast[dtype]())
+                i += lanes
+        while i < count:
+            var total = fold_line[Op, kind, 1, 1](
+                begin.unsafe_offset(i * along), step, geometry.wide
             )
-    var q = 0
-    if geometry.across <= 2:
-        while q + lanes <= sizes.columns:
-            var begin = line.unsafe_offset(q * geometry.across)
-            if geometry.across == 2:
-                target.unsafe_store(q, fold_line[Op, kind, lanes, 2](begin, geometry).cast[dtype]())
-            else:
-                target.unsafe_store(q, fold_line[Op, kind, lanes, 1](begin, geometry).cast[dtype]())
-            q += lanes
-    while q < sizes.columns:
-        var begin = line.unsafe_offset(q * geometry.across)
-        target.unsafe_store(q, fold_line[Op, kind, 1, 1](begin, geometry).cast[dtype]())
-        q += 1
+            out_line.unsafe_store(i, total.cast[dtype]())
+            i += 1
 
 
 @no_inline
 def reduce_windows[
     Op: Reducer, dtype: DType, holes_are_zero: Bool
 ](x: Array[dtype], result: Array[dtype], sizes: Sizes, geometry: Geometry, threads: Int):
-    comptime lanes = simd_width_of[accumulated[dtype]()]()
-    var items = sizes.outer * sizes.rows
+    comptime kind = accumulated[dtype]()
+    comptime lanes = simd_width_of[kind]()
+    var items = sizes.outer * sizes.rows if sizes.columns * sizes.inner > 0 else 0
     var work = items * sizes.columns * sizes.inner * geometry.tall * geometry.wide
     var tasks = task_count(items, work, threads)
 
     def part(task: Int) {var x, var result, var sizes, var geometry, var items, var tasks}:
+        var begin, end = chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)
+        if begin == end:
+            return
         var length = (
             (sizes.columns - 1) * geometry.across + (geometry.wide - 1) * geometry.step_across + 1
         )
-        var room = length + 2 * lanes if sizes.inner == 1 else 0
-        var scratch = List[Scalar[accumulated[dtype]()]](length=room, fill=0)
-        var line = scratch.unsafe_ptr().as_unsafe_any_origin()
-        for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
-            var n, p = item // sizes.rows, item % sizes.rows
-            var image = x.unsafe_offset(n * sizes.height * sizes.width * sizes.inner)
-            if sizes.inner == 1:
-                window_row[Op, dtype, holes_are_zero](
-                    result.unsafe_offset(item * sizes.columns),
-                    image,
-                    line,
-                    length,
-                    geometry,
-                    p,
-                    sizes,
-                )
-                continue
-            for q in range(sizes.columns):
-                var target = result.unsafe_offset((item * sizes.columns + q) * sizes.inner)
-                var c = 0
-                while c + lanes <= sizes.inner:
-                    window_lanes[Op, dtype, lanes, holes_are_zero](
-                        target.unsafe_offset(c), image.unsafe_offset(c), geometry, p, q, sizes
-                    )
-                    c += lanes
-                while c < sizes.inner:
-                    window_lanes[Op, dtype, 1, holes_are_zero](
-                        target.unsafe_offset(c), image.unsafe_offset(c), geometry, p, q, sizes
-                    )
-                    c += 1
+        var scratch = List[Scalar[kind]](length=length * sizes.inner + 2 * lanes, fill=0)
+        for item in range(begin, end):
+            window_row[Op, dtype, holes_are_zero](
+                result.unsafe_offset(item * sizes.columns * sizes.inner),
+                x.unsafe_offset(item // sizes.rows * sizes.height * sizes.width * sizes.inner),
+                scratch.unsafe_ptr().as_unsafe_any_origin(),
+                length,
+                geometry,
+                item % sizes.rows,
+                sizes,
+            )
         _ = scratch^
 
     if tasks == 1:  # waking the pool costs more than 10 us

@@ -110,7 +110,8 @@ def copy_strided[
     var piece = STRIP if transposed else max(1, min(length, GRAIN))
     var pieces = (length + piece - 1) // piece
     var items = points * pieces
-    var tasks = task_count(items, total // 2, threads)
+    # Copying is bound by memory, which a second thread hardly makes faster.
+    var tasks = task_count(items, total // (2 if transposed else 8), threads)
     var rank = len(space.sizes)
     var sizes = space.sizes.unsafe_ptr().as_unsafe_any_origin()
     var x_strides = space.x.unsafe_ptr().as_unsafe_any_origin()

@@ -220,7 +220,7 @@ def switched_out_of_range(j, n, c):
 
 
 def nested_choice(j, p, c):
-    inner = lambda a: j.lax.cond(p[1], j.numpy.sin, lambda b: b * b, a)     # noqa: E731
+    inner = lambda a: j.lax.cond(p[1], j.numpy.sin, lambda b: b * b, a)
     return j.lax.cond(p[0], inner, lambda a: a, c)
 
 
@@ -267,7 +267,7 @@ def hessian_through_scan(j, c, x):
 
 
 def jacobians(j, c, x):
-    f = lambda c: recurrent(j, j.numpy.eye(3), c, x)      # noqa: E731
+    f = lambda c: recurrent(j, j.numpy.eye(3), c, x)
     return j.jacfwd(f)(c), j.jacrev(f)(c)
 
 

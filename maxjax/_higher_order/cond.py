@@ -32,7 +32,7 @@ from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.comparison import clamp_p, eq_p, ne_p, select_n_p
 from maxjax._primitives.convert import convert_element_type, stop_gradient_p
-from maxjax._primitives.random_bits import random_wrap_p
+from maxjax._primitives.random_bits import Generator, random_wrap_p
 from maxjax._primitives.rules import call_factors, is_linear, scalar_like
 from maxjax._primitives.shape import broadcast_in_dim, full
 from maxjax._transforms.batching import batch_jaxpr, to_axis
@@ -157,7 +157,7 @@ def _with_places(forward: ClosedJaxpr, count: int, places: tuple[ShapedArray, ..
 def _zeros(aval: ShapedArray) -> Any:
     if dtypes.is_key(aval.dtype):
         words = full((*aval.shape, aval.dtype.words), 0, dtypes.uint32)
-        return random_wrap_p.bind(words, impl=aval.dtype.impl)
+        return random_wrap_p.bind(words, impl=Generator(aval.dtype.impl))
     return convert_element_type(full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type)
 
 

@@ -526,7 +526,7 @@ def loop(closed: ClosedJaxpr, consts: Sequence[Any], init: Sequence[Any], xs: Se
         return bind(consts, init, xs, closed, **settings)
     body, fixed, copies = plan
     results = iter(bind(
-        [*consts, *chosen(init, fixed)],
+        [*chosen(init, fixed), *consts],
         [x for x, flag in zip(init, fixed, strict=True) if not flag], xs, body, **settings))
     carry = [x if flag else next(results) for x, flag in zip(init, fixed, strict=True)]
     return [*carry, *(next(results) if source is None else xs[source] for source in copies)]
@@ -550,7 +550,7 @@ def _handed_on(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Any:
     if not any(fixed) and all(source is None for source in copies):
         return False
     before = range(num_consts, num_consts + num_carry)
-    inputs = (*range(num_consts), *chosen(before, fixed),
+    inputs = (*chosen(before, fixed), *range(num_consts),
               *(n for n, flag in zip(before, fixed, strict=True) if not flag),
               *range(num_consts + num_carry, len(jaxpr.invars)))
     outputs = (*(n for n, flag in enumerate(fixed) if not flag),

@@ -333,11 +333,12 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     start, stop = _same_dtype(*operands_of([lower, upper]))
     first, end = _known(start), _known(stop)
-    one = base_trace[0].constant(np.ones((), start.aval.dtype), start.aval.update(shape=()))
     if first is None or end is None:
         if unroll is not None:
             raise ValueError(
                 "Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+
+        one = _one_like(start)
 
         def cond(loop_carry: Any) -> Any:
             return lt_p.bind(loop_carry[0], loop_carry[1])
@@ -349,6 +350,10 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         return _while(cond, body, (start, stop, init_val), owner=body_fun, key="fori_loop",
                       name="loop_carry")[2]
 
+    # What is known counts as a Python integer does.
+    start, = operands_of([first])
+    one = _one_like(start)
+
     def step(loop_carry: Any, _: Any) -> Any:
         i, value = loop_carry
         return (add_p.bind(i, one), body_fun(i, value)), None
@@ -357,6 +362,10 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         step, (start, init_val), None, max(end - first, 0), False,
         1 if unroll is None else unroll, owner=body_fun, key="fori_loop", name="loop_carry")
     return result[1]
+
+
+def _one_like(value: Any) -> Any:
+    return base_trace[0].constant(np.ones((), value.aval.dtype), value.aval.update(shape=()))
 
 
 def _same_dtype(lower: Any, upper: Any) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ from maxjax._higher_order.scan import scan, scan_for
 from maxjax._higher_order.while_loop import fori_loop, while_loop
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.comparison import or_p
-from maxjax._primitives.shape import concatenate, pad, reshape, rev_p, slice_in_dim
+from maxjax._primitives.shape import concatenate, pad, reshape, rev_p, slice_in_dim, slice_p
 from maxjax._transforms.vmap import vmap
 
 __all__ = [
@@ -44,16 +44,17 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     count = min((value.aval.shape[0] for value in values), default=0)
     whole = count - count % batch_size
     batched = vmap(f)
+    batches = [reshape(x if whole == count else slice_in_dim(x, 0, whole, 0),
+                       (whole // batch_size, batch_size, *x.aval.shape[1:])) for x in values]
+    rest = [slice_in_dim(x, whole, count, 0) for x in values] if whole < count else []
     parts = []
     if whole:
-        batches = [reshape(slice_in_dim(x, 0, whole, 0),
-                           (whole // batch_size, batch_size, *x.aval.shape[1:])) for x in values]
-        ys = scan_for(lambda carry, x: (carry, batched(x)), (), pytree.unflatten(tree, batches),
-                      None, owner=f, key="map of vmap")[1]
-        parts.append(pytree.map(lambda y: reshape(y, (whole, *y.aval.shape[2:])), ys))
-    if whole < count or not whole:
-        parts.append(batched(pytree.unflatten(
-            tree, [slice_in_dim(x, whole, x.aval.shape[0], 0) for x in values])))
+        parts.append(scan_for(lambda carry, x: (carry, batched(x)), (),
+                              pytree.unflatten(tree, batches), None, owner=f, key="map of vmap")[1])
+    if rest or not whole:
+        parts.append(batched(pytree.unflatten(tree, rest or values)))
+    if whole:
+        parts[0] = pytree.map(lambda y: reshape(y, (whole, *y.aval.shape[2:])), parts[0])
     return parts[0] if len(parts) == 1 else pytree.map(
         lambda left, right: concatenate([left, right], 0), *parts)
 
@@ -86,7 +87,14 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
                          f"(saw: {[value.aval.shape for value in values]})")
 
     def cut(xs: list[Any], start: int, stop: int, stride: int = 1) -> list[Any]:
-        return [slice_in_dim(x, start, stop, axis, stride) for x in xs]
+        results = []
+        for x in xs:
+            starts, limits, strides = [0] * rank, list(x.aval.shape), [1] * rank
+            starts[axis], limits[axis], strides[axis] = start, stop, stride
+            results.append(slice_p.bind(
+                x, start_indices=tuple(starts), limit_indices=tuple(limits),
+                strides=tuple(strides)))
+        return results
 
     def combine(left: list[Any], right: list[Any]) -> list[Any]:
         if reverse:

@@ -15,6 +15,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var, subjaxp
 
 # What MAX computes with on a CPU: it has float8 dtypes, and compiles nothing of them there.
 COMPILED_DTYPES = frozenset((dtypes.bool_, *dtypes.INTS, *dtypes.FLOATS))
+CONTROL_FLOW = frozenset(("scan", "while", "cond"))
 
 
 class Piece:
@@ -30,8 +31,11 @@ class Piece:
         self.reasons = reasons
 
 
-def host_reason(eqn: JaxprEqn) -> str | None:
-    """Why an equation runs on the host; None if the backend can compile it."""
+def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
+    """Why an equation runs on the host; None if the backend can compile it.
+
+    ``control_flow``: the backend compiles loops and conditionals.
+    """
     primitive = eqn.primitive
     for atom in (*eqn.invars, *eqn.outvars):
         dtype = atom.aval.dtype
@@ -42,11 +46,13 @@ def host_reason(eqn: JaxprEqn) -> str | None:
     for inner in subjaxprs(eqn.params):
         jaxpr = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
         for inner_eqn in jaxpr.eqns:
-            reason = host_reason(inner_eqn)
+            reason = host_reason(inner_eqn, control_flow)
             if reason is not None:
                 return f"its body has {inner_eqn.primitive.name}: {reason}"
     if primitive.lower is None:
         return primitive.host_reason or "it has no lowering"
+    if control_flow and primitive.name in CONTROL_FLOW:
+        return None
     if primitive.host_condition is not None:
         return primitive.host_condition(*[atom.aval for atom in eqn.invars], **eqn.params)
     return None

@@ -206,7 +206,7 @@ class Emitter:
         self.lines.append("    " * depth + text if text else "")
 
     def inner_stride(self, number: int) -> int:
-        return self.operands[number].access.strides[self.inner] if self.inner >= 0 else 0
+        return self.operands[number].access.strides[self.inner] if self.inner >= 0 else 1
 
     @property
     def _count(self) -> int:

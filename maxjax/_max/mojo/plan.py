@@ -19,7 +19,9 @@ from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import threads_for
 from maxjax._max.mojo.emit import Emitter, Kernel
 from maxjax._max.mojo.fusion import Fusion, Group
+from maxjax._max.mojo.loops import emit_loop
 from maxjax._max.mojo.nodes import Access, Node, base_of, map_access, row_major, strided
+from maxjax._transforms.simplify import simplify
 
 _ALIGNMENT = 64
 # Columns of a reduction that are accumulated together: their partial results stay in L1.
@@ -111,7 +113,7 @@ class Plan:
         self.slots = self.constant_slot + 1
         inputs = {number: (number, 0) for number in range(first)}
         outputs = {base_of(node): (first + number, 0) for number, node in enumerate(wanted)}
-        part = Part(self, wanted, inputs, outputs, 0)
+        part = Part(self, wanted, inputs, outputs, self.arena_slot)
         self.tape = part.tape
         self.arena = part.arena.size
         self.constants = b"".join(self._constants)
@@ -147,11 +149,11 @@ class Part:
     """The steps of a program, or of a loop's body."""
 
     def __init__(self, plan: Plan, wanted: Sequence[Node], inputs: dict[int, Place],
-                 outputs: dict[Node, Place], arena_base: int):
+                 outputs: dict[Node, Place], arena_slot: int):
         self.plan = plan
         self.tape = Tape()
         self.arena = Arena()
-        self.arena_base = arena_base
+        self.arena_slot = arena_slot
         self.inputs = inputs
         self.places: dict[Node, Place] = dict(outputs)
         self.fusion = Fusion(wanted)
@@ -256,7 +258,7 @@ class Part:
                         self._prolong(dying, owner)
                         continue
                 offset = self.arena.allocate(owner.nbytes, number, self.last[owner])
-                self.places[owner] = (self.plan.arena_slot, self.arena_base + offset)
+                self.places[owner] = (self.arena_slot, offset)
 
     def _dying_operand(self, group: Group, node: Node, number: int) -> Node | None:
         """A temporary that an elementwise kernel reads for the last time, just where it writes."""
@@ -270,7 +272,7 @@ class Part:
                 continue
             owner = self.owner(operand.node)
             if (owner is operand.node and owner not in taken and self.last[owner] == number
-                    and owner in self.places and self.places[owner][0] == self.plan.arena_slot
+                    and owner in self.places and self.places[owner][0] == self.arena_slot
                     and operand.access == output.access
                     and owner.dtype.itemsize == node.dtype.itemsize
                     and sum(x.node is owner or self.owner(x.node) is owner
@@ -280,7 +282,7 @@ class Part:
         return None
 
     def _prolong(self, dying: Node, owner: Node) -> None:
-        offset = self.places[dying][1] - self.arena_base
+        offset = self.places[dying][1]
         for block in self.arena._blocks:
             if block[0] == offset and block[3] == self.last[dying]:
                 block[3] = self.last[owner]
@@ -305,13 +307,13 @@ class Part:
             return self.places[node]
         return self.places[self.owner(node)]
 
-    def _operand(self, x: Node) -> Place:
+    def operand_place(self, x: Node) -> Place:
         base = base_of(x)
         slot, offset = self.place(base)
         return slot, offset + strided(x).offset * base.dtype.itemsize
 
     # --- the calls ---
-    def _call(self, function: str, integers: Sequence[Any], note: str = "") -> None:
+    def call(self, function: str, integers: Sequence[Any], note: str = "") -> None:
         self.plan.functions.setdefault(function)
         self.tape.steps.append(Step(function, "", list(integers), note))
 
@@ -321,7 +323,6 @@ class Part:
         elif unit.kind == "assemble":
             self._emit_assemble(unit, detail)
         elif unit.kind == "loop":
-            from maxjax._max.mojo.loops import emit_loop
             emit_loop(self, unit, number)
         elif unit.params.strided:
             self._emit_strided(unit)
@@ -329,25 +330,25 @@ class Part:
             results = sorted(self._makes(unit, None), key=lambda node: node.params)
             integers: list[int] = []
             for x in unit.inputs:
-                integers += self._operand(x)
+                integers += self.operand_place(x)
             made = {node.params: node for node in results}
             for position in range(max(made) + 1):
                 integers += self.place(made[position]) if position in made else (
                     self._unwanted(number, made))
             integers += [self.plan.cores if size == THREADS else size
                          for size in unit.params.integers]
-            self._call(unit.name, integers)
+            self.call(unit.name, integers)
 
     def _unwanted(self, number: int, made: dict[int, Node]) -> Place:
         """Memory for a result that nobody reads; results of one call are of one size."""
         size = max(node.nbytes for node in made.values())
-        return self.plan.arena_slot, self.arena_base + self.arena.allocate(size, number, number)
+        return self.arena_slot, self.arena.allocate(size, number, number)
 
     def _emit_strided(self, unit: Node) -> None:
         result = next(user for user, _ in self.fusion.users[unit])
         if unit.name.startswith("copy_"):
             source, = unit.inputs
-            self._copy(self._operand(source), strided(source).strides,
+            self._copy(self.operand_place(source), strided(source).strides,
                        self.place(result), row_major(source.shape), source.shape, source.dtype)
             return
         a, b = unit.inputs
@@ -362,27 +363,27 @@ class Part:
             wide = [dim for dim in range(rank - 2) if x.shape[dim] != 1]
             return strides[wide[-1]] if wide else 0
 
-        self._call(unit.name, [
-            *self._operand(a), *self._operand(b), *self.place(result),
+        self.call(unit.name, [
+            *self.operand_place(a), *self.operand_place(b), *self.place(result),
             batch, m, n, k, stack(a, left), left[-2], left[-1],
             stack(b, right), right[-2], right[-1], m * n, n, self.plan.cores],
             f"{batch} x {m} x {k} @ {k} x {n}")
 
     def _copy(self, source: Place, strides: Sequence[int], target: Place,
               target_strides: Sequence[int], shape: Sequence[int], dtype: np.dtype) -> None:
-        self._call(f"copy_{8 * dtype.itemsize}", [
+        self.call(f"copy_{8 * dtype.itemsize}", [
             *source, *target, len(shape), *shape, *strides, *target_strides, self.plan.cores])
 
     def _emit_assemble(self, node: Node, detail: Any) -> None:
         slot, offset = self.place(node)
         if detail == "fill":
-            self._call(f"fill_{8 * node.dtype.itemsize}", [
-                *self._operand(node.inputs[1]), slot, offset,
+            self.call(f"fill_{8 * node.dtype.itemsize}", [
+                *self.operand_place(node.inputs[1]), slot, offset,
                 len(node.shape), *node.shape, *row_major(node.shape), self.plan.cores])
         elif detail != "done":
             source, piece = node.inputs[detail], node.params[detail]
             window = _window(node, piece)
-            self._copy(self._operand(source), strided(source).strides,
+            self._copy(self.operand_place(source), strided(source).strides,
                        (slot, offset + window.offset * node.dtype.itemsize), window.strides,
                        source.shape, source.dtype)
 
@@ -435,9 +436,17 @@ class Part:
                 integers += [dim[1 + operand] for dim in dims]
         self.tape.steps.append(Step("", kernel.source, integers, repr(group)))
 
-    def subpart(self, closed: ClosedJaxpr, inputs: Sequence[Place], outputs: Sequence[Place],
-                arena_base: int) -> Part:
-        """The steps of a loop's body, whose results go to given places."""
+    # --- what loops are written with ---
+    def results_of(self, unit: Node) -> list[Node]:
+        return self._makes(unit, None)
+
+    def empty_tape(self) -> Tape:
+        return Tape()
+
+    def subpart(self, closed: ClosedJaxpr, inputs: Sequence[Place],
+                outputs: Sequence[Place | None], arena_slot: int) -> Part:
+        """The steps of a loop's body, whose results go to given places, if to any."""
+        closed = simplify(closed)
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(closed.jaxpr.invars)]
@@ -447,13 +456,13 @@ class Part:
         places: dict[Node, Place] = {}
         wanted = []
         for node, place in zip(results, outputs, strict=True):
-            if node.kind == "empty":
+            if node.kind == "empty" or place is None:
                 continue
             final = _writable(node, context, written)
             written[base_of(final)] = len(wanted)
             wanted.append(final)
             places[base_of(final)] = place
-        return Part(self.plan, wanted, dict(enumerate(inputs)), places, arena_base)
+        return Part(self.plan, wanted, dict(enumerate(inputs)), places, arena_slot)
 
 
 def _window(node: Node, piece: Any) -> Access:

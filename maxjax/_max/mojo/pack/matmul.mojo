@@ -25,8 +25,9 @@ comptime DEPTH = 256
 # A block of a of so many bytes fits the second-level cache, of b the third-level one.
 comptime A_BLOCK_BYTES = 147456
 comptime B_BLOCK_COLUMNS = 2048
-# Less than so many multiplications are not worth another thread.
-comptime GRAIN = 500_000
+# Less than so many multiplications, some 60 us, are not worth another thread: where others use the
+# machine too, it may be late.
+comptime GRAIN = 2_500_000
 # Up to so many bytes an operand is read in place.
 comptime IN_PLACE_BYTES = 65536
 

@@ -306,7 +306,64 @@ def linear_recurrence(j, x):
     return j.lax.associative_scan(combine, (j.numpy.tanh(x), x), axis=1)
 
 
+# --- custom_linear_solve and custom_root ----------------------------------------------------------
+
+A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.3, 0.1, 5.0]], np.float32)
+
+
+def jacobi(j, matrix):
+    """A solver that nobody could differentiate in reverse mode."""
+    def solve(matvec, b):
+        diagonal = j.numpy.diag(matrix)
+        return j.lax.while_loop(
+            lambda x: abs(matvec(x) - b).max() > 1e-5,
+            lambda x: x + (b - matvec(x)) / diagonal, j.numpy.zeros_like(b))
+    return solve
+
+
+def linear_system(j, a, b):
+    stopped = j.lax.stop_gradient(a)
+    return j.lax.custom_linear_solve(
+        lambda x: a @ x, b, jacobi(j, stopped), jacobi(j, stopped.T))
+
+
+def symmetric_system(j, a, b):
+    s = a + a.T
+    return j.lax.custom_linear_solve(
+        lambda x: {"x": s @ x["x"]}, {"x": b},
+        lambda matvec, b: {"x": j.numpy.linalg.solve(s, b["x"])}, symmetric=True)
+
+
+def system_with_data(j, a, b):
+    def solve(matvec, b):
+        x = j.numpy.linalg.solve(a, b)
+        return x, abs(matvec(x) - b).max() < 1e-3
+
+    return j.lax.custom_linear_solve(lambda x: a @ x, b, solve, has_aux=True)
+
+
+def root(j, a, b):
+    """x with x^3 + a x = b, by Newton's method."""
+    def solve(f, x):
+        def step(x):
+            value, slope = j.jvp(f, (x,), (j.numpy.ones_like(x),))
+            return x - value / slope
+
+        return j.lax.while_loop(lambda x: abs(f(x)).max() > 1e-5, step, x)
+
+    return j.lax.custom_root(lambda x: x ** 3 + a * x - b, j.numpy.ones_like(b), solve,
+                             lambda g, y: y / g(j.numpy.ones_like(y)))
+
+
 CASES = [
+    Case("custom_linear_solve", linear_system, (A, C), tolerance="iterative", smooth=False),
+    Case("custom_linear_solve-symmetric", symmetric_system, (A, C), tolerance="iterative"),
+    Case("custom_linear_solve-aux", system_with_data, (A, C), tolerance="iterative",
+         differentiable=False),
+    Case("custom_linear_solve-aux-forward", lambda j, a, b: j.jvp(
+        lambda b: system_with_data(j, a, b)[0], (b,), (b,)), (A, C), tolerance="iterative",
+        differentiable=False),
+    Case("custom_root", root, (np.abs(C) + 1, W), tolerance="iterative", smooth=False),
     Case("scan", cell, (C, X)),
     Case("scan-reverse", lambda j, c, x: cell(j, c, x, reverse=True), (C, X)),
     Case("scan-unroll", lambda j, c, x: cell(j, c, x, unroll=3), (C, X)),

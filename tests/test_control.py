@@ -17,6 +17,7 @@ import maxjax.numpy as jnp
 from maxjax._ir.check import check_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, subjaxprs
+from maxjax._ir.primitive import registry
 from maxjax._ir.serialize import decode, dumps, encode
 from maxjax._transforms.partition import partition
 from maxjax._transforms.simplify import simplify
@@ -106,6 +107,18 @@ ERRORS = {
     "switch of no function": lambda j: j.lax.switch(1, [lambda: 1, 3]),
     "map sizes": lambda j: j.lax.map(lambda x: x, (W, W[:2])),
     "map of nothing": lambda j: j.lax.map(lambda x: x, None),
+    "matvec shapes": lambda j: j.lax.custom_linear_solve(
+        lambda x: x[:1], W, lambda matvec, b: b),
+    "solve shapes": lambda j: j.lax.custom_linear_solve(
+        lambda x: x, W, lambda matvec, b: b[:1]),
+    "no solver of the transpose": lambda j: j.grad(lambda b: j.lax.custom_linear_solve(
+        lambda x: 2 * x, b, lambda matvec, b: b / 2).sum())(W),
+    "root trees": lambda j: j.lax.custom_root(
+        lambda x: (x, x), 1.0, lambda f, x: x, lambda g, y: y),
+    "root's solver's trees": lambda j: j.lax.custom_root(
+        lambda x: x, 1.0, lambda f, x: (x, x), lambda g, y: y),
+    "root without data": lambda j: j.lax.custom_root(
+        lambda x: x, 1.0, lambda f, x: x, lambda g, y: y, has_aux=True),
     "associative_scan of no function": lambda j: j.lax.associative_scan(3, W),
     "associative_scan sizes": lambda j: j.lax.associative_scan(j.numpy.add, (W, W[:2])),
     "associative_scan axis": lambda j: j.lax.associative_scan(
@@ -347,6 +360,21 @@ def test_residuals_that_do_not_change_are_kept_once():
     assert (50, 3, 3) not in shapes
 
 
+def test_roots_with_auxiliary_data():
+    def program(j):
+        def f(a):
+            def solve(g, x):
+                return j.lax.fori_loop(0, 8, lambda _, x: x - g(x) / (2 * x), x), {"steps": 8.0}
+
+            x, data = j.lax.custom_root(
+                lambda x: x * x - a, 1.5, solve, lambda g, y: y / g(1.0), has_aux=True)
+            return x * a, data
+
+        return j.value_and_grad(f, has_aux=True)(2.0), j.grad(j.grad(lambda a: f(a)[0]))(2.0)
+
+    agree(program, weak=False)
+
+
 # --- printing -------------------------------------------------------------------------------------
 
 PRINTED = [
@@ -481,6 +509,20 @@ def test_jaxprs_are_well_formed(number):
         for version in (closed, simplified, restored):
             for actual, wanted in zip(interpreter(version)(*values), expected, strict=True):
                 np.testing.assert_allclose(actual, np.asarray(wanted), rtol=2e-6, atol=1e-6)
+
+
+def test_what_has_effects_is_kept(monkeypatch):
+    """Also where nothing uses its results."""
+    primitive = registry["tanh"]
+    closed = maxjax.make_jaxpr(lambda x: lax.scan(
+        lambda c, _: (c + 1, jnp.tanh(c)), x, None, length=2)[0])(1.0)
+    inner = lambda: equation(simplify(closed), "scan").params["jaxpr"].eqns
+    assert [eqn.primitive.name for eqn in inner()] == ["add"]
+    monkeypatch.setattr(primitive, "effects", True, raising=False)
+    closed.eqns[0].params["jaxpr"].cache.clear()
+    assert "tanh" in [eqn.primitive.name for eqn in inner()]
+    unused = ClosedJaxpr(closed.jaxpr.replace(outvars=[]), closed.consts)
+    assert equation(simplify(unused), "scan") is not None
 
 
 def equation(closed, name):

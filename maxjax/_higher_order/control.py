@@ -17,6 +17,7 @@ from maxjax._ir.trace import Array, Tracer, base_trace, context
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.linearize import linearize_jaxpr
+from maxjax._transforms.simplify import eliminate_dead_code, has_effects
 
 HOST_REASON = "MAX graphs do without control flow"
 
@@ -300,11 +301,11 @@ def dependent(jaxpr: Jaxpr, inputs: Sequence[bool]) -> list[bool]:
 
 
 def needed_inputs(jaxpr: Jaxpr, outputs: Sequence[bool]) -> list[bool]:
-    """Which inputs the marked outputs need."""
+    """Which inputs the marked outputs need, and what has effects."""
     needed = {atom for atom, mark in zip(jaxpr.outvars, outputs, strict=True)
               if mark and isinstance(atom, Var)}
     for eqn in reversed(jaxpr.eqns):
-        if any(var in needed for var in eqn.outvars):
+        if any(var in needed for var in eqn.outvars) or has_effects(eqn):
             needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
     return [var in needed for var in jaxpr.invars]
 
@@ -348,7 +349,8 @@ def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
     invariant: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:num_invariant]}
     hoisted_eqns = []
     for eqn in jaxpr.eqns if num_invariant else ():
-        if all(isinstance(atom, Literal) or atom in invariant for atom in eqn.invars):
+        if not has_effects(eqn) and all(
+                isinstance(atom, Literal) or atom in invariant for atom in eqn.invars):
             invariant.update(eqn.outvars)
             hoisted_eqns.append(eqn)
     split.sources = []
@@ -365,7 +367,7 @@ def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
             inside.append(atom)
     split.forward = ClosedJaxpr(
         jaxpr.replace(outvars=[*jaxpr.outvars[:count], *inside]), forward.consts)
-    split.hoisted = _pruned(ClosedJaxpr(Jaxpr(
+    split.hoisted = eliminate_dead_code(ClosedJaxpr(Jaxpr(
         jaxpr.constvars, jaxpr.invars[:num_invariant], hoisted, hoisted_eqns, jaxpr.debug_info),
         forward.consts))
     return split
@@ -393,17 +395,6 @@ def _with_literals(forward: ClosedJaxpr, linear: ClosedJaxpr, count: int) -> tup
             invars=[var for var in jaxpr.invars if var not in literals],
             eqns=[eqn.replace(invars=[read(atom) for atom in eqn.invars]) for eqn in jaxpr.eqns],
             outvars=[read(atom) for atom in jaxpr.outvars]), linear.consts))
-
-
-def _pruned(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Without equations that no output needs."""
-    needed = {atom for atom in closed.jaxpr.outvars if isinstance(atom, Var)}
-    kept = []
-    for eqn in reversed(closed.jaxpr.eqns):
-        if any(var in needed for var in eqn.outvars):
-            needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
-            kept.append(eqn)
-    return ClosedJaxpr(closed.jaxpr.replace(eqns=kept[::-1]), closed.consts)
 
 
 def chosen(values: Sequence[Any], marks: Sequence[bool]) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from maxjax._ir.primitive import op_spec, registry
 
 # The primitives that only call a jaxpr: its name among their parameters.
@@ -87,7 +87,12 @@ def eliminate_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def has_effects(eqn: JaxprEqn) -> bool:
-    return getattr(eqn.primitive, "effects", False)
+    """Whether an equation, or one of the jaxprs inside it, does more than compute its results."""
+    if getattr(eqn.primitive, "effects", False):
+        return True
+    return not eqn.primitive.cacheable and any(
+        has_effects(inner) for jaxpr in subjaxprs(eqn.params)
+        for inner in (jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr).eqns)
 
 
 def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:

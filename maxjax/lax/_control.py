@@ -8,6 +8,7 @@ from typing import Any
 from maxjax._base import dtypes, pytree
 from maxjax._higher_order.cond import cond, platform_dependent, switch
 from maxjax._higher_order.control import operands_of
+from maxjax._higher_order.implicit import custom_linear_solve, custom_root
 from maxjax._higher_order.scan import scan, scan_for
 from maxjax._higher_order.while_loop import fori_loop, while_loop
 from maxjax._primitives.arithmetic import add_p
@@ -16,8 +17,8 @@ from maxjax._primitives.shape import concatenate, pad, reshape, rev_p, slice_in_
 from maxjax._transforms.vmap import vmap
 
 __all__ = [
-    "associative_scan", "cond", "fori_loop", "map", "platform_dependent", "scan", "switch",
-    "while_loop",
+    "associative_scan", "cond", "custom_linear_solve", "custom_root", "fori_loop", "map",
+    "platform_dependent", "scan", "switch", "while_loop",
 ]
 
 

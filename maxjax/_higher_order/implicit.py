@@ -1,0 +1,282 @@
+"""custom_linear_solve and custom_root: solutions that are differentiated by what they solve."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.control import Traced, merged, operands_of, traced
+from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr, derived
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.trace import aval_of
+from maxjax._primitives.arithmetic import neg_p, sub_p
+from maxjax._primitives.rules import call_factors, is_linear
+from maxjax._transforms.autodiff import linearize
+from maxjax._transforms.batching import batch_jaxpr, to_axis
+from maxjax._transforms.jvp import instantiate, jvp_flat, jvp_jaxpr
+from maxjax._transforms.simplify import simplify_once
+from maxjax._transforms.transpose import transpose_jaxpr
+
+# --- linear systems -------------------------------------------------------------------------------
+
+
+class LinearSolveTuple(NamedTuple):
+    """Something for each function of a linear system; None where there is no such function."""
+
+    matvec: Any
+    vecmat: Any
+    solve: Any
+    transpose_solve: Any
+
+    def transpose(self) -> LinearSolveTuple:
+        return LinearSolveTuple(self.vecmat, self.matvec, self.transpose_solve, self.solve)
+
+
+def _parts(values: Sequence[Any], lengths: LinearSolveTuple) -> tuple[LinearSolveTuple, list[Any]]:
+    """The constants of each function, and the right-hand sides."""
+    parts, start = [], 0
+    for length in lengths:
+        parts.append(list(values[start:start + length]))
+        start += length
+    return LinearSolveTuple(*parts), list(values[start:])
+
+
+def _bind(consts: LinearSolveTuple, b: Sequence[Any], lengths: LinearSolveTuple,
+          jaxprs: LinearSolveTuple) -> list[Any]:
+    return linear_solve_p.bind(*(x for part in consts for x in part), *b, const_lengths=lengths,
+                               jaxprs=jaxprs)
+
+
+def _evaluate(*values: Any, const_lengths: LinearSolveTuple, jaxprs: LinearSolveTuple) -> list[Any]:
+    consts, b = _parts(values, const_lengths)
+    return interpreter(simplify_once(jaxprs.solve))(*consts.solve, *b)
+
+
+def _lower(ctx: Any, *values: Any, const_lengths: LinearSolveTuple,
+           jaxprs: LinearSolveTuple) -> list[Any]:
+    consts, b = _parts(values, const_lengths)
+    return ctx.lower_closed(jaxprs.solve, [*consts.solve, *b])
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, const_lengths: LinearSolveTuple,
+         jaxprs: LinearSolveTuple) -> tuple[list[Any], list[Any]]:
+    """A x = b, so A dx = db - dA x."""
+    consts, b = _parts(primals, const_lengths)
+    directions, b_dot = _parts(tangents, const_lengths)
+    outs = _bind(consts, b, const_lengths, jaxprs)
+    count = len(b)
+    right = b_dot
+    nonzero = tuple(t is not None for t in directions.matvec)
+    if any(nonzero):
+        both, out_nz = jvp_jaxpr(jaxprs.matvec, (*nonzero, *(False,) * count))
+        results = eval_jaxpr(both.jaxpr, both.consts, *consts.matvec, *outs[:count],
+                             *(t for t in directions.matvec if t is not None))
+        moved = merged(out_nz, results[count:])
+        right = [db if change is None else neg_p.bind(change) if db is None
+                 else sub_p.bind(db, change) for db, change in zip(b_dot, moved, strict=True)]
+    if all(value is None for value in right):
+        return outs, [None] * len(outs)
+    right = [instantiate(value, aval_of(x)) for value, x in zip(right, b, strict=True)]
+    out_dot = _bind(consts, right, const_lengths, jaxprs)[:count]
+    return outs, [*out_dot, *(None,) * (len(outs) - count)]
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, const_lengths: LinearSolveTuple,
+               jaxprs: LinearSolveTuple) -> list[Any]:
+    if jaxprs.transpose_solve is None:
+        raise TypeError("transpose_solve required for backwards mode automatic differentiation of "
+                        "custom_linear_solve")
+    consts, b = _parts(operands, const_lengths)
+    given = [instantiate(cotangent, x.aval)
+             for cotangent, x in zip(cotangents[:len(b)], b, strict=True)]
+    results = _bind(consts.transpose(), given, const_lengths.transpose(), jaxprs.transpose())
+    found = [cotangent if is_linear(x) else None
+             for cotangent, x in zip(results[:len(b)], b, strict=True)]
+    return [*(None,) * sum(const_lengths), *found]
+
+
+def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
+           const_lengths: LinearSolveTuple, jaxprs: LinearSolveTuple) -> tuple[
+               list[Any], list[int | None]]:
+    consts, b = _parts(operands, const_lengths)
+    const_axes, b_axes = _parts(axes, const_lengths)
+    b = [to_axis(x, axis, 0, size) for x, axis in zip(b, b_axes, strict=True)]
+    batched = LinearSolveTuple(*(
+        None if jaxpr is None else
+        batch_jaxpr(jaxpr, size, (*its_axes, *(0,) * len(b)), True)[0]
+        for jaxpr, its_axes in zip(jaxprs, const_axes, strict=True)))
+    results = _bind(consts, b, const_lengths, batched)
+    return results, [0] * len(results)
+
+
+linear_solve_p = Primitive(
+    "custom_linear_solve",
+    abstract=lambda *avals, const_lengths, jaxprs: tuple(jaxprs.solve.out_avals),
+    evaluate=_evaluate,
+    lower=_lower,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    factors=call_factors,
+    multiple_results=True,
+    cacheable=False,
+)
+
+
+def custom_linear_solve(matvec: Callable[[Any], Any], b: Any,
+                        solve: Callable[[Callable[[Any], Any], Any], Any],
+                        transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+                        symmetric: bool = False, has_aux: bool = False) -> Any:
+    """Solves ``matvec(x) = b`` with a solver of one's own, which is not differentiated itself.
+
+    Derivatives solve a system of the same matrix, and in reverse mode of its transpose.
+
+    Args:
+      matvec: a linear function of a pytree like ``b``.
+      solve: ``(matvec, b) -> x``.
+      transpose_solve: ``(vecmat, b) -> x`` for the transposed system; for reverse mode.
+      symmetric: ``matvec`` is its own transpose, and ``solve`` serves for both.
+      has_aux: the solvers return pairs ``(x, auxiliary data)``.
+
+    Raises:
+      ValueError: ``matvec`` or ``solve`` gives other shapes than ``b`` has.
+      TypeError: it is differentiated in reverse mode, and there is no ``transpose_solve``.
+    """
+    leaves, tree = pytree.flatten(b)
+    values = operands_of(leaves)
+    avals = [x.aval for x in values]
+    arguments = pytree.structure((b,))
+
+    def trace(function: Callable[..., Any]) -> Traced:
+        return traced(function, "custom_linear_solve", arguments, avals)
+
+    def check(name: str, result: Traced, aux: bool) -> None:
+        found = result.closed.out_avals
+        if aux:
+            found = found[:result.tree.children()[0].num_leaves]
+        shapes, expected = [x.shape for x in found], [x.shape for x in avals]
+        if shapes != expected:
+            raise ValueError(f"{name}() output shapes must match b, got {shapes} and {expected}")
+
+    forward = trace(matvec)
+    check("matvec", forward, False)
+    solver = trace(functools.partial(solve, matvec))
+    check("solve", solver, has_aux)
+    backward: tuple[Any, Sequence[Any]] = (None, ())
+    transpose_solver: tuple[Any, Sequence[Any]] = (None, ())
+    if symmetric:
+        backward = (forward.closed, forward.consts)
+        transpose_solver = (solver.closed, solver.consts)
+    elif transpose_solve is not None:
+        closed = _transposed(forward.closed, len(forward.consts))
+        backward = (closed, forward.consts)
+
+        def vecmat(x: Any) -> Any:
+            given = operands_of(pytree.leaves(x))
+            return pytree.unflatten(
+                tree, eval_jaxpr(closed.jaxpr, closed.consts, *forward.consts, *given))
+
+        result = trace(functools.partial(transpose_solve, vecmat))
+        check("transpose_solve", result, has_aux)
+        transpose_solver = (result.closed, result.consts)
+    parts = ((forward.closed, forward.consts), backward, (solver.closed, solver.consts),
+             transpose_solver)
+    consts = LinearSolveTuple(*(list(values) for _, values in parts))
+    results = _bind(consts, values, LinearSolveTuple(*map(len, consts)),
+                    LinearSolveTuple(*(jaxpr for jaxpr, _ in parts)))
+    return pytree.unflatten(solver.tree, results)
+
+
+@derived
+def _transposed(matvec: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
+    """(constants, cotangents) -> cotangents of the vector."""
+    count = len(matvec.out_avals)
+    linear = (*(False,) * num_consts, *(True,) * count)
+    backward, nonzero = transpose_jaxpr(matvec, linear, (True,) * count)
+
+    def function(*args: Any) -> list[Any]:
+        found = merged(nonzero, eval_jaxpr(backward.jaxpr, backward.consts, *args))
+        return [instantiate(x, aval) for x, aval in zip(
+            found, matvec.in_avals[num_consts:], strict=True)]
+
+    return trace_to_jaxpr(function, backward.in_avals, matvec.jaxpr.debug_info)
+
+
+# --- roots ----------------------------------------------------------------------------------------
+
+
+def custom_root(f: Callable[[Any], Any], initial_guess: Any,
+                solve: Callable[[Callable[[Any], Any], Any], Any],
+                tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+                has_aux: bool = False) -> Any:
+    """A root of ``f``, found by a solver of one's own, which is not differentiated itself.
+
+    Where f(x, a) = 0, the derivative dx solves the linear system (df/dx) dx = -(df/da) da.
+
+    Args:
+      f: a function of a pytree like ``initial_guess`` to one of the same structure; what it
+        closes over is what the root is differentiated by.
+      solve: ``(f, initial_guess) -> x``.
+      tangent_solve: ``(g, y) -> x`` with ``g(x) = y`` for a linear ``g``.
+      has_aux: ``solve`` returns a pair ``(x, auxiliary data)``.
+
+    Raises:
+      TypeError: ``f`` or ``solve`` gives another structure than ``initial_guess`` has.
+    """
+    leaves, tree = pytree.flatten(initial_guess)
+    guess = operands_of(leaves)
+    avals = [x.aval for x in guess]
+    arguments = pytree.structure((initial_guess,))
+    function = traced(f, "custom_root", arguments, avals)
+    _check_tree("f", function.tree, pytree.canonical(tree))
+    solver = traced(functools.partial(solve, f), "custom_root solve", arguments, avals)
+    solved = solver.tree
+    if has_aux:
+        if len(solved.children()) != 2:
+            raise ValueError(
+                f"solve() produced a pytree with structure {PyTreeDef(solved)}, but a pytree tuple "
+                "with auxiliary output was expected because has_aux was set to True.")
+        solved = solved.children()[0]
+    _check_tree("solve", pytree.canonical(solved), pytree.canonical(tree))
+    count = len(guess)
+
+    @custom_jvp
+    def _custom_root(consts: list[Any], solver_consts: list[Any], start: list[Any]) -> list[Any]:
+        closed = solver.closed
+        return eval_jaxpr(closed.jaxpr, closed.consts, *solver_consts, *start)
+
+    @_custom_root.defjvp
+    def _root_jvp(primals: Any, tangents: Any) -> Any:
+        consts, solution = primals[0], _custom_root(*primals)
+        root = solution[:count]
+        closed = function.closed
+
+        def at(*args: Any) -> list[Any]:
+            return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+        directions = [None if t.dtype == dtypes.float0 else t for t in tangents[0]]
+        _, changes = jvp_flat(lambda *xs: at(*xs, *root), consts, directions)
+        right = [instantiate(change, aval_of(x)) for change, x in zip(changes, root, strict=True)]
+        _, linear = linearize(lambda x: pytree.unflatten(
+            tree, at(*consts, *pytree.leaves(x))), pytree.unflatten(tree, root))
+        moved = operands_of(pytree.leaves(tangent_solve(linear, pytree.unflatten(tree, right))))
+        rest = [instantiate(None, aval_of(x)) if dtypes.is_inexact(x.dtype)
+                else np.zeros(x.shape, dtypes.float0) for x in solution[count:]]
+        return solution, [*(neg_p.bind(x) for x in moved), *rest]
+
+    results = _custom_root(function.consts, solver.consts, guess)
+    return pytree.unflatten(solver.tree, results)
+
+
+def _check_tree(name: str, found: Any, expected: Any) -> None:
+    if found != expected:
+        raise TypeError(f"{name}() output pytree structure must match initial_guess, got "
+                        f"{PyTreeDef(found)} and {PyTreeDef(expected)}.")

@@ -6,8 +6,8 @@ contiguous panels where reading them in place would be slow. Vectors times matri
 their own. Narrow dtypes are widened while they are packed: the halves to float32, 8-bit integers
 to 16 bits, where wrapping products come out the same.
 
-MAX's `linalg.matmul` takes 0.90 to 1.01 of this one's time on squares of 128 to 2048, and 1.1 to
-1.5 on those of 16 to 64 (float32, one thread, AVX2); it is not used.
+MAX's `linalg.matmul` takes 0.90 to 1.00 of this one's time on squares of 128 to 2048, and 1.1 to
+1.6 on those of 16 to 64 (float32, one thread, AVX2); it is not used.
 """
 from max.algorithm import parallelize
 from std.sys.info import CompilationTarget, simd_width_of, size_of
@@ -86,7 +86,16 @@ struct Scratch[T: DType]:
 
 def tile[
     T: DType, rows: Int, vectors: Int, whole: Bool
-](a: Matrix[T], b: Elements[T], b_row: Int, k: Int, c: Elements[T], c_row: Int, columns: Int, add: Bool):
+](
+    a: Matrix[T],
+    b: Elements[T],
+    b_row: Int,
+    k: Int,
+    c: Elements[T],
+    c_row: Int,
+    columns: Int,
+    add: Bool,
+):
     """Computes, or adds to, `rows` by `columns` elements of c: all of the vectors if `whole`."""
     comptime W = simd_width_of[T]()
     comptime UNROLL = 4 if T.is_floating_point() else 1

@@ -80,21 +80,6 @@ def trace_grad(jax: Any) -> Call:
     return call
 
 
-def steady_train_step(jax: Any) -> Call:
-    step = network.train_step(jax)
-    layers = network.initialize(jax, network.WIDE)
-    images, labels = map(jax.numpy.asarray, network.batch(network.WIDE, 128))
-
-    def call() -> Any:
-        nonlocal layers
-        layers, loss = step(layers, images, labels)
-        for leaf in jax.tree.leaves(layers):
-            leaf.block_until_ready()
-        return np.asarray(loss)
-
-    return call
-
-
 CALLS: dict[str, Callable[[Any], Call]] = {
     function.__name__: function
     for function in (
@@ -108,6 +93,5 @@ CALLS: dict[str, Callable[[Any], Call]] = {
         eager_grad,
         jitted_call,
         trace_grad,
-        steady_train_step,
     )
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import statistics
@@ -17,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from benchmarks.agreement import disagreement, load
+
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = "jax"
 LIMIT_SECONDS = 900.0
@@ -30,6 +33,7 @@ class Comparison:
     unit: str  # "s" or "B"
     candidate: list[float] = field(default_factory=list)
     reference: list[float] = field(default_factory=list)
+    remark: str = ""  # what the candidate did otherwise than the figure means
 
     @property
     def ratios(self) -> list[float]:
@@ -41,8 +45,40 @@ class Comparison:
         return statistics.median(self.ratios)
 
 
+@dataclass
+class Bound:
+    """A number that is held to a limit of its own, and not to JAX."""
+
+    label: str
+    value: float | None  # None: not measured in this run
+    limit: float
+    unit: str  # "s", "" for a ratio, or what is counted
+
+    @property
+    def met(self) -> bool:
+        return self.value is not None and self.value <= self.limit
+
+
+@dataclass
+class Result:
+    """What a figure came to. Its ratio is the geometric mean over its comparisons."""
+
+    comparisons: list[Comparison] = field(default_factory=list)
+    information: list[Comparison] = field(default_factory=list)  # reported, held to nothing
+    notes: list[str] = field(default_factory=list)
+    bounds: list[Bound] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)  # what should have been compared too
+
+    @property
+    def ratio(self) -> float | None:
+        if not self.comparisons:
+            return None
+        logarithms = [math.log(comparison.ratio) for comparison in self.comparisons]
+        return math.exp(sum(logarithms) / len(logarithms))
+
+
 class BenchmarkError(RuntimeError):
-    """A library could not run a figure."""
+    """A library could not run a figure, or gave another result than JAX."""
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
@@ -111,13 +147,21 @@ class Worker:
         self.errors = errors
 
     def ask(self, request: str) -> dict[str, Any]:
+        """The answer.
+
+        Raises:
+          BenchmarkError: the library could not do it, or the process has ended.
+        """
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(request + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             pass  # read_line says why it ended
-        return json.loads(read_line(self.process, self.errors, self.library))
+        answer = json.loads(read_line(self.process, self.errors, self.library))
+        if "error" in answer:
+            raise BenchmarkError(f"{self.library}: {answer['error']}")
+        return answer
 
 
 @contextmanager
@@ -163,17 +207,36 @@ def compare_calls(
     names: Mapping[str, str], library: str, extra: Mapping[str, str], quick: bool
 ) -> list[Comparison]:
     """Compares the calls of `benchmarks.calls`, given as label: name."""
-    seconds, repetitions = (0.02, 5) if quick else (0.1, 15)
-    comparisons = []
     with worker(library, extra) as candidate, worker(REFERENCE, {}) as reference:
-        for label, name in names.items():
-            for each in (candidate, reference):
-                each.ask(f"prepare {name} {seconds}")
-            comparison = in_turns(
-                Comparison(label, "s"),
-                lambda: candidate.ask("sample")["seconds"],
-                lambda: reference.ask("sample")["seconds"],
-                repetitions,
-            )
-            comparisons.append(comparison)
-    return comparisons
+        return [
+            compare_call(candidate, reference, label, name, quick) for label, name in names.items()
+        ]
+
+
+def compare_call(
+    candidate: Worker, reference: Worker, label: str, name: str, quick: bool
+) -> Comparison:
+    """Times a call that two workers know by its name. A program's results are compared first.
+
+    Raises:
+      BenchmarkError: a library cannot run it, or the results differ.
+    """
+    seconds, repetitions = (0.02, 5) if quick else (0.1, 15)
+    for each in (candidate, reference):
+        prepared = each.ask(f"prepare {name} {seconds}")
+    if prepared["tolerance"] is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            ours, theirs = Path(folder, "ours.npz"), Path(folder, "theirs.npz")
+            candidate.ask(f"save {ours}")
+            reference.ask(f"save {theirs}")
+            difference = disagreement(load(ours), load(theirs), prepared["tolerance"])
+        if difference:
+            raise BenchmarkError(f"another result than {reference.library}'s: {difference}")
+    comparison = in_turns(
+        Comparison(label, "s"),
+        lambda: candidate.ask("sample")["seconds"],
+        lambda: reference.ask("sample")["seconds"],
+        repetitions,
+    )
+    comparison.remark = candidate.ask("tier")["tier"]
+    return comparison

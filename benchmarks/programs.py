@@ -72,7 +72,93 @@ def peak_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-PROGRAMS = {"first_result": first_result, "first_step": first_step, "demo": demo}
+def build_pack(library: str) -> dict[str, Any]:
+    """Builds maxjax's pack into the cache directory: how long each of its libraries takes."""
+    import time
+
+    pack = importlib.import_module(f"{library}._max.mojo.pack_library").Pack()
+    seconds: dict[str, float] = {}
+    start = time.monotonic()
+    problem = pack.build(seconds.__setitem__)
+    return {"problem": problem, "seconds": time.monotonic() - start, "libraries": seconds}
+
+
+def copy_pack(library: str, directory: str) -> dict[str, Any]:
+    """Puts the pack into another cache directory. What of it is missing is built first."""
+    import pathlib
+    import shutil
+
+    pack = importlib.import_module(f"{library}._max.mojo.pack_library").Pack()
+    cache = pack.libraries.cache
+    target = importlib.import_module(f"{library}._max.artifacts").ArtifactCache(
+        pathlib.Path(directory)
+    )
+    problem = pack.build()
+    for unit in [] if problem else pack.units:
+        copy = target.incoming(".so")
+        shutil.copyfile(cache.lookup(unit.key), copy)
+        target.store(unit.key, copy, suffix=".so")
+    return {"problem": problem}
+
+
+def compiled_libraries() -> list[str]:
+    """What lies in maxjax's cache: native code of the one backend (.so) or the other (.mef)."""
+    import os
+
+    directory = os.environ.get("MAXJAX_CACHE_DIR", "")
+    if not directory:
+        return []
+    return sorted(name for name in os.listdir(directory) if name.endswith((".so", ".mef")))
+
+
+def compile_step(library: str, model: str) -> dict[str, Any]:
+    """Compiles a training step, runs it, and does the same with another batch size."""
+    import time
+
+    jax = importlib.import_module(library)
+    from benchmarks import models
+
+    facts: dict[str, Any] = {"seconds": [], "built": [], "losses": []}
+    step: Any = None
+    for batch in models.BATCHES[model]:
+        made, arguments = models.TRAIN_STEPS[model](jax, batch)
+        step = step or made
+        lowered = step.lower(*arguments)
+        before = set(compiled_libraries())
+        start = time.perf_counter()
+        lowered.compile()
+        facts["seconds"].append(time.perf_counter() - start)
+        facts["losses"].append(float(step(*arguments)[0]))
+        facts["built"].append(sorted(set(compiled_libraries()) - before))
+    return {**facts, **tier_facts(jax, step)}
+
+
+def train(library: str, model: str, steps: str) -> dict[str, Any]:
+    """A training loop, and the most memory that its process held, in bytes."""
+    jax = importlib.import_module(library)
+    from benchmarks import models
+
+    step, arguments = models.TRAIN_STEPS[model](jax)
+    loss: Any = None
+    for _ in range(int(steps)):
+        loss, *state = step(*arguments)
+        arguments = (*state, *arguments[len(state) :])
+        loss.block_until_ready()
+    return {"loss": float(loss), "peak_bytes": peak_bytes(), **tier_facts(jax, step)}
+
+
+PROGRAMS = {
+    program.__name__: program
+    for program in (
+        first_result,
+        first_step,
+        demo,
+        build_pack,
+        copy_pack,
+        compile_step,
+        train,
+    )
+}
 
 if __name__ == "__main__":
     facts = PROGRAMS[sys.argv[1]](*sys.argv[2:])

@@ -6,14 +6,15 @@ import json
 import os
 import platform
 import statistics
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from benchmarks.figures import Figure, Result
-from benchmarks.measure import Comparison
+from benchmarks.figures import Figure
+from benchmarks.measure import Bound, Comparison, Result
 
 Outcome = tuple[Figure, Result | str]  # the result, or why there is none
 
@@ -23,6 +24,8 @@ HEADINGS = ("figure", "maxjax", "JAX", "ratio", "spread", "target", "met")
 def amount(value: float, unit: str) -> str:
     if unit == "B":
         return f"{value / 1e6:.0f} MB"
+    if unit != "s":
+        return f"{value:.3g} {unit}".strip()
     for scale, name in ((1.0, "s"), (1e-3, "ms")):
         if value >= scale:
             return f"{value / scale:.3g} {name}"
@@ -41,20 +44,47 @@ def cells(comparison: Comparison) -> list[str]:
     ]
 
 
+def yes_or_no(met: bool) -> str:
+    return "yes" if met else "no"
+
+
+def remarked(label: str, comparison: Comparison) -> str:
+    return f"{label} ({comparison.remark})" if comparison.remark else label
+
+
+def comparison_row(figure: Figure, comparison: Comparison) -> list[str]:
+    limit = met = ""
+    if figure.each is not None:
+        limit, met = f"{figure.each:.2f}", yes_or_no(comparison.ratio <= figure.each)
+    return [f"- {remarked(comparison.label, comparison)}", *cells(comparison), limit, met]
+
+
+def bound_row(bound: Bound) -> list[str]:
+    value = "not measured" if bound.value is None else amount(bound.value, bound.unit)
+    limit = amount(bound.limit, bound.unit)
+    return [f"- {bound.label}", value, "", "", "", limit, yes_or_no(bound.met)]
+
+
 def rows(outcomes: list[Outcome]) -> list[list[str]]:
     table = []
     for figure, result in outcomes:
-        target = f"{figure.target:.2f}"
+        target = "" if figure.target is None else f"{figure.target:.2f}"
         if isinstance(result, str):
             table.append([figure.title, "", "", "", "", target, f"no: {result}"])
             continue
-        met = "yes" if result.ratio <= figure.target else "no"
+        met = yes_or_no(figure.met(result))
         if len(result.comparisons) == 1:
-            table.append([figure.title, *cells(result.comparisons[0]), target, met])
+            only = result.comparisons[0]
+            table.append([remarked(figure.title, only), *cells(only), target, met])
         else:
-            table.append([figure.title, "", "", f"{result.ratio:.2f}", "", target, met])
-            table += [[f"- {each.label}", *cells(each), "", ""] for each in result.comparisons]
-        table += [[f"- {each.label}", *cells(each), "", ""] for each in result.information]
+            ratio = "" if result.ratio is None else f"{result.ratio:.2f}"
+            table.append([figure.title, "", "", ratio, "", target, met])
+            table += [comparison_row(figure, each) for each in result.comparisons]
+        table += [[f"- {failure}", "", "", "", "", "", "no"] for failure in result.failures]
+        table += [bound_row(bound) for bound in result.bounds]
+        table += [
+            [f"- {remarked(each.label, each)}", *cells(each), "", ""] for each in result.information
+        ]
         table += [[f"- {note}", "", "", "", "", "", ""] for note in result.notes]
     return table
 
@@ -111,6 +141,7 @@ def as_json(outcomes: list[Outcome], library: str) -> dict[str, Any]:
             library: each.candidate,
             "jax": each.reference,
             "ratio": each.ratio,
+            "remark": each.remark,
         }
 
     figures: dict[str, Any] = {}
@@ -120,10 +151,12 @@ def as_json(outcomes: list[Outcome], library: str) -> dict[str, Any]:
             entry["error"] = result
         else:
             entry["ratio"] = result.ratio
-            entry["met"] = result.ratio <= figure.target
+            entry["met"] = figure.met(result)
             entry["comparisons"] = [comparison(each) for each in result.comparisons]
             entry["information"] = [comparison(each) for each in result.information]
             entry["notes"] = result.notes
+            entry["bounds"] = [asdict(bound) for bound in result.bounds]
+            entry["failures"] = result.failures
         figures[figure.name] = entry
     return {"versions": versions(), "figures": figures}
 

@@ -1,12 +1,21 @@
 """The benchmarks run on maxjax, and their arithmetic is right."""
 
+import json
+
+import jax
+import numpy as np
 import pytest
 
 import maxjax
+from benchmarks import compiling, models
+from benchmarks.agreement import disagreement
 from benchmarks.calls import CALLS
-from benchmarks.figures import FIGURES, Figure, Result
-from benchmarks.measure import Comparison
+from benchmarks.figures import FIGURES, Figure
+from benchmarks.measure import Bound, Comparison, Result
 from benchmarks.report import as_json, cells, markdown
+from benchmarks.steady import PROGRAMS
+from benchmarks.worker import Worker
+from maxjax._base import config
 
 
 def comparison(ratios):
@@ -16,6 +25,69 @@ def comparison(ratios):
 @pytest.mark.parametrize("name", CALLS)
 def test_the_call_runs(name):
     CALLS[name](maxjax)()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_computes_what_it_does_with_jax(name):
+    with config.compile_mode("never"):
+        ours = PROGRAMS[name](maxjax)
+        computed = ours.results()
+        assert ours.tier().startswith("interpreted")
+    theirs = PROGRAMS[name](jax)
+    assert disagreement(computed, theirs.results(), ours.tolerance) is None
+    assert theirs.tier() == ""
+
+
+@pytest.mark.parametrize("name", models.TRAIN_STEPS)
+def test_the_second_batch_size_is_another_and_has_the_same_loss(name):
+    losses = []
+    for batch in models.BATCHES[name]:
+        with config.compile_mode("never"):
+            step, arguments = models.TRAIN_STEPS[name](maxjax, batch)
+            ours = float(step(*arguments)[0])
+        step, arguments = models.TRAIN_STEPS[name](jax, batch)
+        losses.append(float(step(*arguments)[0]))
+        compiling.check_losses("mlp", [ours], losses[-1:])
+    assert losses[0] != losses[1]
+
+
+def test_a_loss_that_differs_is_an_error():
+    with pytest.raises(compiling.BenchmarkError, match="losses of the MLP"):
+        compiling.check_losses("mlp", [1.0, 2.0], [1.0, 2.001])
+
+
+def test_agreement_is_relative_to_the_largest_element():
+    ones = np.float32([1, 100])
+    assert disagreement([ones], [np.float32([1.0001, 100])], 2e-6) is None
+    assert disagreement([ones], [np.float32([1.001, 100])], 2e-6) is not None
+    assert disagreement([ones], [ones], 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ([], [np.float32(1)]),
+        ([np.float32(1)], [np.float32([1])]),
+        ([np.int32([1, 2])], [np.float32([1, 2])]),
+        ([np.int32([1, 2])], [np.int32([1, 3])]),
+        ([np.float32([np.nan, 1])], [np.float32([0, 1])]),
+        ([np.float32([0, 1])], [np.float32([np.nan, 1])]),
+        ([np.float32([np.inf])], [np.float32([-np.inf])]),
+        ([np.float32([np.inf, 1])], [np.float32([5, 1])]),
+    ],
+)
+def test_what_disagrees_is_found(ours, theirs):
+    assert disagreement(ours, theirs, 1.0)
+
+
+def test_a_worker_answers_errors_and_goes_on():
+    worker = Worker("maxjax")
+    assert worker.answer("prepare eager_add 0.0001")["tolerance"] is None
+    assert worker.answer("sample")["seconds"] > 0
+    with pytest.raises(KeyError):
+        worker.answer("prepare nothing 0.1")
+    with pytest.raises(ValueError, match="nothing is prepared"):
+        worker.answer("sample")
 
 
 def test_a_ratio_is_the_median_over_pairs():
@@ -44,6 +116,42 @@ def test_the_reports_tell_a_figure_that_failed():
     assert "no: no such function" in text
     data = as_json(figures, "maxjax")["figures"]
     assert data["a"]["met"] and data["b"]["error"] == "no such function"
+
+
+def test_a_figure_is_met_if_all_of_it_is():
+    figure = Figure("a", "an a", 0.8, None, each=1.5)
+    assert figure.met(Result([comparison([0.5]), comparison([1.0])]))
+    assert not figure.met(Result([comparison([0.9])]))
+    assert not figure.met(Result([comparison([0.1]), comparison([1.6])]))
+    assert not figure.met(Result([comparison([0.5])], failures=["b: crashed"]))
+    assert not figure.met(Result(failures=["b: crashed"]))
+
+
+@pytest.mark.parametrize(("value", "met"), [(7.5, "yes"), (8.5, "no"), (None, "no")])
+def test_bounds_are_reported(value, met):
+    figure, result = Figure("a", "an a", None, None), Result(bounds=[Bound("b", value, 8.0, "s")])
+    shown = "not measured" if value is None else f"{value} s"
+    assert f"| - b | {shown} |  |  |  | 8 s | {met} |" in markdown([(figure, result)], "maxjax")
+    assert as_json([(figure, result)], "maxjax")["figures"]["a"]["met"] == (met == "yes")
+
+
+def test_what_ran_interpreted_and_what_failed_is_said():
+    slow = comparison([2.0])
+    slow.remark = "interpreted: cold"
+    result = Result([slow, comparison([0.5])], failures=["c: crashed"])
+    text = markdown([(Figure("a", "an a", 0.8, None, each=1.5), result)], "maxjax")
+    assert "| - x (interpreted: cold) | 4 ms | 2 ms | 2.00 | 2.00 to 2.00 | 1.50 | no |" in text
+    assert "| - x | 1 ms | 2 ms | 0.50 | 0.50 to 0.50 | 1.50 | yes |" in text
+    assert "| - c: crashed |  |  |  |  |  | no |" in text
+
+
+def test_the_graph_backend_is_cited_from_its_last_measurement(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiling, "GRAPH_RECORD", tmp_path / "record.json")
+    assert not compiling.graph_bound().met
+    record = {"date": "2001-02-03", "mojo": 5.0, "graph": 80.0}
+    compiling.GRAPH_RECORD.write_text(json.dumps(record))
+    bound = compiling.graph_bound()
+    assert bound.met and bound.value == pytest.approx(0.0625) and "2001-02-03" in bound.label
 
 
 def test_figures_have_names_of_their_own():

@@ -1,8 +1,14 @@
 """A process that has one library loaded and times its calls on request.
 
-`python -m benchmarks.worker LIBRARY` reads a request a line, `prepare NAME SECONDS` or `sample`,
-and answers each with a line of JSON. Two of them, asked in turns, share what the machine does
-meanwhile, and neither library sits in the other's process.
+`python -m benchmarks.worker LIBRARY` reads a request a line and answers each with a line of JSON:
+
+- `prepare NAME SECONDS`: makes a call and warms it up; SECONDS are about what a sample is to take.
+- `save PATH`: writes the arrays that the prepared program computes.
+- `sample`: times the call.
+- `tier`: where maxjax has run it.
+
+What a library cannot do is answered with `error`. Two workers, asked in turns, share what the
+machine does meanwhile, and neither library sits in the other's process.
 """
 
 from __future__ import annotations
@@ -12,9 +18,12 @@ import importlib
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
+from benchmarks import agreement
 from benchmarks.calls import CALLS, Call
+from benchmarks.steady import PROGRAMS, Program
 
 
 def seconds_for(call: Call, count: int) -> float:
@@ -26,7 +35,7 @@ def seconds_for(call: Call, count: int) -> float:
 
 def prepare(library: Any, name: str, seconds: float) -> tuple[Call, int]:
     """The call, warm, and how many of them take about `seconds`."""
-    call = CALLS[name](library)
+    call = (CALLS.get(name) or PROGRAMS[name])(library)
     for _ in range(3):
         call()
     count = 1
@@ -35,18 +44,40 @@ def prepare(library: Any, name: str, seconds: float) -> tuple[Call, int]:
     return call, count
 
 
-def main() -> None:
-    library = importlib.import_module(sys.argv[1])
-    call, count = None, 0
-    for line in sys.stdin:
-        request = line.split()
-        if request[0] == "prepare":
-            call, count = prepare(library, request[1], float(request[2]))
-            answer: dict[str, Any] = {"count": count}
-        else:
-            assert call is not None, "prepare comes first"
+class Worker:
+    def __init__(self, library: str):
+        self.library = importlib.import_module(library)
+        self.call: Any = None
+        self.count = 0
+
+    def answer(self, request: str) -> dict[str, Any]:
+        command, _, argument = request.strip().partition(" ")
+        if command == "prepare":
+            self.call = None  # the arrays of the last one go before those of the next come
+            name, _, seconds = argument.rpartition(" ")
+            self.call, self.count = prepare(self.library, name, float(seconds))
+            return {"count": self.count, "tolerance": getattr(self.call, "tolerance", None)}
+        if self.call is None:
+            raise ValueError("nothing is prepared")
+        if command == "save":
+            agreement.save(Path(argument), self.call.results())
+            return {}
+        if command == "sample":
             gc.collect()
-            answer = {"seconds": seconds_for(call, count) / count}
+            return {"seconds": seconds_for(self.call, self.count) / self.count}
+        if command == "tier":
+            return {"tier": self.call.tier() if isinstance(self.call, Program) else ""}
+        raise ValueError(f"no command {command!r}")
+
+
+def main() -> None:
+    worker = Worker(sys.argv[1])
+    for line in sys.stdin:
+        try:
+            answer = worker.answer(line)
+        except Exception as error:
+            message = str(error).strip().splitlines() or [""]
+            answer = {"error": f"{type(error).__name__}: {message[0]}"}
         print(json.dumps(answer), flush=True)
 
 

@@ -60,6 +60,9 @@ class Explanation:
         reasons why it is on the host).
       cached: whether the compiled program lies on the disk.
       constant_bytes: of the arrays that the function closes over.
+      backend: "mojo" or "graph".
+      peak_bytes: of the memory that a call takes beside its arguments (Mojo backend).
+      source: the program's kernels and calls as text (Mojo backend).
     """
 
     def __init__(self, name: str, program: Program):
@@ -73,11 +76,20 @@ class Explanation:
         self.jaxpr = program.closed
         self.cached = False
         has_tier1 = tiering.prepare(program)
+        backend = tiering.backend_of(program)
+        self.backend = backend.name
         if has_tier1:
-            self.cached = tiering.service.cache.lookup(program.artifact_key) is not None
+            self.cached = backend.is_kept(program)
         else:
             self.reason = program.reason
-        self.cache_directory = str(tiering.service.cache.directory)
+        self.cache_directory = backend.directory
+        self.peak_bytes = 0
+        self.source = ""
+        plans = program.plans.values()
+        if plans:
+            self.peak_bytes = max(plan.peak_bytes for plan in plans)
+            self.source = "\n".join(plan.source for plan in plans)
+        self.shows_source = False
         self.pieces = [
             ("host" if piece.on_host else "MAX",
              Counter(eqn.primitive.name for eqn in piece.jaxpr.eqns), piece.reasons)
@@ -97,17 +109,28 @@ class Explanation:
         lines.append(f"  calls: {self.interpreted_calls} interpreted, {self.compiled_calls} on MAX"
                      + (f"; ready {self.compile_seconds:.1f} s after the request"
                         if self.compile_seconds else ""))
+        if self.peak_bytes:
+            lines.append(f"  memory: {self.peak_bytes} bytes at the peak, arguments not counted")
         if self.constant_bytes:
             lines.append(f"  constants, passed as inputs: {self.constant_bytes} bytes")
+        if self.shows_source:
+            lines += ["", self.source]
         return "\n".join(lines)
 
     __repr__ = __str__
 
 
-def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+def explain(function: Callable[..., Any], *args: Any, source: bool = False,
+            **kwargs: Any) -> Explanation:
     """Says which parts of ``function(*args, **kwargs)`` run on MAX, which on the host and why,
     and what is cached. Traces the function if need be; computes nothing.
+
+    Args:
+      source: prints the Mojo source of the program's kernels too, and the calls in their order;
+        see docs/compiler.md.
     """
     jitted = function if isinstance(function, PjitFunction) else make_jit(function)
     closed = jitted._lookup(args, kwargs).closed
-    return Explanation(jitted._name, program_of(closed))
+    explanation = Explanation(jitted._name, program_of(closed))
+    explanation.shows_source = source
+    return explanation

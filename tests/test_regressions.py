@@ -14,9 +14,10 @@ import maxjax
 from maxjax._ir.serialize import dumps, encode
 from maxjax._ir.trace import base_trace
 from maxjax._max import session
+from maxjax._runtime.graph_backend import graph_program
 from maxjax._runtime.pending import pending
 from maxjax._runtime.program import Program
-from maxjax._runtime.tiering import CompiledProgram, tiering
+from maxjax._runtime.tiering import tiering
 
 X = np.array([0.5, -1.25, 2.0], np.float32)
 Y = np.array([3.0, 0.25, -1.0], np.float32)
@@ -175,6 +176,7 @@ def compiled_cases():
         jitted = maxjax.jit(functools.partial(fun, maxjax))
         entry = jitted._lookup(tuple(values), {})
         program = Program(entry.closed)
+        program.backend = "graph"
         if not tiering.prepare(program):
             continue
         prefix = f"case{number}_"
@@ -195,7 +197,7 @@ def test_compiled():
     programs, models = compiled_cases()
     failures = []
     for name, (program, prefix, values, out_tree) in programs.items():
-        compiled = CompiledProgram(program, models, prefix)
+        compiled = graph_program(program, models, prefix)
         try:
             actual = out_tree.unflatten(compiled([*program.consts, *values]))
             for a, e in zip(harness.leaves(actual), harness.leaves(expected_of(name)), strict=True):

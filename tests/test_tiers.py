@@ -33,8 +33,9 @@ from maxjax._max import service as service_module
 from maxjax._max import session
 from maxjax._runtime import pending as pending_module
 from maxjax._runtime import program as program_module
+from maxjax._runtime.graph_backend import graph_program
 from maxjax._runtime.program import Program
-from maxjax._runtime.tiering import CompiledProgram, tiering
+from maxjax._runtime.tiering import tiering
 from maxjax._transforms.partition import host_reason, partition
 from maxjax._transforms.simplify import simplify
 
@@ -110,10 +111,11 @@ class Model:
 @pytest.fixture
 def service(monkeypatch):
     fake = Service()
-    monkeypatch.setattr(tiering, "_service", fake)
+    monkeypatch.setattr(tiering.backends["graph"], "_service", fake)
     monkeypatch.setattr(tiering, "HOT_NANOSECONDS", 0, raising=False)
     monkeypatch.setattr(tiering, "HOT_CALLS", 1, raising=False)
-    monkeypatch.setattr(tiering, "DISPATCH_NANOSECONDS", 0, raising=False)
+    monkeypatch.setattr(tiering.backends["graph"], "DISPATCH_NANOSECONDS", 0)
+    monkeypatch.setattr(tiering, "LOOKUP_NANOSECONDS", 1 << 62)
     monkeypatch.setattr(session, "load", lambda path: {
         name: Model(data) for name, data in json.loads(path)["pieces"]})
     monkeypatch.setattr(session, "Executable", lambda model: model)
@@ -121,7 +123,7 @@ def service(monkeypatch):
     monkeypatch.setattr(Model, "delay", 0.0)
     monkeypatch.setattr(Model, "change", staticmethod(lambda results: results))
     monkeypatch.setattr(service_module, "_warned", False)
-    with config.compile_mode("auto"):
+    with config.compile_mode("auto"), config.backend("graph"):
         yield fake
 
 
@@ -176,7 +178,7 @@ def test_the_hotter_goes_first(service):
 
 
 def test_what_costs_less_than_a_dispatch_is_not_compiled(service, monkeypatch):
-    monkeypatch.setattr(tiering, "DISPATCH_NANOSECONDS", 1 << 50, raising=False)
+    monkeypatch.setattr(tiering.backends["graph"], "DISPATCH_NANOSECONDS", 1 << 50)
     jitted = function()
     for _ in range(3):
         assert_right(jitted(X))
@@ -578,7 +580,7 @@ def check_pieces(program, values, seed, host=None):
                   if not piece.on_host}
         executable, session.Executable = session.Executable, lambda model: model
         try:
-            results = CompiledProgram(program, models)(values)
+            results = graph_program(program, models)(values)
         finally:
             session.Executable = executable
         for a, b in zip(results, whole, strict=True):
@@ -694,6 +696,7 @@ def run_script(script, directory, **environment):
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=False,
         env={**os.environ, "MAXJAX_COMPILE": "always", "MAXJAX_CACHE_DIR": str(directory),
+             "MAXJAX_BACKEND": "graph",
              **environment})
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), time.monotonic() - started

@@ -173,6 +173,10 @@ compile_mode = config.define(
     "compile", "auto",
     "auto: MAX compiles hot programs in the background. always: each program waits for MAX. "
     "never: all programs are interpreted.", ("auto", "always", "never"))
+backend = config.define(
+    "backend", "mojo",
+    "What compiles programs for a CPU. mojo: our own compiler, in seconds. graph: MAX's graph "
+    "compiler, in minutes.", ("mojo", "graph"))
 check_tiers = config.define(
     "check_tiers", False,
     "Run both tiers on every call of a compiled program, and raise where they differ.")

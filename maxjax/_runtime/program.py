@@ -31,10 +31,10 @@ class Program:
       reason: why it is interpreted, where it failed or may not be compiled.
     """
 
-    __slots__ = ("__weakref__", "artifact_key", "best_interpreted", "closed", "compile_seconds",
-                 "compiled", "compiled_calls", "consts", "cost", "heat", "interpreted_calls",
-                 "opened", "out_avals", "pieces", "reason", "state", "text", "tier0",
-                 "trial_best", "trial_calls")
+    __slots__ = ("__weakref__", "artifact_key", "backend", "best_interpreted", "closed",
+                 "compile_seconds", "compiled", "compiled_calls", "consts", "cost", "heat",
+                 "interpreted_calls", "looked", "opened", "out_avals", "pieces", "plans",
+                 "prepared", "reason", "state", "text", "tier0", "trial_best", "trial_calls")
 
     def __init__(self, closed: ClosedJaxpr):
         self.closed = simplify(closed)
@@ -59,6 +59,10 @@ class Program:
         self.reason: str | None = None
         self.cost = 0.0
         self.pieces: list[Any] = []
+        self.plans: dict[int, Any] = {}
+        self.prepared = False
+        self.backend = ""                   # chosen when the program is prepared for tier 1
+        self.looked = False
         self.text = ""
         self.artifact_key: bytes = b""      # empty until the program is prepared for tier 1
 
@@ -86,6 +90,8 @@ class Program:
         if elapsed < self.best_interpreted or not self.best_interpreted:
             self.best_interpreted = elapsed
         self.interpreted_calls += 1
+        if self.heat > tiering.LOOKUP_NANOSECONDS and not self.looked and self.state == "cold":
+            tiering.look(self)
         # What ran only once, however long it took, may never run again.
         if (self.heat > tiering.HOT_NANOSECONDS and self.state == "cold"
                 and self.interpreted_calls >= tiering.HOT_CALLS):
@@ -97,12 +103,16 @@ class Tiering:
     """What decides when a program is compiled; the default never does."""
 
     HOT_NANOSECONDS = 1 << 62
+    LOOKUP_NANOSECONDS = 1 << 62
     HOT_CALLS = 1
 
     def estimate(self, jaxpr: Jaxpr) -> float:
         return 0.0
 
     def first_call(self, program: Program) -> None:
+        pass
+
+    def look(self, program: Program) -> None:
         pass
 
     def request(self, program: Program) -> None:

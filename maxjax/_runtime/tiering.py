@@ -1,7 +1,7 @@
-"""Tier 1: when a program is compiled, how its artifact is found, and how it runs.
+"""Tier 1: when a program is compiled, by which backend, and how it runs.
 
-A program that has cost tier 0 enough time is handed to the compile service. Until the artifact
-is there, and wherever MAX cannot serve, it stays interpreted.
+A program that has cost tier 0 enough time is handed to a backend. Until it is compiled, and
+wherever no backend can serve, it stays interpreted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,18 +18,16 @@ import numpy as np
 from maxjax._base import config, dtypes
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
-from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from maxjax._ir.serialize import NotSerializable, dumps, encode
-from maxjax._max import kernel_digest, session
+from maxjax._ir.jaxpr import Jaxpr
+from maxjax._max.mojo.toolchain import warn_once as warn_once_about_backend
 from maxjax._max.service import CompileService, warn_once
 from maxjax._runtime import program as program_module
+from maxjax._runtime.compiled import CompiledProgram
+from maxjax._runtime.graph_backend import GraphBackend
+from maxjax._runtime.mojo_backend import MojoBackend
 from maxjax._runtime.program import Program
-from maxjax._transforms.partition import partition
 
 logger = logging.getLogger("maxjax")
-
-BUILDER = "maxjax._max.graph.builder:build"
 
 _clock = time.perf_counter_ns
 # Calls that are timed before tier 1 is held against tier 0; the first one also warms up.
@@ -43,43 +40,52 @@ class Tiering:
     # What a compile costs in processor time: a program must have spent some of that first.
     HOT_NANOSECONDS = 400_000_000
     HOT_CALLS = 2
-    # A call of a compiled program costs about this much, whatever it computes: a program that
-    # tier 0 runs in less is never compiled.
-    DISPATCH_NANOSECONDS = 40_000
+    # After so much time in tier 0 it is worth planning a program, to see whether all it needs has
+    # been compiled before.
+    LOOKUP_NANOSECONDS = 30_000_000
     # A program that is estimated to take this long looks for its artifact at its first call.
     EAGER_LOOKUP_SECONDS = 3e-4
 
     def __init__(self) -> None:
-        self._service: CompileService | None = None
-        self._lock = threading.Lock()
+        self.backends: dict[str, Any] = {"mojo": MojoBackend(), "graph": GraphBackend()}
         self.core = CompilerCore()
 
     @property
     def service(self) -> CompileService:
-        if self._service is None:
-            with self._lock:
-                if self._service is None:
-                    self._service = CompileService(BUILDER)
-        return self._service
+        """The graph backend's."""
+        return self.backends["graph"].service
+
+    def backend_of(self, program: Program) -> Any:
+        return self.backends[program.backend or config.backend.value]
 
     def estimate(self, jaxpr: Jaxpr) -> float:
         return estimated_seconds(jaxpr)
 
-    # --- finding or making the artifact ---
+    # --- finding or making what is compiled ---
     def first_call(self, program: Program) -> None:
-        """Loads the artifact of a substantial program that was compiled before."""
+        """Loads a substantial program that was compiled before, or whose kernels are known."""
         if config.compile_mode.value == "auto" and program.cost > self.EAGER_LOOKUP_SECONDS:
-            if not self.prepare(program):
-                return
-            path = self.service.cache.lookup(program.artifact_key)
-            if path is not None:
-                self.adopt(program, path, None)
+            self.look(program)
+
+    def look(self, program: Program) -> None:
+        """Loads a program if nothing is left to compile."""
+        program.looked = True
+        if not self.prepare(program):
+            return
+        try:
+            compiled = self.backend_of(program).find(program)
+        except RuntimeError as error:
+            self.fail(program, str(error))
+            return
+        if compiled is not None:
+            self.adopt(program, compiled, None)
 
     def request(self, program: Program) -> None:
         """Has a hot program compiled in the background."""
         if config.compile_mode.value != "auto":
             return
-        if program.heat < self.DISPATCH_NANOSECONDS * program.interpreted_calls:
+        backend = self.backend_of(program)
+        if program.heat < backend.DISPATCH_NANOSECONDS * program.interpreted_calls:
             program.state = "light"
             program.reason = "the interpreter takes less time than the dispatch of a MAX program"
             return
@@ -92,34 +98,32 @@ class Tiering:
         started = time.monotonic()
         self.core.leave()
 
-        def done(path: Any, error: str | None) -> None:
+        def done(compiled: CompiledProgram | None, error: str | None) -> None:
             self.core.take_back()
             program.compile_seconds = time.monotonic() - started
-            self.adopt(program, path, error)
+            self.adopt(program, compiled, error)
 
-        return self.service.submit(
-            program.artifact_key, program.text, done, priority,
-            {"directory": str(self.service.cache.directory)})
+        return self.backend_of(program).submit(program, priority, done)
 
     def compile_now(self, program: Program) -> None:
-        """Waits until MAX has compiled a program; for ``compile="always"`` and ahead of time.
+        """Waits until a program is compiled; for ``compile="always"`` and ahead of time.
 
         Raises:
-          CompileError: MAX cannot compile it.
+          CompileError: it cannot be.
         """
         if program.compiled is not None or not self.prepare(program):
             return
-        path = self.service.cache.lookup(program.artifact_key)
-        if path is not None:
-            self.adopt(program, path, None)
-        if program.compiled is None:
+        self.look(program)
+        while program.compiled is None and program.state != "host":
+            backend = self.backend_of(program)
             program.state = "queued"
-            self.service.wait(self.submit(program, float("inf")), _progress_line(program))
-        if program.compiled is None:
-            raise CompileError(program.reason or "there is no compiled program")
+            backend.wait(self.submit(program, float("inf")), _progress_line(program))
+            if program.state == "failed" and not self._fall_back(program):
+                raise CompileError(program.reason or "there is no compiled program")
 
     def compile_or_warn(self, program: Program) -> None:
-        """Waits for MAX; where it fails, the program stays interpreted, and a warning says why."""
+        """Waits for the compiler; where it fails, the program stays interpreted, with a warning.
+        """
         try:
             self.compile_now(program)
         except CompileError as error:
@@ -131,43 +135,55 @@ class Tiering:
         warn_once((reason or "unknown").splitlines()[0])
         logger.info("maxjax: a program stays interpreted: %s", reason)
 
+    def _fall_back(self, program: Program) -> bool:
+        """Turns from the Mojo backend, where it fails, to the graph backend; False if there is
+        nothing to turn to."""
+        if self.backend_of(program).name == "graph":
+            return False
+        logger.info("maxjax: a program turns to the graph backend: %s", program.reason)
+        program.backend = "graph"
+        program.plans = {}
+        program.prepared = False
+        program.state = "cold"
+        return self.prepare(program)
+
     def prepare(self, program: Program) -> bool:
-        """Cuts the program into pieces and makes its text and key; False if it has no tier 1."""
-        if program.artifact_key:
-            return True
-        pieces = partition(program.opened.jaxpr)
-        program.pieces = pieces
-        compiled = [piece for piece in pieces if not piece.on_host]
-        if not compiled:
-            program.state = "host"
-            program.reason = "; ".join(reason for piece in pieces for reason in piece.reasons) \
-                or "there is nothing to compute"
-            return False
+        """Cuts the program into pieces and makes them ready to compile; False if it has no
+        tier 1."""
+        if program.prepared:
+            return program.state != "host"
+        program.prepared = True
+        backend = self.backend_of(program)
+        program.backend = backend.name
         try:
-            program.text = dumps({"pieces": [
-                [f"piece_{number}", encode(piece.jaxpr)]
-                for number, piece in enumerate(pieces) if not piece.on_host]})
-        except NotSerializable as error:
+            reason = backend.prepare(program)
+        except Exception as error:      # the compiler's own mistakes stop no program
+            program.reason = f"{type(error).__name__}: {error}"
+            logger.info("maxjax: planning a program failed: %s", program.reason)
+            if self._fall_back(program):
+                return True
+            reason = program.reason
+        if reason is not None:
             program.state = "host"
-            program.reason = f"the program cannot be handed to the compiler: {error}"
+            program.reason = reason
             return False
-        program.artifact_key = "\n".join([
-            session.versions(), session.cpu_target(),
-            kernel_digest.digest(), program.text]).encode()
         return True
 
-    def adopt(self, program: Program, path: Any, error: str | None) -> None:
-        """Swaps a compiled artifact in."""
-        if path is None:
-            self.fail(program, error)
+    def adopt(self, program: Program, compiled: CompiledProgram | None,
+              error: str | None) -> None:
+        """Swaps a compiled program in."""
+        if compiled is None:
+            program.state = "failed"
+            program.reason = error
+            if config.compile_mode.value == "auto":
+                if self._fall_back(program):
+                    warn_once_about_backend(error or "unknown")
+                    program.state = "queued"
+                    self.submit(program, priority=float(program.heat))
+                else:
+                    self.fail(program, error)
             return
-        try:
-            program.compiled = CompiledProgram(program, session.load(path))
-        except Exception as failure:
-            self.service.cache.discard(program.artifact_key)
-            self.fail(program,
-                      f"the artifact cannot be loaded: {type(failure).__name__}: {failure}")
-            return
+        program.compiled = compiled
         program.state = "compiled"
         program.reason = None
         if config.log_compiles.value:
@@ -226,58 +242,6 @@ class CompilerCore:
             if self._jobs == 0 and self._limits is not None:
                 self._limits.restore_original_limits()
                 self._limits = None
-
-
-class CompiledProgram:
-    """The pieces of a program, some on MAX and some on the host, called in order."""
-
-    __slots__ = ("direct", "outputs", "slots", "steps")
-
-    def __init__(self, program: Program, models: dict[str, Any], prefix: str = ""):
-        jaxpr = program.opened.jaxpr
-        slots: dict[Var, int] = {}
-
-        def slot(var: Var) -> int:
-            return slots.setdefault(var, len(slots))
-
-        for var in jaxpr.invars:
-            slot(var)
-        self.steps = []
-        for number, piece in enumerate(program.pieces):
-            run = _host_step(piece.jaxpr) if piece.on_host else session.Executable(
-                models[f"{prefix}piece_{number}"])
-            self.steps.append((run, [slot(v) for v in piece.inputs],
-                               [slot(v) for v in piece.outputs]))
-        self.outputs = [
-            np.asarray(atom.val) if isinstance(atom, Literal) else slot(atom)
-            for atom in jaxpr.outvars]
-        self.slots = len(slots)
-        # One compiled piece that takes just what the program takes and gives what it gives.
-        self.direct = None
-        if len(self.steps) == 1:
-            run, inputs, outputs = self.steps[0]
-            if inputs == list(range(len(jaxpr.invars))) and outputs == self.outputs:
-                self.direct = run
-
-    def __call__(self, values: Sequence[Any]) -> list[Any]:
-        if self.direct is not None:
-            return self.direct([x if type(x) is np.ndarray else np.asarray(x) for x in values])
-        places: list[Any] = [None] * self.slots
-        places[:len(values)] = values
-        for run, inputs, outputs in self.steps:
-            results = run([np.asarray(places[number]) for number in inputs])
-            for number, result in zip(outputs, results, strict=True):
-                places[number] = result
-        return [places[x] if type(x) is int else x for x in self.outputs]
-
-
-def _host_step(jaxpr: Jaxpr) -> Any:
-    run = interpreter(ClosedJaxpr(jaxpr))
-
-    def step(values: Sequence[Any]) -> list[Any]:
-        with np.errstate(all="ignore"):
-            return run(*values)
-    return step
 
 
 def estimated_seconds(jaxpr: Jaxpr) -> float:

@@ -288,11 +288,22 @@ struct Columns[Op: Reducer, dtype: DType]:
             self.partials[i] = Self.Op.identity[Self.kind]()
 
     @always_inline
+    def keep(self):
+        """A last use: a value may be freed after that, though pointers to it are still read."""
+        pass
+
+    @always_inline
     def finish(mut self):
         if self.flushed:
             self.flush()
             for i in range(self.width):
                 self.partials[i] = self.totals[i]
+
+
+@always_inline
+def keep[dtype: DType](memory: List[Scalar[dtype]]):
+    """A last use: memory may be freed after that, though pointers into it are still read."""
+    pass
 
 
 @always_inline

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxjax._max.mojo.fusion import Fusion, Group, last_wide, reduced_map
+from maxjax._max.mojo.fusion import CHEAP, Fusion, Group, last_wide, reduced_map
 from maxjax._max.mojo.nodes import (
     Access,
     IndexMap,
@@ -114,6 +114,8 @@ class Emitter:
         self.operands: list[Operand] = []
         self.values: list[Value] = []
         self.lines: list[str] = []
+        self.kept: set[Value] = set()
+        self._stored: set[Value] = set()
         self._pulled: dict[Any, Value] = {}
         self._operand_numbers: dict[Any, int] = {}
         self.inner = last_wide(group.space)
@@ -353,7 +355,8 @@ class Emitter:
         names = [f"var r{number}" for number in sorted(set(numbers))]
         names += [f"var t{number}" for number in sorted(set(numbers))
                   if self.inner_stride(number) not in (0, 1)]
-        outer = {x for value in values for x in value.inputs if x not in swept}
+        outer = {x for value in values if value not in self._stored
+                 for x in value.inputs if x not in swept}
         names += [f"var v{x.number}" for x in self.values if x in outer]
         return ", ".join([*dict.fromkeys(names), *extra])
 
@@ -391,7 +394,17 @@ class Emitter:
 
     # --- the innermost dimension is reduced ---
     def _emit_rows(self, outputs: list[tuple[Value, int]]) -> None:
+        passes = self._passes(outputs)
         self._start()
+        for value in self.kept:
+            value.number = len(self._names)
+            self._names[value.number] = f"v{value.number}"
+        kept = sorted(self.kept, key=lambda value: value.number)
+        for value in kept:
+            kind = kind_name(value.node.dtype)
+            self.line(1, f"var m{value.number} = List[Scalar[{kind}]](length=n, fill=0)")
+            self.line(1, f"var s{value.number} = m{value.number}.unsafe_ptr()"
+                         ".as_unsafe_any_origin()")
         count = self._count
         self.line(1, f"var rows = integer(args, {2 * count + 4})")
         self.line(1, f"var walk = Walk[{count}](points, begin)")
@@ -401,33 +414,58 @@ class Emitter:
         self.line(1, "for _ in range(begin, end):")
         done: set[Value] = set()
         pointers: set[int] = set()
-        last = max(value.phase for value in self.values)
-        for phase in range(last + 1):
+        for phase, (reductions, written, needed) in enumerate(passes):
             for value in self.values:
                 if value.scope == "point" and value.kind != "reduce" and value not in done \
                         and value.phase <= phase:
                     self._compute(2, value, "1", self._pointer_point)
                     done.add(value)
-            reductions = [value for value in self.values
-                          if value.kind == "reduce" and value.phase == phase + 1]
-            written = [(value, number) for value, number in outputs
-                       if value.scope in ("sweep", "row") and value.phase == phase]
             if reductions or written:
-                self._pass(f"pass{phase}", reductions, written, pointers)
+                self._pass(f"pass{phase}", reductions, written, needed, pointers)
         for value, number in outputs:
             if value.scope in ("point", "call"):
                 self._store(2, value, number, "1", self._pointer_point)
         self.line(2, "walk.advance(points)")
+        for value in kept:
+            self.line(1, f"keep(m{value.number})")
         self._finish()
 
+    def _passes(self, outputs: list[tuple[Value, int]]) -> list[tuple[
+            list[Value], list[tuple[Value, int]], list[Value]]]:
+        """For each pass its reductions, its stores and what it needs for them.
+
+        What is costly and needed again in a later pass is kept: ``self.kept``.
+        """
+        passes = []
+        swept: set[Value] = set()
+        for phase in range(max(value.phase for value in self.values) + 1):
+            reductions = [value for value in self.values
+                          if value.kind == "reduce" and value.phase == phase + 1]
+            written = [(value, number) for value, number in outputs
+                       if value.scope in ("sweep", "row") and value.phase == phase]
+            roots = [value.inputs[0] for value in reductions] + [value for value, _ in written]
+            needed: set[Value] = set()
+            stack = roots
+            while stack:
+                value = stack.pop()
+                if value in needed or value.scope in ("point", "call"):
+                    continue
+                needed.add(value)
+                if value in swept and not self.rows and _is_costly(value):
+                    self.kept.add(value)
+                else:
+                    stack += value.inputs
+            swept |= {value for value in needed if value.scope == "sweep"}
+            passes.append((reductions, written, [x for x in self.values if x in needed]))
+        return passes
+
     def _pass(self, name: str, reductions: list[Value], written: list[tuple[Value, int]],
-              pointers: set[int]) -> None:
+              needed: list[Value], pointers: set[int]) -> None:
         """One loop over a point's rows; ``pointers`` are those that stand already."""
-        roots = [value.inputs[0] for value in reductions] + [value for value, _ in written]
-        needed = self._needed(roots, lambda value: value.scope in ("point", "call"))
         swept = [value for value in needed if value.scope == "sweep"]
         numbers = [value.operand for value in swept if value.operand >= 0]
         numbers += [number for _, number in written]
+        kept = [value for value in swept if value in self.kept]
         accumulators = []
         for value in reductions:
             value.number = len(self._names)
@@ -449,7 +487,8 @@ class Emitter:
         extra = [x.inputs[0] for x in reductions if x.inputs[0].scope != "sweep"]
         extra += [x for x, _ in written if x.scope != "sweep"]
         captures = self._captures(swept, numbers, [
-            *(f"var v{value.number}" for value in extra), *(f"mut {x}" for x in accumulators)])
+            *(f"var v{value.number}" for value in extra),
+            *(f"var s{value.number}" for value in kept), *(f"mut {x}" for x in accumulators)])
         captures = ", ".join(dict.fromkeys(captures.split(", ")))
         self.line(0, "")
         self.line(depth, "@always_inline")
@@ -458,7 +497,14 @@ class Emitter:
         else:
             self.line(depth, f"def {name}[w: Int](i: Int) {{{captures}}}:")
         for value in swept:
+            if value in self._stored:
+                kind = kind_name(value.node.dtype)
+                self.line(depth + 1, f"var v{value.number} = load[{kind}, w](s{value.number}, i)")
+                continue
             self._compute(depth + 1, value, "w", self._pointer_sweep)
+            if value in self.kept:
+                self.line(depth + 1, f"s{value.number}.unsafe_store(i, v{value.number})")
+        self._stored |= self.kept.intersection(swept)
         for value in reductions:
             operand = value.inputs[0]
             text = self._name(operand, "w", "sweep")
@@ -589,6 +635,8 @@ class Emitter:
         self.line(2, "sweep[W](finish, first, last)")
         self.line(2, "if item % blocks + 1 == blocks:")
         self.line(3, "walk.advance(points)")
+        for name in accumulators:
+            self.line(1, f"{name}.keep()")
         self._finish()
 
     def _needed_after(self, roots: list[Value]) -> set[Value]:
@@ -610,6 +658,15 @@ class Emitter:
         if value.node.dtype.name in ("float16", "bfloat16"):
             return "DType.float32"
         return stored_name(value.node.dtype)
+
+
+def _is_costly(value: Value) -> bool:
+    """Whether computing a swept value again costs more than reading it."""
+    if value.kind != "apply" or value.node.dtype == _BOOL:
+        return False
+    if value.node.name not in CHEAP:
+        return True
+    return any(_is_costly(x) for x in value.inputs if x.scope == "sweep")
 
 
 def expression(node: Node, kinds: list[np.dtype], xs: list[str], w: str) -> str:

@@ -19,7 +19,7 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,20 +136,29 @@ class Pack:
                            else f"{name!r} of the pack is not built")
         return ctypes.CFUNCTYPE(result, *arguments)(place)
 
-    def request(self, done: Done | None = None, priority: float = 0.0) -> None:
+    def request(self, done: Done | None = None, priority: float = 0.0,
+                names: Iterable[str] | None = None) -> None:
         """Has what is missing built in the background, one library at a time; never raises.
 
         Libraries built beforehand are replaced by this machine's own, for those who ask later.
 
         Args:
-          done: called at the end with None, or with why a library is missing, on the thread that
-            builds.
+          done: called with None, or with why a library is missing, on the thread that builds:
+            when the libraries of ``names`` are there, or have failed.
+          names: functions that are waited for, whose libraries come first; by default all.
         """
-        units = [unit for unit in self.units if unit.native is None]
-        for unit in units:
-            self._queue.submit(Job(functools.partial(self._build, unit), _nothing, priority,
-                                   f"pack {unit.name}"))
-        self._queue.submit(Job(self._failure, done or _nothing, priority, "pack"))
+        wanted = None if names is None else {self.names.get(name) for name in names}
+        missing = [unit for unit in self.units if unit.native is None]
+        first = [unit for unit in missing if wanted is None or unit.name in wanted]
+
+        def submit(units: Iterable[_Unit], urgency: float) -> None:
+            for unit in units:
+                self._queue.submit(Job(functools.partial(self._build, unit), _nothing, urgency,
+                                       f"pack {unit.name}"))
+
+        submit(first, priority)
+        self._queue.submit(Job(lambda: self._failure(first), done or _nothing, priority, "pack"))
+        submit((unit for unit in missing if unit not in first), priority - 1)
 
     def build(self, progress: Callable[[str, float], None] | None = None) -> str | None:
         """Builds what is missing, in this thread; returns why a library is missing, or None.
@@ -168,10 +177,10 @@ class Pack:
         """The files that cannot be built, and why."""
         return {unit.name: unit.failure for unit in self.units if unit.failure is not None}
 
-    def _failure(self) -> str | None:
+    def _failure(self, units: Sequence[_Unit] | None = None) -> str | None:
         if self._broken is not None:
             return self._broken
-        failures = self.failures()
+        failures = {unit.name: unit.failure for unit in units or self.units if unit.failure}
         return "; ".join(f"{name}: {why}" for name, why in failures.items()) or None
 
     def _look(self) -> None:

@@ -118,6 +118,32 @@ class Plan:
         self.arena = part.arena.size
         self.constants = b"".join(self._constants)
 
+    @property
+    def peak_bytes(self) -> int:
+        """Of temporaries, results and constants together."""
+        results = sum(math.prod(x[0]) * x[1].itemsize for x in self.outputs
+                      if type(x) is tuple)
+        return self.arena + results + len(self.constants)
+
+    @property
+    def source(self) -> str:
+        """The kernels, numbered, and the calls in order, for people to read."""
+        numbers = {source: f"kernel_{number}" for number, source in enumerate(self.kernels)}
+        parts = [source.replace("KERNEL", name) for source, name in numbers.items()]
+
+        def calls(tape: Tape, depth: int) -> list[str]:
+            lines = []
+            for step in tape.steps:
+                name = numbers.get(step.kernel, step.function)
+                lines.append("  " * depth + f"{name}  # {step.note}" if step.note
+                             else "  " * depth + name)
+                for x in step.integers:
+                    if isinstance(x, Tape):
+                        lines += calls(x, depth + 1)
+            return lines
+
+        return "\n".join([*parts, "calls:", *calls(self.tape, 1)])
+
     def constant(self, value: np.ndarray) -> Place:
         data = value.tobytes()
         place = self._constant_places.get(data)
@@ -175,9 +201,13 @@ class Part:
             if node.kind != "assemble":
                 continue
             for source, piece in zip(node.inputs, node.params, strict=False):
-                if source.kind == "apply" and source not in self.places \
-                        and len(self.fusion.users[source]) == 1:
-                    windows[source] = (node, _window(node, piece))
+                dims = _one_to_one(source)
+                base = base_of(source)
+                if (dims is not None and base.kind == "apply" and base not in self.places
+                        and all(len(self.fusion.users[x]) == 1 for x in (source, base))):
+                    window = _window(node, piece)
+                    windows[base] = (node, Access(window.offset, tuple(
+                        0 if dim < 0 else window.strides[dim] for dim in dims)))
         return windows
 
     def _steps(self) -> list[tuple[Any, Any]]:
@@ -198,7 +228,7 @@ class Part:
                     steps.append((unit, "fill"))
                 steps += [(unit, number) for number, source
                           in enumerate(unit.inputs[:len(unit.params)])
-                          if source not in self.windows]
+                          if self.windows.get(base_of(source), (None,))[0] is not unit]
                 steps.append((unit, "done"))
             else:
                 steps.append((unit, None))
@@ -454,7 +484,7 @@ class Part:
         results = context.lower_jaxpr(closed.jaxpr, consts, nodes)
         written: dict[Node, int] = {}
         places: dict[Node, Place] = {}
-        wanted = []
+        wanted: list[Node] = []
         for node, place in zip(results, outputs, strict=True):
             if node.kind == "empty" or place is None:
                 continue
@@ -470,6 +500,25 @@ def _window(node: Node, piece: Any) -> Access:
                       tuple((start, step, dim) for dim, (start, step)
                             in enumerate(zip(piece.starts, piece.steps, strict=True))),
                       len(node.shape))
+
+
+def _one_to_one(node: Node) -> list[int] | None:
+    """Where each dimension of a node's base is among the node's own; -1 for those of size 1.
+
+    None where the node is not all of its base's elements in their order.
+    """
+    if node.kind != "view":
+        return list(range(len(node.shape))) if node.kind == "apply" else None
+    base = node.inputs[0]
+    dims = []
+    for size, (start, step, dim) in zip(base.shape, node.params, strict=True):
+        if size == 1:
+            dims.append(-1)
+        elif start == 0 and step == 1 and node.shape[dim] == size:
+            dims.append(dim)
+        else:
+            return None
+    return dims if node.size == base.size else None
 
 
 def _fillers_after_values(steps: list[tuple[Any, Any]], fusion: Fusion) -> list[tuple[Any, Any]]:

@@ -1,0 +1,69 @@
+"""Compiled programs: pieces that a backend compiled, and host steps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from maxjax._runtime.program import Program
+
+Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+
+
+class CompiledProgram:
+    """The pieces of a program, some compiled and some on the host, called in order.
+
+    Args:
+      runs: what runs each compiled piece, by its number.
+    """
+
+    __slots__ = ("direct", "outputs", "slots", "steps")
+
+    def __init__(self, program: Program, runs: Mapping[int, Run]):
+        jaxpr = program.opened.jaxpr
+        slots: dict[Var, int] = {}
+
+        def slot(var: Var) -> int:
+            return slots.setdefault(var, len(slots))
+
+        for var in jaxpr.invars:
+            slot(var)
+        self.steps = []
+        for number, piece in enumerate(program.pieces):
+            run = _host_step(piece.jaxpr) if piece.on_host else runs[number]
+            self.steps.append((run, [slot(v) for v in piece.inputs],
+                               [slot(v) for v in piece.outputs]))
+        self.outputs = [
+            np.asarray(atom.val) if isinstance(atom, Literal) else slot(atom)
+            for atom in jaxpr.outvars]
+        self.slots = len(slots)
+        # One compiled piece that takes just what the program takes and gives what it gives.
+        self.direct = None
+        if len(self.steps) == 1:
+            run, inputs, outputs = self.steps[0]
+            if inputs == list(range(len(jaxpr.invars))) and outputs == self.outputs:
+                self.direct = run
+
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        if self.direct is not None:
+            return self.direct([x if type(x) is np.ndarray else np.asarray(x) for x in values])
+        places: list[Any] = [None] * self.slots
+        places[:len(values)] = values
+        for run, inputs, outputs in self.steps:
+            results = run([np.asarray(places[number]) for number in inputs])
+            for number, result in zip(outputs, results, strict=True):
+                places[number] = result
+        return [places[x] if type(x) is int else x for x in self.outputs]
+
+
+def _host_step(jaxpr: Jaxpr) -> Any:
+    run = interpreter(ClosedJaxpr(jaxpr))
+
+    def step(values: Sequence[Any]) -> list[Any]:
+        with np.errstate(all="ignore"):
+            return run(*values)
+    return step

@@ -1,0 +1,207 @@
+"""The Mojo backend: pieces of a program as tapes of the kernel pack and of generated kernels."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.jaxpr import Jaxpr
+from maxjax._max import session
+from maxjax._max.mojo.emit import HEADER
+from maxjax._max.mojo.executable import Executable, runner
+from maxjax._max.mojo.pack_library import Pack
+from maxjax._max.mojo.plan import Plan
+from maxjax._max.mojo.store import KernelStore
+from maxjax._runtime.compiled import CompiledProgram
+from maxjax._runtime.program import Program
+from maxjax._transforms.partition import host_reason, partition
+
+_DRIVER = "run_program"
+_PACK_PRIORITY = 1e18
+
+
+class MojoBackend:
+    """Compiles with the Mojo compiler, kernel by kernel; for CPUs."""
+
+    name = "mojo"
+    DISPATCH_NANOSECONDS = 1_500
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @functools.cached_property
+    def store(self) -> KernelStore:
+        return KernelStore(header=HEADER)
+
+    @functools.cached_property
+    def pack(self) -> Pack:
+        return Pack()
+
+    @property
+    def directory(self) -> str:
+        return str(self.store.libraries.cache.directory)
+
+    def prepare(self, program: Program) -> str | None:
+        """Cuts the program into pieces and plans them; or why that cannot be."""
+        if program.plans:
+            return None
+        reason = functools.partial(host_reason, control_flow=True)
+        pieces = partition(program.opened.jaxpr, reason)
+        if all(piece.on_host for piece in pieces):
+            program.pieces = pieces
+            return "; ".join(reason for piece in pieces for reason in piece.reasons) \
+                or "there is nothing to compute"
+        plans = {number: Plan(piece.jaxpr, cores())
+                 for number, piece in enumerate(pieces) if not piece.on_host}
+        program.pieces, program.plans = pieces, plans
+        return None
+
+    def is_kept(self, program: Program) -> bool:
+        return not self._missing(program)
+
+    def _missing(self, program: Program) -> list[str]:
+        """Kernels and the pack's functions that are not there."""
+        missing = []
+        for plan in program.plans.values():
+            found = self.store.find(plan.kernels)
+            missing += [source for source in plan.kernels if source not in found]
+            missing += [name for name in (_DRIVER, *plan.functions)
+                        if self.pack.address(name) is None]
+        return missing
+
+    def find(self, program: Program) -> CompiledProgram | None:
+        """The program linked, if all its kernels are known, whoever first needed them."""
+        if self._missing(program):
+            return None
+        return CompiledProgram(program, {
+            number: MojoPiece(self, program.pieces[number].jaxpr, plan)
+            for number, plan in program.plans.items()})
+
+    def link(self, jaxpr: Jaxpr, plan: Plan) -> Executable:
+        addresses = dict(self.store.find(plan.kernels))
+        for name in (_DRIVER, *plan.functions):
+            address = self.pack.address(name)
+            if address is None:
+                raise RuntimeError(f"the kernel pack has lost {name}")
+            addresses[name] = address
+        types = [(var.aval.shape, dtypes.physical(var.aval.dtype)) for var in jaxpr.invars]
+        return Executable(plan, types, addresses, _runner(addresses[_DRIVER]))
+
+    def submit(self, program: Program, priority: float,
+               done: Callable[[CompiledProgram | None, str | None], None]) -> Any:
+        return _Compile(self, program, priority, done)
+
+    def wait(self, job: _Compile, progress: Callable[[float], None] | None) -> None:
+        job.wait(progress)
+
+
+class _Compile:
+    """A program's way to its kernels: those of the pack, then its own."""
+
+    def __init__(self, backend: MojoBackend, program: Program, priority: float,
+                 done: Callable[[CompiledProgram | None, str | None], None]):
+        self.backend = backend
+        self.program = program
+        self.done = done
+        self.ready = threading.Event()
+        self._lock = threading.Lock()
+        self._errors: list[str] = []
+        functions = {_DRIVER, *(name for plan in program.plans.values()
+                                for name in plan.functions)}
+        kernels = [source for plan in program.plans.values() for source in plan.kernels]
+        needs_pack = any(backend.pack.address(name) is None for name in functions)
+        self._left = 1 + needs_pack
+        if needs_pack:
+            backend.pack.request(self._part, _PACK_PRIORITY, functions)
+        self._job = backend.store.request(kernels, self._part, priority)
+
+    def _part(self, error: str | None) -> None:
+        """Called when the pack, or the kernels, are there or have failed."""
+        with self._lock:
+            self._left -= 1
+            if error is not None:
+                self._errors.append(error)
+            if self._left:
+                return
+        compiled, reason = None, None
+        try:
+            compiled = self.backend.find(self.program)
+        except Exception as failure:
+            reason = f"{type(failure).__name__}: {failure}"
+        if compiled is None:
+            # The pack's failure matters only where this program needs what failed.
+            reason = reason or "; ".join(self._errors) or "a kernel is gone"
+        try:
+            self.done(compiled, reason)
+        finally:
+            self.ready.set()
+
+    def wait(self, progress: Callable[[float], None] | None) -> None:
+        self.backend.store.wait(self._job, progress)
+        waited = 0.0
+        while not self.ready.wait(0.1):
+            waited += 0.1
+            if progress is not None:
+                progress(waited)
+
+
+class MojoPiece:
+    """A piece of a program on the Mojo backend.
+
+    MAX's threads do not survive a fork: in a child of a process that used them the same kernels
+    run on one thread.
+    """
+
+    def __init__(self, backend: MojoBackend, jaxpr: Jaxpr, plan: Plan):
+        self.backend = backend
+        self.jaxpr = jaxpr
+        self.plan = plan
+        if plan.cores > 1:
+            if session.why_unavailable() is None:
+                session.session()
+            else:
+                self.plan = Plan(jaxpr, 1)
+        self.executable = backend.link(jaxpr, self.plan)
+        self.process = _forks[0]
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if self.process != _forks[0]:
+            self._alone()
+        return self.executable(arrays)
+
+    def _alone(self) -> None:
+        if self.plan.cores > 1:
+            self.plan = Plan(self.jaxpr, 1)
+            self.executable = self.backend.link(self.jaxpr, self.plan)
+        self.process = _forks[0]
+
+
+# How many forks this process is away from the first.
+_forks = [0]
+
+
+def _count_fork() -> None:
+    _forks[0] += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+@functools.cache
+def _runner(address: int) -> Callable[..., int]:
+    return runner(address)
+
+
+@functools.cache
+def cores() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -375,6 +375,18 @@ def test_roots_with_auxiliary_data():
     agree(program, weak=False)
 
 
+def test_a_residual_that_is_an_output_is_stacked_once():
+    def f(c):
+        def body(c, x):
+            y = jnp.exp(c * x)      # its own derivative
+            return y * 0.5, y
+
+        return lax.scan(body, c, jnp.arange(5.0))[1].sum()
+
+    closed = simplify(maxjax.make_jaxpr(maxjax.value_and_grad(f))(0.5))
+    assert [v.aval.shape for v in equation(closed, "scan").outvars] == [(), (5,)]
+
+
 # --- printing -------------------------------------------------------------------------------------
 
 PRINTED = [

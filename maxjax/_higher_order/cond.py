@@ -87,10 +87,10 @@ def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
     nonzero = tuple(tangent is not None for tangent in tangents[1:])
     count, num_operands = len(branches[0].out_avals), len(operands)
     nothing = (False,) * count
-    at_hand = (True,) * num_operands
+    at_hand = (True,) * num_operands, (True,) * count
     out_nz = _union(branches, lambda branch, _: split_linearized(
-        branch, nonzero, nothing, at_hand, 0).out_nonzero)
-    splits = [split_linearized(branch, nonzero, out_nz, at_hand, 0) for branch in branches]
+        branch, nonzero, nothing, *at_hand, 0).out_nonzero)
+    splits = [split_linearized(branch, nonzero, out_nz, *at_hand, 0) for branch in branches]
     # Residuals of one type share a place: a branch fills its own and leaves the others zero.
     places: list[ShapedArray] = []
     taken: list[list[int]] = []      # for each branch, the places of its residuals
@@ -113,17 +113,21 @@ def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
     if not any(out_nz):
         return outs, [None] * count
 
-    known = [*operands, *residuals]
+    known = [*operands, *outs, *residuals]
+    starts = {"input": 0, "output": num_operands, "inside": num_operands + count}
     positions: list[list[int]] = []      # for each branch, where among these its residuals are
     for split, mine in zip(splits, taken, strict=True):
         hoisted = eval_jaxpr(split.hoisted.jaxpr, split.hoisted.consts)
         found: list[int] = []
         for kind, number in split.sources:
-            position = number if kind == "input" else num_operands + mine[number]
-            if kind == "hoisted" or position in found:
-                value = hoisted[number] if kind == "hoisted" else known[position]
+            if kind == "hoisted":
                 position = len(known)
-                known.append(value)
+                known.append(hoisted[number])
+            else:
+                position = starts[kind] + (mine[number] if kind == "inside" else number)
+                if position in found:      # a second operand of the same value
+                    known.append(known[position])
+                    position = len(known) - 1
             found.append(position)
         positions.append(found)
     directions = [t for t in tangents if t is not None]

@@ -317,8 +317,8 @@ class Split:
       forward: inputs -> (outputs, those residuals that must be computed inside).
       linear: (residuals, tangents) -> tangents of the outputs.
       hoisted: the invariant inputs -> the residuals that depend on nothing else.
-      sources: for each residual of ``linear`` ("input", number of the input), ("hoisted", number)
-        or ("inside", number).
+      sources: for each residual of ``linear`` ("input", number of the input), ("output", number of
+        the output), ("hoisted", number) or ("inside", number).
       out_nonzero: which outputs have a tangent.
     """
 
@@ -333,11 +333,11 @@ class Split:
 @derived
 def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
                      instantiated: tuple[bool, ...], given: tuple[bool, ...],
-                     num_invariant: int) -> Split:
+                     given_outputs: tuple[bool, ...], num_invariant: int) -> Split:
     """Linearizes a jaxpr and sorts its residuals.
 
     Args:
-      given: the inputs that need not be residuals: they are at hand anyway.
+      given, given_outputs: the inputs and outputs that are at hand anyway, and no residuals.
       num_invariant: so many of the first inputs are the same in each iteration.
     """
     split = Split()
@@ -346,6 +346,8 @@ def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
     forward, split.linear = _with_literals(forward, linear, count)
     jaxpr = forward.jaxpr
     positions = {var: number for number, var in enumerate(jaxpr.invars)}
+    outputs = {atom: number for number, atom in enumerate(jaxpr.outvars[:count])
+               if isinstance(atom, Var) and given_outputs[number]}
     invariant: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:num_invariant]}
     hoisted_eqns = []
     for eqn in jaxpr.eqns if num_invariant else ():
@@ -362,6 +364,8 @@ def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
         elif atom in invariant:
             split.sources.append(("hoisted", len(hoisted)))
             hoisted.append(atom)
+        elif atom in outputs:
+            split.sources.append(("output", outputs[atom]))
         else:
             split.sources.append(("inside", len(inside)))
             inside.append(atom)

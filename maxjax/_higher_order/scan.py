@@ -176,12 +176,12 @@ def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, j
     nonzero = tuple(tangent is not None for tangent in tangents)
     consts_nz, carry_nz, xs_nz = map(tuple, _parts(nonzero, num_consts, num_carry))
     num_ys = len(jaxpr.out_avals) - num_carry
-    # Constants and slices of inputs are there for the second loop as well.
+    # Constants and stacked values are there for the second loop as well.
     given = (*(True,) * num_consts, *(False,) * num_carry, *(True,) * len(xs_nz))
     while True:
         split = split_linearized(
             jaxpr, (*consts_nz, *carry_nz, *xs_nz), (*carry_nz, *(False,) * num_ys), given,
-            num_consts)
+            (*(False,) * num_carry, *(True,) * num_ys), num_consts)
         out_nz = split.out_nonzero
         if out_nz[:num_carry] == carry_nz:
             break
@@ -201,7 +201,8 @@ def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, j
         else:
             stacked_numbers.append(position)
             stacked.append(
-                inside[number] if kind == "inside" else xs[number - num_consts - num_carry])
+                inside[number] if kind == "inside" else outs[number] if kind == "output" else
+                xs[number - num_consts - num_carry])
     count = len(split.sources)
     consts_dot, init_dot, xs_dot = _parts(tangents, num_consts, num_carry)
     t_consts, t_carry, t_xs = _parts(

@@ -5,7 +5,6 @@ Registered as `maxjax_cum<name>` with a Bool parameter `reverse`. `float32` accu
 """
 import extensibility
 from extensibility import InputTensor, OutputTensor
-from max.algorithm import parallelize
 from max.gpu.host import DeviceContext
 from std.runtime import parallelism_level
 from std.sys.info import simd_width_of
@@ -14,12 +13,16 @@ from std.utils.numerics import isnan
 from .elementary import exp, log1p
 from .reduction import (
     Array,
+    Held,
     Maximizing,
     Minimizing,
     Multiplying,
     Reducer,
     Summing,
+    Tasks,
     chunk_begin,
+    held,
+    spread,
     stored,
     task_count,
 )
@@ -73,6 +76,43 @@ def accumulate_columns[
         result.unsafe_store(row * stride, total.cast[dtype]())
 
 
+@fieldwise_init
+struct Accumulation[Op: Reducer, dtype: DType](Tasks):
+    """The tasks of accumulate_middle."""
+
+    var x: Held[Self.dtype]
+    var result: Held[Self.dtype]
+    var tasks: Int
+    var tiles: Int
+    var items: Int
+    var count: Int
+    var inner: Int
+    var stride: Int
+    var first: Int
+
+    def run(self, task: Int):
+        comptime width = simd_width_of[running[Self.dtype]()]()
+        var x = self.x.as_unsafe_any_origin()
+        var result = self.result.as_unsafe_any_origin()
+        var first_item = chunk_begin(task, self.tasks, self.items)
+        for item in range(first_item, chunk_begin(task + 1, self.tasks, self.items)):
+            var begin = (item % self.tiles) * width
+            var offset = (item // self.tiles) * self.count * self.inner + begin + self.first
+            var source, target = x.unsafe_offset(offset), result.unsafe_offset(offset)
+            if begin + width <= self.inner:
+                accumulate_columns[Self.Op, Self.dtype, width](
+                    source, target, self.count, self.stride
+                )
+            else:
+                for column in range(self.inner - begin):
+                    accumulate_columns[Self.Op, Self.dtype, 1](
+                        source.unsafe_offset(column),
+                        target.unsafe_offset(column),
+                        self.count,
+                        self.stride,
+                    )
+
+
 @no_inline
 def accumulate_middle[
     Op: Reducer, dtype: DType
@@ -92,37 +132,14 @@ def accumulate_middle[
     var tasks = task_count(items, outer * count * inner, threads)
     var stride = -inner if reverse else inner
     var first = (count - 1) * inner if reverse else 0
-
-    def part(
-        task: Int
-    ) {
-        var x,
-        var result,
-        var tasks,
-        var tiles,
-        var items,
-        var count,
-        var inner,
-        var stride,
-        var first,
-    }:
-        for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
-            var begin = (item % tiles) * width
-            var offset = (item // tiles) * count * inner + begin + first
-            var source, target = x.unsafe_offset(offset), result.unsafe_offset(offset)
-            if begin + width <= inner:
-                accumulate_columns[Op, dtype, width](source, target, count, stride)
-            else:
-                for column in range(inner - begin):
-                    accumulate_columns[Op, dtype, 1](
-                        source.unsafe_offset(column), target.unsafe_offset(column), count, stride
-                    )
-
-    if count > 0:
-        if tasks == 1:  # waking the pool costs more than 10 us
-            part(0)
-        else:
-            parallelize(part, tasks)
+    if count == 0:
+        return
+    spread(
+        Accumulation[Op, dtype](
+            held(x), held(result), tasks, tiles, items, count, inner, stride, first
+        ),
+        tasks,
+    )
 
 
 @always_inline

@@ -244,6 +244,47 @@ def copy_run[dtype: DType](target: Array[dtype], source: Array[dtype], count: In
         i += 1
 
 
+comptime State = Pointer[UInt8, ImmutAnyOrigin]
+# A pointer as a struct can have it.
+comptime Held[dtype: DType] = Pointer[Scalar[dtype], MutUntrackedOrigin]
+
+
+@always_inline
+def held[dtype: DType, //](x: Array[dtype]) -> Held[dtype]:
+    return x.unsafe_origin_cast[MutUntrackedOrigin]()
+
+
+trait Tasks:
+    """Work in parts that may run at the same time."""
+
+    def run(self, task: Int):
+        ...
+
+
+def run_task[Work: Tasks](state: State, task: Int):
+    state.unsafe_bitcast[Work]()[].run(task)
+
+
+@no_inline
+def launch(call: def (State, Int) thin -> None, state: State, tasks: Int):
+    """Runs tasks of any kind on threads: what `parallelize` becomes is long to compile."""
+
+    def one(task: Int) {var call, var state}:
+        call(state, task)
+
+    parallelize(one, tasks)
+
+
+@always_inline
+def spread[Work: Tasks](work: Work, tasks: Int):
+    if tasks == 1:  # waking the pool costs more than 10 us
+        work.run(0)
+    else:
+        launch(
+            run_task[Work], Pointer(to=work).unsafe_bitcast[UInt8]().as_unsafe_any_origin(), tasks
+        )
+
+
 def reduce_middle[
     Op: Reducer, dtype: DType
 ](x: Array[dtype], result: Array[dtype], outer: Int, count: Int, inner: Int):
@@ -469,6 +510,45 @@ def first_extreme_of_line[
     return 0
 
 
+@fieldwise_init
+struct Positions[largest: Bool, dtype: DType](Tasks):
+    """The tasks of position_of_extreme."""
+
+    var x: Held[Self.dtype]
+    var result: Held[DType.int32]
+    var tasks: Int
+    var tiles: Int
+    var items: Int
+    var count: Int
+    var inner: Int
+
+    def run(self, task: Int):
+        comptime kind = accumulated[Self.dtype]()
+        comptime width = simd_width_of[kind]()
+        var x = self.x.as_unsafe_any_origin()
+        var result = self.result.as_unsafe_any_origin()
+        var first_item = chunk_begin(task, self.tasks, self.items)
+        for item in range(first_item, chunk_begin(task + 1, self.tasks, self.items)):
+            var i = item // self.tiles
+            var begin = (item % self.tiles) * width
+            var source = x.unsafe_offset(i * self.count * self.inner + begin)
+            var target = result.unsafe_offset(i * self.inner + begin)
+            if self.inner == 1:
+                var position = first_extreme_of_line[Self.largest, Self.dtype](source, self.count)
+                target.unsafe_store(0, position)
+            elif begin + width <= self.inner:
+                var positions = first_extreme[Self.largest, Self.dtype, width](
+                    source, self.count, self.inner
+                )
+                target.unsafe_store(0, positions)
+            else:
+                for column in range(self.inner - begin):
+                    var position = first_extreme[Self.largest, Self.dtype, 1](
+                        source.unsafe_offset(column), self.count, self.inner
+                    )
+                    target.unsafe_store(column, position)
+
+
 @no_inline
 def position_of_extreme[
     largest: Bool, dtype: DType
@@ -486,28 +566,12 @@ def position_of_extreme[
     var tiles = (inner + width - 1) // width
     var items = outer * tiles
     var tasks = task_count(items, outer * count * inner, threads)
-
-    def part(task: Int) {var x, var result, var tasks, var tiles, var items, var count, var inner}:
-        for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
-            var i = item // tiles
-            var begin = (item % tiles) * width
-            var source = x.unsafe_offset(i * count * inner + begin)
-            var target = result.unsafe_offset(i * inner + begin)
-            if inner == 1:
-                target.unsafe_store(0, first_extreme_of_line[largest, dtype](source, count))
-            elif begin + width <= inner:
-                target.unsafe_store(0, first_extreme[largest, dtype, width](source, count, inner))
-            else:
-                for column in range(inner - begin):
-                    var position = first_extreme[largest, dtype, 1](
-                        source.unsafe_offset(column), count, inner
-                    )
-                    target.unsafe_store(column, position)
-
-    if tasks == 1:  # waking the pool costs more than 10 us
-        part(0)
-    else:
-        parallelize(part, tasks)
+    spread(
+        Positions[largest, dtype](
+            held(x), held(result), tasks, tiles, items, count, inner
+        ),
+        tasks,
+    )
 
 
 @always_inline

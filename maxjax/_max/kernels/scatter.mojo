@@ -5,21 +5,24 @@ Registered as `maxjax_scatter_rows_<kind>`: x (rows, width), places (count) of i
 """
 import extensibility
 from extensibility import InputTensor, OutputTensor
-from max.algorithm import parallelize
 from max.gpu.host import DeviceContext
 from std.runtime import parallelism_level
 from std.sys.info import simd_width_of
 
 from .reduction import (
     Array,
+    Held,
     Maximizing,
     Minimizing,
     Multiplying,
     Reducer,
     Summing,
+    Tasks,
     accumulated,
     chunk_begin,
     copy_run,
+    held,
+    spread,
     stored,
     task_count,
 )
@@ -52,6 +55,48 @@ def update[
     target.unsafe_store(column, R.combine[kind, width](old, new).cast[dtype]())
 
 
+@fieldwise_init
+struct Scatter[R: Reducer, dtype: DType](Tasks):
+    """The tasks of scatter."""
+
+    var result: Held[Self.dtype]
+    var x: Held[Self.dtype]
+    var places: Held[DType.int32]
+    var updates: Held[Self.dtype]
+    var width: Int
+    var count: Int
+    var rows: Int
+    var tasks: Int
+
+    def run(self, task: Int):
+        var result = self.result.as_unsafe_any_origin()
+        var x = self.x.as_unsafe_any_origin()
+        var places = self.places.as_unsafe_any_origin()
+        var updates = self.updates.as_unsafe_any_origin()
+        comptime lanes = simd_width_of[Self.dtype]()
+        var begin = chunk_begin(task, self.tasks, self.rows)
+        var end = chunk_begin(task + 1, self.tasks, self.rows)
+        if result != x:
+            copy_run[Self.dtype](
+                result.unsafe_offset(begin * self.width),
+                x.unsafe_offset(begin * self.width),
+                (end - begin) * self.width,
+            )
+        for item in range(self.count):
+            var place = Int(places.unsafe_load[width=1](item))
+            if place < begin or place >= end:
+                continue
+            var target = result.unsafe_offset(place * self.width)
+            var source = updates.unsafe_offset(item * self.width)
+            var column = 0
+            while column + lanes <= self.width:
+                update[Self.R, Self.dtype, lanes](target, source, column)
+                column += lanes
+            while column < self.width:
+                update[Self.R, Self.dtype, 1](target, source, column)
+                column += 1
+
+
 @no_inline
 def scatter[
     R: Reducer, dtype: DType
@@ -68,45 +113,12 @@ def scatter[
     """`x`, which may be in place of the result, with its rows updated in order."""
     # Each task has some of the rows, and looks at all places for them.
     var tasks = task_count(rows, count * width, threads if width >= WIDE else 1)
-
-    def part(
-        task: Int
-    ) {
-        var result,
-        var x,
-        var places,
-        var updates,
-        var width,
-        var count,
-        var rows,
-        var tasks,
-    }:
-        comptime lanes = simd_width_of[dtype]()
-        var begin, end = chunk_begin(task, tasks, rows), chunk_begin(task + 1, tasks, rows)
-        if result != x:
-            copy_run[dtype](
-                result.unsafe_offset(begin * width),
-                x.unsafe_offset(begin * width),
-                (end - begin) * width,
-            )
-        for item in range(count):
-            var place = Int(places.unsafe_load[width=1](item))
-            if place < begin or place >= end:
-                continue
-            var target = result.unsafe_offset(place * width)
-            var source = updates.unsafe_offset(item * width)
-            var column = 0
-            while column + lanes <= width:
-                update[R, dtype, lanes](target, source, column)
-                column += lanes
-            while column < width:
-                update[R, dtype, 1](target, source, column)
-                column += 1
-
-    if tasks == 1:  # waking the pool costs more than 10 us
-        part(0)
-    else:
-        parallelize(part, tasks)
+    spread(
+        Scatter[R, dtype](
+            held(result), held(x), held(places), held(updates), width, count, rows, tasks
+        ),
+        tasks,
+    )
 
 
 @always_inline

@@ -3,8 +3,8 @@
 Every kernel takes an int32 vector `geometry`: the window's size, its strides, the padding before
 and the dilation of the window, then that of the operand, each as (along height, along width).
 
-Registered as `maxjax_unfold`, which gives the windows' elements, `maxjax_window_<kind>`, which reduces
-each window, and `maxjax_select_scatter_<comparison>`, the derivative of its extremes.
+Registered as `maxjax_unfold`, which gives the windows' elements, `maxjax_window_<kind>`, which
+reduces each window, and `maxjax_select_scatter_<comparison>`, the derivative of its extremes.
 """
 import extensibility
 from extensibility import InputTensor, OutputTensor
@@ -15,13 +15,17 @@ from std.sys.info import simd_width_of
 
 from .reduction import (
     Array,
+    Held,
     Maximizing,
     Minimizing,
     Reducer,
     Summing,
+    Tasks,
     accumulated,
     chunk_begin,
     copy_run,
+    held,
+    spread,
     stored,
     task_count,
 )
@@ -246,7 +250,8 @@ def fold_line[
     for j in range(count):
         var some = line.unsafe_load[width = lanes * stride](j * step)
         comptime if stride == 2:
-            total = Op.combine[kind, lanes](total, rebind[SIMD[kind, lanes]](some.deinterleave()[0]))
+            var even = rebind[SIMD[kind, lanes]](some.deinterleave()[0])
+            total = Op.combine[kind, lanes](total, even)
         else:
             total = Op.combine[kind, lanes](total, rebind[SIMD[kind, lanes]](some))
     return total
@@ -318,6 +323,43 @@ def window_row[
             i += 1
 
 
+@fieldwise_init
+struct WindowRows[Op: Reducer, dtype: DType, holes_are_zero: Bool](Tasks):
+    """The tasks of reduce_windows."""
+
+    var x: Held[Self.dtype]
+    var result: Held[Self.dtype]
+    var sizes: Sizes
+    var geometry: Geometry
+    var items: Int
+    var tasks: Int
+
+    def run(self, task: Int):
+        comptime kind = accumulated[Self.dtype]()
+        comptime lanes = simd_width_of[kind]()
+        var x = self.x.as_unsafe_any_origin()
+        var result = self.result.as_unsafe_any_origin()
+        var begin = chunk_begin(task, self.tasks, self.items)
+        var end = chunk_begin(task + 1, self.tasks, self.items)
+        if begin == end:
+            return
+        var length = (self.sizes.columns - 1) * self.geometry.across + 1
+        length += (self.geometry.wide - 1) * self.geometry.step_across
+        var area = self.sizes.height * self.sizes.width * self.sizes.inner
+        var scratch = List[Scalar[kind]](length=length * self.sizes.inner + 2 * lanes, fill=0)
+        for item in range(begin, end):
+            window_row[Self.Op, Self.dtype, Self.holes_are_zero](
+                result.unsafe_offset(item * self.sizes.columns * self.sizes.inner),
+                x.unsafe_offset(item // self.sizes.rows * area),
+                scratch.unsafe_ptr().as_unsafe_any_origin(),
+                length,
+                self.geometry,
+                item % self.sizes.rows,
+                self.sizes,
+            )
+        _ = scratch^
+
+
 @no_inline
 def reduce_windows[
     Op: Reducer, dtype: DType, holes_are_zero: Bool
@@ -327,31 +369,12 @@ def reduce_windows[
     var items = sizes.outer * sizes.rows if sizes.columns * sizes.inner > 0 else 0
     var work = items * sizes.columns * sizes.inner * geometry.tall * geometry.wide
     var tasks = task_count(items, work, threads)
-
-    def part(task: Int) {var x, var result, var sizes, var geometry, var items, var tasks}:
-        var begin, end = chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)
-        if begin == end:
-            return
-        var length = (
-            (sizes.columns - 1) * geometry.across + (geometry.wide - 1) * geometry.step_across + 1
-        )
-        var scratch = List[Scalar[kind]](length=length * sizes.inner + 2 * lanes, fill=0)
-        for item in range(begin, end):
-            window_row[Op, dtype, holes_are_zero](
-                result.unsafe_offset(item * sizes.columns * sizes.inner),
-                x.unsafe_offset(item // sizes.rows * sizes.height * sizes.width * sizes.inner),
-                scratch.unsafe_ptr().as_unsafe_any_origin(),
-                length,
-                geometry,
-                item % sizes.rows,
-                sizes,
-            )
-        _ = scratch^
-
-    if tasks == 1:  # waking the pool costs more than 10 us
-        part(0)
-    else:
-        parallelize(part, tasks)
+    spread(
+        WindowRows[Op, dtype, holes_are_zero](
+            held(x), held(result), sizes, geometry, items, tasks
+        ),
+        tasks,
+    )
 
 
 @always_inline
@@ -465,6 +488,57 @@ def scatter_lanes[
                 target.unsafe_store(place, hit.select(old + value, old))
 
 
+@fieldwise_init
+struct Selection[Op: Reducer, dtype: DType, largest: Bool](Tasks):
+    """The tasks of scatter_windows."""
+
+    var x: Held[Self.dtype]
+    var updates: Held[Self.dtype]
+    var result: Held[Self.dtype]
+    var sizes: Sizes
+    var geometry: Geometry
+    var area: Int
+    var tasks: Int
+
+    def run(self, task: Int):
+        comptime lanes = simd_width_of[Self.dtype]()
+        var x = self.x.as_unsafe_any_origin()
+        var updates = self.updates.as_unsafe_any_origin()
+        var result = self.result.as_unsafe_any_origin()
+        var begin = chunk_begin(task, self.tasks, self.sizes.outer)
+        for n in range(begin, chunk_begin(task + 1, self.tasks, self.sizes.outer)):
+            var image = x.unsafe_offset(n * self.area)
+            var target = result.unsafe_offset(n * self.area)
+            fill_zeros[Self.dtype](target, self.area)
+            for p in range(self.sizes.rows):
+                for q in range(self.sizes.columns):
+                    var window = (n * self.sizes.rows + p) * self.sizes.columns + q
+                    var update = updates.unsafe_offset(window * self.sizes.inner)
+                    var c = 0
+                    while c + lanes <= self.sizes.inner:
+                        scatter_lanes[Self.Op, Self.dtype, lanes, Self.largest](
+                            target.unsafe_offset(c),
+                            image.unsafe_offset(c),
+                            update.unsafe_offset(c),
+                            self.geometry,
+                            p,
+                            q,
+                            self.sizes,
+                        )
+                        c += lanes
+                    while c < self.sizes.inner:
+                        scatter_lanes[Self.Op, Self.dtype, 1, Self.largest](
+                            target.unsafe_offset(c),
+                            image.unsafe_offset(c),
+                            update.unsafe_offset(c),
+                            self.geometry,
+                            p,
+                            q,
+                            self.sizes,
+                        )
+                        c += 1
+
+
 @no_inline
 def scatter_windows[
     Op: Reducer, dtype: DType, largest: Bool
@@ -480,47 +554,12 @@ def scatter_windows[
     comptime lanes = simd_width_of[dtype]()
     var area = sizes.height * sizes.width * sizes.inner
     var tasks = task_count(sizes.outer, sizes.outer * area, threads)
-
-    def part(
-        task: Int
-    ) {var x, var updates, var result, var sizes, var geometry, var area, var tasks}:
-        var begin = chunk_begin(task, tasks, sizes.outer)
-        for n in range(begin, chunk_begin(task + 1, tasks, sizes.outer)):
-            var image = x.unsafe_offset(n * area)
-            var target = result.unsafe_offset(n * area)
-            fill_zeros[dtype](target, area)
-            for p in range(sizes.rows):
-                for q in range(sizes.columns):
-                    var place = ((n * sizes.rows + p) * sizes.columns + q) * sizes.inner
-                    var update = updates.unsafe_offset(place)
-                    var c = 0
-                    while c + lanes <= sizes.inner:
-                        scatter_lanes[Op, dtype, lanes, largest](
-                            target.unsafe_offset(c),
-                            image.unsafe_offset(c),
-                            update.unsafe_offset(c),
-                            geometry,
-                            p,
-                            q,
-                            sizes,
-                        )
-                        c += lanes
-                    while c < sizes.inner:
-                        scatter_lanes[Op, dtype, 1, largest](
-                            target.unsafe_offset(c),
-                            image.unsafe_offset(c),
-                            update.unsafe_offset(c),
-                            geometry,
-                            p,
-                            q,
-                            sizes,
-                        )
-                        c += 1
-
-    if tasks == 1:  # waking the pool costs more than 10 us
-        part(0)
-    else:
-        parallelize(part, tasks)
+    spread(
+        Selection[Op, dtype, largest](
+            held(x), held(updates), held(result), sizes, geometry, area, tasks
+        ),
+        tasks,
+    )
 
 
 @always_inline

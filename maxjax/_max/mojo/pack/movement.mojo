@@ -13,7 +13,7 @@ from kernels.reduction import GRAIN, Array, chunk_begin, copy_run, task_count
 
 
 struct Space(Copyable):
-    """The dimensions of a copy, the fewest that describe it; the last varies fastest in the result."""
+    """The dimensions of a copy, as few as describe it, in the order of the result's strides."""
 
     var sizes: List[Int]
     var x: List[Int]  # strides

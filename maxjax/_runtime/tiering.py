@@ -49,6 +49,7 @@ class Tiering:
     def __init__(self) -> None:
         self.backends: dict[str, Any] = {"mojo": MojoBackend(), "graph": GraphBackend()}
         self.core = CompilerCore()
+        self._planning = threading.RLock()
 
     @property
     def service(self) -> CompileService:
@@ -150,9 +151,12 @@ class Tiering:
     def prepare(self, program: Program) -> bool:
         """Cuts the program into pieces and makes them ready to compile; False if it has no
         tier 1."""
+        with self._planning:
+            return self._prepare(program)
+
+    def _prepare(self, program: Program) -> bool:
         if program.prepared:
             return program.state != "host"
-        program.prepared = True
         backend = self.backend_of(program)
         program.backend = backend.name
         try:
@@ -163,6 +167,7 @@ class Tiering:
             if self._fall_back(program):
                 return True
             reason = program.reason
+        program.prepared = True
         if reason is not None:
             program.state = "host"
             program.reason = reason

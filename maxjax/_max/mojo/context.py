@@ -107,7 +107,17 @@ class MojoContext(Lowering):
 
     def aligned(self, xs: Sequence[Node]) -> list[Node]:
         shape = np.broadcast_shapes(*[x.shape for x in xs])
-        return [x if x.shape == shape else self._spread(x, shape) for x in xs]
+        return [self._in_order(x if x.shape == shape else self._spread(x, shape)) for x in xs]
+
+    def _in_order(self, x: Node) -> Node:
+        """A copy of a transposition: a loop that read it element by element would be slower."""
+        if x.kind == "view" and base_of(x).kind != "iota":
+            dims = [dim for _, _, dim in x.params if dim >= 0]
+            if dims != sorted(dims):
+                strides = strided(x).strides
+                if strides[max(dims)] != 1:
+                    return self.copy(x)
+        return x
 
     def _spread(self, x: Node, shape: Sequence[int]) -> Node:
         """NumPy's broadcasting."""
@@ -273,7 +283,7 @@ class MojoContext(Lowering):
             return self.reshape(x, shape)
         if x.dtype == _BOOL:
             kind = {"and": "min", "or": "max"}.get(kind, kind)
-        return self.node("reduce", shape, x.dtype, [x], kind,
+        return self.node("reduce", shape, x.dtype, [self._in_order(x)], kind,
                          tuple(dim for dim in sorted(axes)))
 
     def call(self, function: str, operands: Sequence[Node], integers: Sequence[int],

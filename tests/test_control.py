@@ -233,6 +233,70 @@ def test_a_result_is_not_the_caller_s_array():
     np.testing.assert_array_equal(ys, np.ones(3))
 
 
+SCALARS = [
+    lambda j: j.lax.fori_loop(0, 10, lambda i, c: c * 3, j.numpy.int8(7)),
+    lambda j: j.lax.fori_loop(0, 3, lambda i, c: c - 2, j.numpy.uint8(1)),
+    lambda j: j.lax.fori_loop(0, 3, lambda i, c: c // 2, -17),
+    lambda j: j.lax.fori_loop(0, 3, lambda i, c: 1.0 / (c - c) + i, 1.0),
+    lambda j: j.lax.scan(lambda c, x: (-c, (abs(c), c < x, ~c, c & 3, c == x)), np.int32(-5),
+                         np.arange(3)),
+    lambda j: j.lax.scan(lambda c, x: (c ^ x, (c & x, c | x, ~c, c == x, c != x)), True, W > 0),
+    lambda j: j.lax.scan(lambda c, x: (c << 1, (c >> 1, j.numpy.clip(c, 2, 4))), np.int32(1), W),
+    lambda j: j.lax.scan(
+        lambda c, x: (j.numpy.where(x > 1, c, c + 1), j.numpy.where(c > 0, 1, 2.0)), 0, W),
+    lambda j: j.lax.scan(lambda c, x: (c ** 2 % 1000003, c), 3, None, length=5),
+    lambda j: j.lax.scan(lambda c, x: (c * 2, (c > 5).astype(int)), 1, None, length=40),
+    lambda j: j.lax.scan(lambda c, x: (c * x, c / x), np.float16(300), W.astype(np.float16) + 1),
+    lambda j: j.lax.scan(lambda c, x: (c * x + c, c < x), j.numpy.bfloat16(1),
+                         j.numpy.asarray(W, "bfloat16")),
+    lambda j: j.lax.scan(lambda c, x: (c * x - 1j, c == x), 1j, W + 1j),
+]
+
+
+@pytest.mark.parametrize("number", range(len(SCALARS)))
+def test_loops_over_scalars(number):
+    """They run on Python's operators, and wrap, round and divide by zero as arrays do."""
+    agree(SCALARS[number])
+    agree(lambda j: j.jit(lambda: SCALARS[number](j))())
+
+
+CORNERS = [
+    lambda j: j.grad(lambda n, x: j.lax.scan(
+        lambda c, i: (c * x, None), 1.0, j.numpy.arange(3) + n)[0], argnums=1)(2, 3.0),
+    lambda j: j.grad(lambda x: abs(j.lax.scan(
+        lambda c, w: (c * w + 1j, None), x + 0j, W)[0]) ** 2)(0.3),
+    lambda j: j.vmap(lambda x: j.lax.scan(lambda c, w: (c + w, c * w), x, W), out_axes=(0, 1))(W),
+    lambda j: j.vmap(lambda p: j.lax.cond(p, lambda: 1.0, lambda: 2.0))(W > 0),
+    lambda j: j.random.key_data(j.vmap(lambda n: j.lax.while_loop(
+        lambda s: s[0] < n, lambda s: (s[0] + 1, j.random.split(s[1])[0]),
+        (0, j.random.key(1)))[1])(np.array([1, 3, 0]))),
+    lambda j: j.grad(lambda x: j.lax.scan(
+        lambda c, w: ((~c[0], j.numpy.where(c[0], c[1] * w, c[1] + w)), None), (True, x),
+        W)[0][1])(2.0),
+    lambda j: j.lax.scan(lambda c, x: (None, x * 2), None, W),
+    lambda j: j.lax.scan(lambda c, x: (c + x.sum(), x), 0.0, np.zeros((3, 0), np.float32)),
+    lambda j: j.grad(lambda x: j.lax.scan(lambda c, w: (c * w, None), 1.0, x)[0])(W[:0]),
+    lambda j: j.lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, None), (0, None)),
+    lambda j: j.linear_transpose(lambda x: j.lax.cond(
+        True, lambda x: 2 * x, lambda x: x, x), 1.0)(3.0),
+    lambda j: j.grad(lambda x: j.lax.scan(
+        lambda c, i: (c + x[i], None), 0.0, np.array([0, 2, 2]))[0])(W),
+    lambda j: j.grad(lambda x: (j.lax.fori_loop(
+        0, 3, lambda i, b: b.at[i].set(b[i - 1] * x), j.numpy.asarray(W)) ** 2).sum())(2.0),
+    lambda j: j.grad(lambda x: j.lax.scan(
+        lambda c, w: (j.lax.stop_gradient(c) * x + w, None), x, W)[0])(2.0),
+    lambda j: j.vmap(j.grad(lambda x, i: j.lax.switch(
+        i, [lambda x: x, lambda x: x * x, j.numpy.sin], x)))(W, np.arange(3)),
+    lambda j: j.lax.associative_scan(
+        lambda a, b: {"x": a["x"] * b["x"], "y": a["y"] + b["y"]}, {"x": W, "y": W}),
+]
+
+
+@pytest.mark.parametrize("number", range(len(CORNERS)))
+def test_corners(number):
+    agree(CORNERS[number], weak=False)
+
+
 # --- transformations over closures ----------------------------------------------------------------
 
 def test_bodies_close_over_tracers():

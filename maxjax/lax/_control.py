@@ -6,19 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import dtypes, pytree
-from maxjax._higher_order.cond import cond, platform_dependent, switch
+from maxjax._higher_order.cond import cond, cond_p, platform_dependent, switch
 from maxjax._higher_order.control import operands_of
-from maxjax._higher_order.implicit import custom_linear_solve, custom_root
-from maxjax._higher_order.scan import scan, scan_for
-from maxjax._higher_order.while_loop import fori_loop, while_loop
+from maxjax._higher_order.implicit import custom_linear_solve, custom_root, linear_solve_p
+from maxjax._higher_order.scan import scan, scan_for, scan_p
+from maxjax._higher_order.while_loop import fori_loop, while_loop, while_p
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.comparison import or_p
 from maxjax._primitives.shape import concatenate, pad, reshape, rev_p, slice_in_dim, slice_p
 from maxjax._transforms.vmap import vmap
 
 __all__ = [
-    "associative_scan", "cond", "custom_linear_solve", "custom_root", "fori_loop", "map",
-    "platform_dependent", "scan", "switch", "while_loop",
+    "associative_scan", "cond", "cond_p", "custom_linear_solve", "custom_root", "fori_loop",
+    "linear_solve_p", "map", "platform_dependent", "scan", "scan_p", "switch", "while_loop",
+    "while_p",
 ]
 
 

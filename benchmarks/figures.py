@@ -55,19 +55,22 @@ def calls(names: dict[str, str], **extra: str) -> Callable[[str, bool], Result]:
 
 
 def programs(names: list[str]) -> Callable[[str, bool], Result]:
-    """Programs of `benchmarks.steady`; one that fails leaves the others to be timed."""
+    """Programs of `benchmarks.steady`, in processes of their own: one may crash."""
 
-    def run(library: str, quick: bool) -> Result:
-        result = Result()
+    def compare(library: str, name: str, quick: bool) -> Comparison:
         compiled = {"MAXJAX_COMPILE": "always"}
         with worker(library, compiled) as candidate, worker(REFERENCE, {}) as reference:
-            for name in names:
-                try:
-                    comparison = compare_call(candidate, reference, name, name, quick)
-                except BenchmarkError as error:
-                    result.failures.append(f"{name}: {error}")
-                else:
-                    result.comparisons.append(comparison)
+            return compare_call(candidate, reference, name, name, quick)
+
+    def run(library: str, quick: bool) -> Result:
+        if library != REFERENCE:
+            compiling.pack_directory(library)  # or it would be built while programs are timed
+        result = Result()
+        for name in names:
+            try:
+                result.comparisons.append(compare(library, name, quick))
+            except BenchmarkError as error:
+                result.failures.append(f"{name}: {error}")
         return result
 
     return run

@@ -110,12 +110,9 @@ def started(
             text=True,
             start_new_session=True,
         )
-        timer = threading.Timer(LIMIT_SECONDS, process.kill)
-        timer.start()
         try:
             yield process, errors
         finally:
-            timer.cancel()
             try:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -127,8 +124,14 @@ def started(
 
 
 def read_line(process: subprocess.Popen[str], errors: IO[str], what: str) -> str:
+    """The next line of a process, which is ended if that takes too long."""
     assert process.stdout is not None
-    line = process.stdout.readline()
+    timer = threading.Timer(LIMIT_SECONDS, process.kill)
+    timer.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        timer.cancel()
     if not line:
         process.wait()
         errors.seek(0)

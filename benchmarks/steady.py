@@ -58,8 +58,15 @@ class Program:
         statistics = debug.statistics(self.function)
         if statistics.interpreted_calls or not statistics.compiled_calls:
             return f"interpreted: {statistics.reason or statistics.state}"
-        pieces = debug.explain(self.function, *self.arguments).pieces
-        on_host = [reason for place, _, reasons in pieces if place == "host" for reason in reasons]
+        explanation = debug.explain(self.function, *self.arguments)
+        if explanation.backend != "mojo":
+            return f"by the {explanation.backend} backend"
+        on_host = [
+            reason
+            for place, _, reasons in explanation.pieces
+            if place == "host"
+            for reason in reasons
+        ]
         return f"partly interpreted: {'; '.join(on_host)}" if on_host else ""
 
 

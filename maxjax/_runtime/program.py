@@ -34,7 +34,8 @@ class Program:
     __slots__ = ("__weakref__", "artifact_key", "backend", "best_interpreted", "closed",
                  "compile_seconds", "compiled", "compiled_calls", "consts", "cost", "heat",
                  "interpreted_calls", "looked", "opened", "out_avals", "pieces", "plans",
-                 "prepared", "reason", "state", "text", "tier0", "trial_best", "trial_calls")
+                 "prepared", "reason", "rejected", "retry_at", "state", "text", "tier0",
+                 "trial_best", "trial_calls")
 
     def __init__(self, closed: ClosedJaxpr):
         self.closed = simplify(closed)
@@ -48,7 +49,9 @@ class Program:
             constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
         self.tier0 = interpreter(self.opened)
         self.heat = 0
-        self.best_interpreted = 0
+        self.best_interpreted = 1 << 62
+        self.rejected: Any = None       # compiled, and slower than tier 0 when it was tried
+        self.retry_at = 0
         self.interpreted_calls = 0
         self.compiled: Any = None
         self.compiled_calls = 0
@@ -87,9 +90,11 @@ class Program:
             outputs = self.tier0(*values)
         elapsed = _clock() - start
         self.heat += elapsed
-        if elapsed < self.best_interpreted or not self.best_interpreted:
-            self.best_interpreted = elapsed
         self.interpreted_calls += 1
+        if elapsed < self.best_interpreted or not self.interpreted_calls & 7:
+            self.best_interpreted = elapsed     # of the last few: machines are not equally busy
+        if self.rejected is not None and self.interpreted_calls >= self.retry_at:
+            tiering.retry(self)
         if self.heat > tiering.LOOKUP_NANOSECONDS and not self.looked and self.state == "cold":
             tiering.look(self)
         # What ran only once, however long it took, may never run again.
@@ -116,6 +121,9 @@ class Tiering:
         pass
 
     def request(self, program: Program) -> None:
+        pass
+
+    def retry(self, program: Program) -> None:
         pass
 
     def compile_now(self, program: Program) -> None:

@@ -31,7 +31,9 @@ logger = logging.getLogger("maxjax")
 
 _clock = time.perf_counter_ns
 # Calls that are timed before tier 1 is held against tier 0; the first one also warms up.
-_TRIAL_CALLS = 6
+_TRIAL_CALLS = 8
+# Interpreted calls after which it is tried once more, and eight times as many from then on.
+_RETRY_CALLS = 256
 
 
 class Tiering:
@@ -148,6 +150,13 @@ class Tiering:
         program.state = "cold"
         return self.prepare(program)
 
+    def retry(self, program: Program) -> None:
+        """Tries a compiled program again that was slower: the machine may have been busy."""
+        program.trial_calls = program.trial_best = 0
+        program.compiled, program.rejected = program.rejected, None
+        program.state = "compiled"
+        program.reason = None
+
     def prepare(self, program: Program) -> bool:
         """Cuts the program into pieces and makes them ready to compile; False if it has no
         tier 1."""
@@ -211,12 +220,16 @@ class Tiering:
             program.trial_best = min(program.trial_best or elapsed, elapsed)
         if program.trial_calls == _TRIAL_CALLS and config.compile_mode.value == "auto":
             tier0 = program.best_interpreted
-            if tier0 and program.trial_best > 1.2 * tier0:
-                program.compiled = None
+            if program.interpreted_calls and program.trial_best > 1.2 * tier0:
+                program.rejected, program.compiled = compiled, None
+                program.retry_at = (8 if program.retry_at else 1) * _RETRY_CALLS \
+                    + program.interpreted_calls
                 program.state = "slower"
                 program.reason = (
                     f"MAX took {program.trial_best / 1e3:.0f} us a call, the interpreter "
                     f"{tier0 / 1e3:.0f} us")
+            else:
+                program.rejected = None
         return outputs
 
 

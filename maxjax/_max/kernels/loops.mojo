@@ -311,3 +311,22 @@ def take_column[
     kind: DType, dtype: DType, w: SIMDLength, //, Op: Reducer
 ](p: Pointer[Scalar[kind], MutAnyOrigin], i: Int, x: SIMD[dtype, w]):
     p.unsafe_store(i, Op.combine[kind, w](p.unsafe_load[width=w](i), x.cast[kind]()))
+
+
+comptime Part = def (Slots, Args, Int, Int) thin -> None
+
+
+@no_inline
+def launch(part: Part, slots: Slots, args: Args, at: Int):
+    """Does all items of a call, by several threads if there are to be: integers `at`, `at + 1`
+    of the call are how many threads and how many items. One such function serves all kernels."""
+    var threads = integer(args, at)
+    var items = integer(args, at + 1)
+
+    def task(number: Int) {var part, var slots, var args, var threads, var items}:
+        part(slots, args, number * items // threads, (number + 1) * items // threads)
+
+    if threads == 1:
+        part(slots, args, 0, items)
+    else:
+        parallelize(task, threads)

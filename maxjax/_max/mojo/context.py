@@ -234,7 +234,9 @@ class MojoContext(Lowering):
             for dim, size in enumerate(x.shape)])
 
     def concatenate(self, xs: Sequence[Node], axis: int) -> Node:
-        xs = [x for x in xs if x.size] or list(xs)[:1]
+        total = sum(x.shape[axis] for x in xs)
+        xs = [self._piece(x) for x in xs if x.size] or [
+            self.full((*xs[0].shape[:axis], total, *xs[0].shape[axis + 1:]), 0, xs[0].dtype)]
         if len(xs) == 1:
             return xs[0]
         pieces, position = [], 0
@@ -247,6 +249,10 @@ class MojoContext(Lowering):
         shape = list(xs[0].shape)
         shape[axis] = position
         return self.node("assemble", shape, xs[0].dtype, xs, "concatenate", tuple(pieces))
+
+    def _piece(self, x: Node) -> Node:
+        """A piece of an assembled array: not of an iota, which is nowhere in memory."""
+        return self.copy(x) if base_of(x).kind == "iota" else x
 
     def pad(self, x: Node, value: Node, config: Sequence[Any]) -> Node:
         """Also negative and interior padding."""
@@ -269,7 +275,7 @@ class MojoContext(Lowering):
         x = self.slice(x, first, [b + n for b, n in zip(first, count, strict=True)], None)
         if x.shape == tuple(shape):
             return x
-        return self.node("assemble", shape, x.dtype, [x, value], "pad",
+        return self.node("assemble", shape, x.dtype, [self._piece(x), self._piece(value)], "pad",
                          (Piece(tuple(starts), tuple(steps)),))
 
     # --- reductions and products ---

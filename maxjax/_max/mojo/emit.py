@@ -31,8 +31,7 @@ _REDUCERS = {"sum": "Summing", "prod": "Multiplying", "max": "Maximizing", "min"
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 _BOOL = np.dtype(bool)
 
-HEADER = '''from max.algorithm import parallelize
-from std.math import trunc
+HEADER = '''from std.math import trunc
 from std.sys.info import simd_width_of
 from kernels.arithmetic import *
 from kernels.calling import *
@@ -240,22 +239,11 @@ class Emitter:
                 self._compute(1, value, "1", self._pointer_call)
 
     def _finish(self) -> None:
-        count = self._count
         self.line(0, "")
         self.line(0, "")
         self.line(0, '@export("KERNEL")')
         self.line(0, 'def KERNEL(slots: Slots, args: Args) abi("C"):')
-        self.line(1, f"var threads = integer(args, {2 * count})")
-        self.line(1, f"var items = integer(args, {2 * count + 1})")
-        self.line(0, "")
-        self.line(1, "def task(number: Int) {var slots, var args, var threads, var items}:")
-        self.line(2, "KERNEL_part(slots, args, number * items // threads, "
-                     "(number + 1) * items // threads)")
-        self.line(0, "")
-        self.line(1, "if threads == 1:")
-        self.line(2, "task(0)")
-        self.line(1, "else:")
-        self.line(2, "parallelize(task, threads)")
+        self.line(1, f"launch(KERNEL_part, slots, args, {2 * self._count})")
 
     def _widest(self) -> str:
         kinds = [value.node.dtype for value in self.values if value.scope == "sweep"] \
@@ -475,7 +463,8 @@ class Emitter:
                          f"{stored_name(value.node.dtype)}, W]()")
         depth = 2
         if self.rows:
-            self.line(2, f"var row = Walk[{self._count}](row_args, 0)")
+            again = any(line.startswith("        var row = ") for line in self.lines)
+            self.line(2, f"{'' if again else 'var '}row = Walk[{self._count}](row_args, 0)")
             self.line(2, "for _ in range(rows):")
             depth = 3
         for value in needed:

@@ -132,6 +132,9 @@ class Fusion:
         if node.kind in ("call", "loop", "assemble"):
             for operand in node.inputs:
                 self._demand(base_of(operand), node)
+            if node.kind == "assemble":
+                for unit in self._units_using(node):
+                    self.reads.setdefault(unit, set()).add(node)
         elif node.kind == "result":
             for unit in self._units_using(node):
                 self.reads.setdefault(unit, set()).add(node.inputs[0])
@@ -318,10 +321,6 @@ class Fusion:
 
     # --- the order ---
     def _schedule(self) -> list[Any]:
-        for node in self.order:
-            if node.kind == "assemble":
-                for unit in self._units_using(node):
-                    self.reads.setdefault(unit, set()).add(node)
         first: dict[Any, int] = {}
         for number, node in enumerate(self.order):
             if node.kind in ("call", "loop", "assemble"):

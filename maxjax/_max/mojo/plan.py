@@ -274,6 +274,8 @@ class Part:
                 self.last[owner] = max(number, self.last.get(owner, 0))
             for node in self._reads(unit, detail):
                 owner = self.owner(node)
+                assert owner in self.first or owner.kind in ("input", "constant", "empty"), (
+                    f"{owner} is read before it is made")
                 self.last[owner] = max(number, self.last.get(owner, 0))
         for number, (unit, detail) in enumerate(units):
             for node in self._makes(unit, detail):

@@ -27,6 +27,14 @@ class Lowering:
     def __getattr__(self, name: str) -> Any:
         raise LoweringError(f"the {type(self).__name__} has no operation {name}")
 
+    def sort_values(self, x: Any) -> Any:
+        """Each row of a matrix sorted; None where ``sort_permutation`` has to do."""
+        return None
+
+    def is_column_index(self, x: Any) -> bool:
+        """Whether a matrix is known to hold the number of its column in each place."""
+        return False
+
     def decompose(self, function: Callable[..., Any], *xs: Any) -> Any:
         """Lowers what ``function`` does with primitives to ``xs``."""
         avals = [ShapedArray(self.shape(x), self.dtype(x)) for x in xs]

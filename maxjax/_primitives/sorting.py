@@ -144,6 +144,10 @@ def _sort_lower(ctx, *operands, dimension, is_stable, num_keys):
     rows = [_lowered_rows(ctx, x, shape, dimension) for x in operands]
     size = shape[dimension]
     count = math.prod(shape) // size
+    if len(rows) == 1:
+        alone = ctx.sort_values(rows[0])
+        if alone is not None:
+            return [_lowered_back(ctx, alone, shape, dimension, size)]
     # From the last key to the first: each sort keeps the order of the one before among equals.
     order = None
     for key in reversed(rows[:num_keys]):
@@ -152,8 +156,10 @@ def _sort_lower(ctx, *operands, dimension, is_stable, num_keys):
         else:
             again = ctx.sort_permutation(_lowered_take(ctx, key, order, count, size, size))
             order = _lowered_take(ctx, order, again, count, size, size)
-    return [_lowered_back(ctx, _lowered_take(ctx, x, order, count, size, size), shape,
-                          dimension, size) for x in rows]
+    sorted_rows = [
+        ctx.convert(order, ctx.dtype(x)) if ctx.is_column_index(x)
+        else _lowered_take(ctx, x, order, count, size, size) for x in rows]
+    return [_lowered_back(ctx, x, shape, dimension, size) for x in sorted_rows]
 
 
 sort_p = Primitive(

@@ -395,6 +395,9 @@ class MojoContext(Lowering):
         """Each row of a matrix sorted."""
         return self.call(f"sort_{x.dtype}", [x], (*x.shape, THREADS), [(x.shape, x.dtype)])[0]
 
+    def is_column_index(self, x: Node) -> bool:
+        return base_of(x).kind == "iota" and strided(x) == (0, (0, 1))
+
     def threefry(self, key0: Node, key1: Node, counter0: Node, counter1: Node) -> list[Node]:
         """threefry2x32 of uint32 vectors; the keys' have size 1 or the counters'."""
         kind = np.dtype(np.uint32)

@@ -11,6 +11,7 @@ docs/compiler.md explains this with examples.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -112,7 +113,50 @@ class Fusion:
             self.demanded.add(base_of(output))
         for node in reversed(self.order):
             self._visit(node)
+        self._merge_siblings()
         self.units = self._schedule()
+
+    # --- groups beside one another ---
+    def _merge_siblings(self) -> None:
+        """Makes one group of two that go through the same space and read the same memory."""
+        groups = list(dict.fromkeys(
+            group for node in reversed(self.order) for group in self.groups_of.get(node, ())))
+        merged: set[Group] = set()
+        for position, first in enumerate(groups):
+            for second in groups[position + 1:]:
+                if first in merged or second in merged or not self._are_siblings(first, second):
+                    continue
+                if self._reaches(first, second) or self._reaches(second, first):
+                    continue
+                self._merge(first, second)
+                merged.add(second)
+
+    def _are_siblings(self, first: Group, second: Group) -> bool:
+        if first.space != second.space or first.wide(first.axes or ()) != second.wide(
+                second.axes or ()) or (first.axes is None) != (second.axes is None):
+            return False
+        if len(first.maps) + len(second.maps) > MOST_MEMBERS:
+            return False
+        return bool(self._large_reads(first) & self._large_reads(second))
+
+    def _large_reads(self, group: Group) -> set[Node]:
+        """The memory that a group reads an element of for each point of its space."""
+        size = math.prod(group.space)
+        return {base for node in group.maps for base in map(base_of, node.inputs)
+                if base.size == size and base not in group.maps and base.kind != "iota"}
+
+    def _merge(self, first: Group, second: Group) -> None:
+        for node, maps in second.maps.items():
+            self._join(node, first, maps)
+            self.groups_of[node].remove(second)
+            if self.home.get(node) is second:
+                self.home[node] = first
+        first.homes += second.homes
+        self.reads.setdefault(first, set()).update(self.reads.pop(second, ()))
+        for units in self.reads.values():
+            if second in units:
+                units.remove(second)
+                units.add(first)
 
     def _leaves(self, node: Node) -> frozenset[Node]:
         """The large memory operands of a cheap expression; many where it is not cheap."""

@@ -20,7 +20,15 @@ from maxjax._max.mojo.cost import threads_for
 from maxjax._max.mojo.emit import Emitter, Kernel
 from maxjax._max.mojo.fusion import Fusion, Group
 from maxjax._max.mojo.loops import emit_loop
-from maxjax._max.mojo.nodes import Access, Node, base_of, map_access, row_major, strided
+from maxjax._max.mojo.nodes import (
+    Access,
+    Node,
+    base_of,
+    is_row_major,
+    map_access,
+    row_major,
+    strided,
+)
 from maxjax._transforms.simplify import simplify
 
 _ALIGNMENT = 64
@@ -162,7 +170,9 @@ class Plan:
 def _writable(node: Node, context: MojoContext, written: dict[Node, int]) -> Node:
     """A node whose elements a kernel can write where they are wanted, row by row."""
     base = base_of(node)
-    whole = node is base or (node.kind == "reshape" and node.inputs[0] is base)
+    access = strided(node)
+    whole = node is base or (node.size == base.size and access.offset == 0
+                             and is_row_major(access.strides, node.shape))
     if whole and base.kind in ("apply", "reduce", "result", "assemble") and base not in written:
         return node
     copied = context.copy(node)

@@ -18,6 +18,14 @@ from benchmarks.worker import Worker
 from maxjax._base import config
 
 
+def f32(values):
+    return np.asarray(values, np.float32)
+
+
+def i32(values):
+    return np.asarray(values, np.int32)
+
+
 def comparison(ratios):
     return Comparison("x", "s", [0.002 * ratio for ratio in ratios], [0.002] * len(ratios))
 
@@ -57,23 +65,23 @@ def test_a_loss_that_differs_is_an_error():
 
 
 def test_agreement_is_relative_to_the_largest_element():
-    ones = np.float32([1, 100])
-    assert disagreement([ones], [np.float32([1.0001, 100])], 2e-6) is None
-    assert disagreement([ones], [np.float32([1.001, 100])], 2e-6) is not None
+    ones = f32([1, 100])
+    assert disagreement([ones], [f32([1.0001, 100])], 2e-6) is None
+    assert disagreement([ones], [f32([1.001, 100])], 2e-6) is not None
     assert disagreement([ones], [ones], 0.0) is None
 
 
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
-        ([], [np.float32(1)]),
-        ([np.float32(1)], [np.float32([1])]),
-        ([np.int32([1, 2])], [np.float32([1, 2])]),
-        ([np.int32([1, 2])], [np.int32([1, 3])]),
-        ([np.float32([np.nan, 1])], [np.float32([0, 1])]),
-        ([np.float32([0, 1])], [np.float32([np.nan, 1])]),
-        ([np.float32([np.inf])], [np.float32([-np.inf])]),
-        ([np.float32([np.inf, 1])], [np.float32([5, 1])]),
+        ([], [f32(1)]),
+        ([f32(1)], [f32([1])]),
+        ([i32([1, 2])], [f32([1, 2])]),
+        ([i32([1, 2])], [i32([1, 3])]),
+        ([f32([np.nan, 1])], [f32([0, 1])]),
+        ([f32([0, 1])], [f32([np.nan, 1])]),
+        ([f32([np.inf])], [f32([-np.inf])]),
+        ([f32([np.inf, 1])], [f32([5, 1])]),
     ],
 )
 def test_what_disagrees_is_found(ours, theirs):

@@ -381,7 +381,7 @@ class MojoContext(Lowering):
         if not x.size or not updates.size:
             return x
         return self.call(f"scatter_rows_{kind}_{x.dtype}", [x, rows, updates],
-                         (x.shape[0], x.shape[1], updates.shape[0], THREADS),
+                         (x.shape[0], x.shape[1], updates.shape[0], 1),
                          [(x.shape, x.dtype)])[0]
 
     def sort_permutation(self, x: Node) -> Node:

@@ -10,6 +10,8 @@ whole space. Where the inner dimension is kept, reductions accumulate in blocks 
 
 from __future__ import annotations
 
+import re
+import textwrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +32,7 @@ _REDUCERS = {"sum": "Summing", "prod": "Multiplying", "max": "Maximizing", "min"
              "and": "Anding", "or": "Oring", "xor": "Xoring"}
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 _BOOL = np.dtype(bool)
+_COLUMNS = 100
 
 HEADER = '''from std.math import trunc
 from std.sys.info import simd_width_of
@@ -134,8 +137,9 @@ class Emitter:
         return number
 
     def pull(self, node: Node, index_map: IndexMap) -> Value:
-        while node.kind == "view":
-            index_map = compose(node.params, index_map)
+        while node.kind == "view" or self._is_copied_here(node):
+            if node.kind == "view":
+                index_map = compose(node.params, index_map)
             node = node.inputs[0]
         key = (node, index_map)
         value = self._pulled.get(key)
@@ -144,6 +148,9 @@ class Emitter:
             self._classify(value)
             self.values.append(value)
         return value
+
+    def _is_copied_here(self, node: Node) -> bool:
+        return node.name == "copy" and self.group in self.fusion.groups_of.get(node, ())
 
     def _make(self, node: Node, index_map: IndexMap) -> Value:
         group = self.group
@@ -183,13 +190,11 @@ class Emitter:
     # --- the text ---
     def emit(self) -> Kernel:
         group = self.group
+        maps = [reduced_map(group, node) if node.kind == "reduce" else group.maps[node][0]
+                for node in group.homes]
+        values = [self.pull(*home) for home in zip(group.homes, maps, strict=True)]
         outputs = []
-        for node in group.homes:
-            if node.kind == "reduce":
-                index_map = reduced_map(group, node)
-            else:
-                index_map = group.maps[node][0]
-            value = self.pull(node, index_map)
+        for node, index_map, value in zip(group.homes, maps, values, strict=True):
             # Where the node's element of a point of the space goes: the map is one to one.
             base, access = self.place(node)
             strides = [0] * len(group.space)
@@ -216,27 +221,45 @@ class Emitter:
     def _start(self) -> None:
         """The function that does a range of the items, up to its first loop."""
         count = self._count
-        describe = ", ".join(
-            f"{operand.node.dtype.name}" for operand in self.operands if not operand.is_output)
-        results = ", ".join(
-            f"{operand.node.dtype.name}" for operand in self.operands if operand.is_output)
         self.line(0, "def KERNEL_part(slots: Slots, args: Args, begin: Int, end: Int):")
-        self.line(1, f'"""{self.kind}: ({describe}) -> ({results})"""')
+        self._describe()
+        self._declare_operands()
+        self.line(1, f"var n = integer(args, {2 * count + 2})")
+        for number in range(count):
+            if self.inner_stride(number) not in (0, 1):
+                self.line(1, f"var t{number} = integer(args, {2 * count + 5 + number})")
+        self.line(1, f"var points = args.unsafe_offset({3 * count + 5})")
+        self.line(1, f"comptime W = simd_width_of[{self._widest()}]()")
+        for value in self.values:
+            if value.scope == "call":
+                self._compute(1, value, "1", self._pointer_call)
+
+    def _describe(self) -> None:
+        """The docstring: operations, and types of operands; ``[n]`` is swept, ``[1]`` is one
+        element a row, a scalar is read once a call."""
+        def kind(number: int) -> str:
+            operand = self.operands[number]
+            name, strides = operand.node.dtype.name, operand.access.strides
+            if self.inner >= 0 and strides[self.inner]:
+                return f"{name}[n]" if strides[self.inner] == 1 else f"{name}[strided n]"
+            return f"{name}[1]" if any(strides) or operand.is_output else name
+
+        operations = dict.fromkeys(value.node.name for value in self.values if value.inputs)
+        inputs = [kind(k) for k, x in enumerate(self.operands) if not x.is_output]
+        outputs = [kind(k) for k, x in enumerate(self.operands) if x.is_output]
+        lines = _wrapped(f'"""{self.kind}: {", ".join(operations) or "copy"}', 4)
+        lines += ["", *_wrapped(f"({', '.join(inputs)}) -> ({', '.join(outputs)})", 4)]
+        for text in lines:
+            self.line(1 if text else 0, text)
+        self.line(1, '"""')
+
+    def _declare_operands(self) -> None:
         for number, operand in enumerate(self.operands):
             if operand.node.kind == "iota":
                 self.line(1, f"var p{number} = integer(args, {2 * number + 1})")
             else:
                 self.line(1, f"var p{number} = operand[{stored_name(operand.node.dtype)}]"
                              f"(slots, args, {number})")
-        self.line(1, f"var n = integer(args, {2 * count + 2})")
-        for number in range(count):
-            if self.inner_stride(number) not in (0, 1):
-                self.line(1, f"var t{number} = integer(args, {2 * count + 5 + number})")
-        self.line(1, f"comptime W = simd_width_of[{self._widest()}]()")
-        self.line(1, f"var points = args.unsafe_offset({3 * count + 5})")
-        for value in self.values:
-            if value.scope == "call":
-                self._compute(1, value, "1", self._pointer_call)
 
     def _finish(self) -> None:
         self.line(0, "")
@@ -274,8 +297,9 @@ class Emitter:
         stride = self.inner_stride(number) if base.startswith("r") else 0
         if value.kind == "iota":
             if base.startswith("r"):
-                step = f"t{number}" if stride != 1 else "1"
-                return f"ramp[{kind_name(dtype)}, {w}](r{number} + i * {step}, {step})"
+                if stride == 1:
+                    return f"ramp[{kind_name(dtype)}, {w}](r{number} + i, 1)"
+                return f"ramp[{kind_name(dtype)}, {w}](r{number} + i * t{number}, t{number})"
             return f"ramp[{kind_name(dtype)}, 1]({base} + {place}, 0)"
         if base.startswith("r") and stride != 1:
             text = f"gather[{stored_name(dtype)}, {w}]({base}, i, t{number})"
@@ -348,11 +372,38 @@ class Emitter:
         names += [f"var v{x.number}" for x in self.values if x in outer]
         return ", ".join([*dict.fromkeys(names), *extra])
 
+    def _closure(self, depth: int, signature: str, captures: str) -> None:
+        self.line(depth, "@always_inline")
+        text = f"def {signature}(i: Int) {{{captures}}}:"
+        if 4 * depth + len(text) <= _COLUMNS:
+            self.line(depth, text)
+            return
+        self.line(depth, f"def {signature}(i: Int) {{")
+        for part in _wrapped(captures, 4 * (depth + 1)):
+            self.line(depth + 1, part)
+        self.line(depth, "}:")
+
     # --- kernels without reductions ---
+    def _emit_scalar(self, outputs: list[tuple[Value, int]]) -> None:
+        """A kernel of single elements."""
+        self.line(0, '@export("KERNEL")')
+        self.line(0, 'def KERNEL(slots: Slots, args: Args) abi("C"):')
+        self._describe()
+        self._declare_operands()
+        self.line(0, "")
+        for value in self.values:
+            self._compute(1, value, "1", self._pointer_call)
+        for value, number in outputs:
+            self._store(1, value, number, "1", self._pointer_call)
+
     def _emit_map(self, outputs: list[tuple[Value, int]]) -> None:
+        if self.inner < 0:
+            self._emit_scalar(outputs)
+            return
         self._start()
         self.line(1, f"var pieces = integer(args, {2 * self._count + 3})")
         self.line(1, f"var walk = Walk[{self._count}](points, begin // pieces)")
+        self.line(0, "")
         self.line(1, "for item in range(begin, end):")
         self.line(2, "var piece = item % pieces if pieces > 1 else 0")
         for value in self.values:
@@ -367,8 +418,7 @@ class Emitter:
         captures = self._captures(swept, [*numbers, *stores], [
             f"var v{value.number}" for value in extra_values])
         captures = ", ".join(dict.fromkeys(captures.split(", ")))
-        self.line(2, "@always_inline")
-        self.line(2, f"def body[w: Int](i: Int) {{{captures}}}:")
+        self._closure(2, "body[w: Int]", captures)
         for value in swept:
             self._compute(3, value, "w", self._pointer_sweep)
         for value, number in outputs:
@@ -394,11 +444,12 @@ class Emitter:
             self.line(1, f"var s{value.number} = m{value.number}.unsafe_ptr()"
                          ".as_unsafe_any_origin()")
         count = self._count
-        self.line(1, f"var rows = integer(args, {2 * count + 4})")
         self.line(1, f"var walk = Walk[{count}](points, begin)")
         if self.rows:
+            self.line(1, f"var rows = integer(args, {2 * count + 4})")
             self.line(1, f"var row_args = points.unsafe_offset(1 + {count + 1} * "
                          "integer(points, 0))")
+        self.line(0, "")
         self.line(1, "for _ in range(begin, end):")
         done: set[Value] = set()
         pointers: set[int] = set()
@@ -480,11 +531,8 @@ class Emitter:
             *(f"var s{value.number}" for value in kept), *(f"mut {x}" for x in accumulators)])
         captures = ", ".join(dict.fromkeys(captures.split(", ")))
         self.line(0, "")
-        self.line(depth, "@always_inline")
-        if reductions:
-            self.line(depth, f"def {name}[w: Int, unit: Int](i: Int) {{{captures}}}:")
-        else:
-            self.line(depth, f"def {name}[w: Int](i: Int) {{{captures}}}:")
+        parameters = "w: Int, unit: Int" if reductions else "w: Int"
+        self._closure(depth, f"{name}[{parameters}]", captures)
         for value in swept:
             if value in self._stored:
                 kind = kind_name(value.node.dtype)
@@ -508,6 +556,7 @@ class Emitter:
             self.line(depth, "row.advance(row_args)")
         for value in reductions:
             self.line(2, f"var v{value.number} = {self._result(value, f'a{value.number}')}")
+        self.line(0, "")
 
     def _result(self, value: Value, name: str) -> str:
         if value.node.dtype == _BOOL:
@@ -530,6 +579,7 @@ class Emitter:
             accumulators.append(f"a{value.number}")
             self.line(1, f"var a{value.number} = Columns[{_REDUCERS[value.node.name]}, "
                          f"{stored_name(value.node.dtype)}](part_size(n, blocks))")
+        self.line(0, "")
         self.line(1, "for item in range(begin, end):")
         self.line(2, "var first = part_begin(n, item % blocks, blocks)")
         self.line(2, "var last = part_begin(n, item % blocks + 1, blocks)")
@@ -559,8 +609,7 @@ class Emitter:
         for value in reductions:
             self.line(3, f"var q{value.number} = a{value.number}.partial()")
         self.line(0, "")
-        self.line(3, "@always_inline")
-        self.line(3, f"def body[w: Int](i: Int) {{{captures}}}:")
+        self._closure(3, "body[w: Int]", captures)
         for value in swept:
             self._compute(4, value, "w", self._pointer_sweep)
         for value in reductions:
@@ -605,8 +654,7 @@ class Emitter:
             *(f"var v{x.number}" for x in outer), "var first",
             *(f"var q{value.number}" for value in used)]))
         self.line(0, "")
-        self.line(2, "@always_inline")
-        self.line(2, f"def finish[w: Int](i: Int) {{{captures}}}:")
+        self._closure(2, "finish[w: Int]", captures)
         for value in used:
             text = f"q{value.number}.unsafe_load[width=w](i - first)"
             text = f"rebind[SIMD[{self._accumulated(value)}, w]]({text})"
@@ -649,6 +697,13 @@ class Emitter:
         return stored_name(value.node.dtype)
 
 
+def _wrapped(text: str, indent: int) -> list[str]:
+    """A list with commas as lines, broken between its members."""
+    lines = textwrap.wrap(re.sub("(?<!,) ", "\xa0", text), _COLUMNS - indent,
+                          break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\xa0", " ") for line in lines]
+
+
 def _is_costly(value: Value) -> bool:
     """Whether computing a swept value again costs more than reading it."""
     if value.kind != "apply" or value.node.dtype == _BOOL:
@@ -663,8 +718,6 @@ def expression(node: Node, kinds: list[np.dtype], xs: list[str], w: str) -> str:
     name = node.name
     if name in _INFIX:
         return f"{xs[0]} {_INFIX[name]} {xs[1]}"
-    if name == "copy":
-        return xs[0]
     if name == "select":
         return f"{xs[0]}.select({xs[1]}, {xs[2]})"
     if name == "not" and kinds[0] == _BOOL:

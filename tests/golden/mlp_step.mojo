@@ -1,0 +1,519 @@
+def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
+    """map: add, tanh
+
+    (float32[n], float32[n]) -> (float32[n])
+    """
+    var p0 = operand[DType.float32](slots, args, 0)
+    var p1 = operand[DType.float32](slots, args, 1)
+    var p2 = operand[DType.float32](slots, args, 2)
+    var n = integer(args, 8)
+    var points = args.unsafe_offset(14)
+    comptime W = simd_width_of[DType.float32]()
+    var pieces = integer(args, 9)
+    var walk = Walk[3](points, begin // pieces)
+
+    for item in range(begin, end):
+        var piece = item % pieces if pieces > 1 else 0
+        var r0 = p0.unsafe_offset(walk.offsets[0])
+        var r1 = p1.unsafe_offset(walk.offsets[1])
+        var r2 = p2.unsafe_offset(walk.offsets[2])
+
+        @always_inline
+        def body[w: Int](i: Int) {var r0, var r1, var r2}:
+            var v0 = load[DType.float32, w](r0, i)
+            var v1 = load[DType.float32, w](r1, i)
+            var v2 = v0 + v1
+            var v3 = Tanh.elementwise[DType.float32, w](v2)
+            r2.unsafe_store(i, v3)
+
+        sweep[W](body, part_begin(n, piece, pieces), part_begin(n, piece + 1, pieces))
+        if piece + 1 == pieces:
+            walk.advance(points)
+
+
+@export("kernel_0")
+def kernel_0(slots: Slots, args: Args) abi("C"):
+    launch(kernel_0_part, slots, args, 6)
+
+def kernel_1_part(slots: Slots, args: Args, begin: Int, end: Int):
+    """rows: add, max, sub, exp, sum, div, mul, neg
+
+    (float32, float32[n], float32[n]) -> (float32[1], float32[n], float32[1], float32[1],
+    float32[n])
+    """
+    var p0 = operand[DType.float32](slots, args, 0)
+    var p1 = operand[DType.float32](slots, args, 1)
+    var p2 = operand[DType.float32](slots, args, 2)
+    var p3 = operand[DType.float32](slots, args, 3)
+    var p4 = operand[DType.float32](slots, args, 4)
+    var p5 = operand[DType.float32](slots, args, 5)
+    var p6 = operand[DType.float32](slots, args, 6)
+    var p7 = operand[DType.float32](slots, args, 7)
+    var n = integer(args, 18)
+    var points = args.unsafe_offset(29)
+    comptime W = simd_width_of[DType.float32]()
+    var v0 = load[DType.float32, 1](p0, 0)
+    var m1 = List[Scalar[DType.float32]](length=n, fill=0)
+    var s1 = m1.unsafe_ptr().as_unsafe_any_origin()
+    var walk = Walk[8](points, begin)
+
+    for _ in range(begin, end):
+        var a2 = Lanes[Maximizing, DType.float32, W]()
+        var r1 = p1.unsafe_offset(walk.offsets[1])
+        var r2 = p2.unsafe_offset(walk.offsets[2])
+        var r7 = p7.unsafe_offset(walk.offsets[7])
+
+        @always_inline
+        def pass0[w: Int, unit: Int](i: Int) {var r1, var r2, var r7, mut a2}:
+            var v3 = load[DType.float32, w](r1, i)
+            var v4 = load[DType.float32, w](r2, i)
+            var v5 = v3 + v4
+            a2.take[w, unit](v5)
+            r7.unsafe_store(i, v5)
+
+        sweep_units[W](pass0, 0, n)
+        var v2 = a2.result().cast[DType.float32]()
+
+        var a6 = Lanes[Summing, DType.float32, W]()
+
+        @always_inline
+        def pass1[w: Int, unit: Int](i: Int) {var r1, var r2, var v2, var s1, mut a6}:
+            var v3 = load[DType.float32, w](r1, i)
+            var v4 = load[DType.float32, w](r2, i)
+            var v5 = v3 + v4
+            var v7 = v5 - SIMD[DType.float32, w](v2)
+            var v1 = Exp.elementwise[DType.float32, w](v7)
+            s1.unsafe_store(i, v1)
+            a6.take[w, unit](v1)
+
+        sweep_units[W](pass1, 0, n)
+        var v6 = a6.result().cast[DType.float32]()
+
+        var v8 = v0 / v6
+        var a9 = Lanes[Summing, DType.float32, W]()
+        var r4 = p4.unsafe_offset(walk.offsets[4])
+
+        @always_inline
+        def pass2[w: Int, unit: Int](i: Int) {var r4, var v8, var s1, mut a9}:
+            var v1 = load[DType.float32, w](s1, i)
+            var v10 = SIMD[DType.float32, w](v8) * v1
+            var v11 = Neg.elementwise[DType.float32, w](v10)
+            a9.take[w, unit](v11)
+            r4.unsafe_store(i, v10)
+
+        sweep_units[W](pass2, 0, n)
+        var v9 = a9.result().cast[DType.float32]()
+
+        p3.unsafe_store(walk.offsets[3], v9)
+        p5.unsafe_store(walk.offsets[5], v6)
+        p6.unsafe_store(walk.offsets[6], v2)
+        walk.advance(points)
+    keep(m1)
+
+
+@export("kernel_1")
+def kernel_1(slots: Slots, args: Args) abi("C"):
+    launch(kernel_1_part, slots, args, 16)
+
+def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
+    """map: lt, add, select, ge, le, and, min, max, mul
+
+    (int32[n], int32, int32, int32, int32[n], int32) -> (int32[n], int32[n])
+    """
+    var p0 = operand[DType.int32](slots, args, 0)
+    var p1 = operand[DType.int32](slots, args, 1)
+    var p2 = operand[DType.int32](slots, args, 2)
+    var p3 = operand[DType.int32](slots, args, 3)
+    var p4 = integer(args, 9)
+    var p5 = operand[DType.int32](slots, args, 5)
+    var p6 = operand[DType.int32](slots, args, 6)
+    var p7 = operand[DType.int32](slots, args, 7)
+    var n = integer(args, 18)
+    var points = args.unsafe_offset(29)
+    comptime W = simd_width_of[DType.int32]()
+    var v0 = load[DType.int32, 1](p1, 0)
+    var v1 = load[DType.int32, 1](p2, 0)
+    var v2 = load[DType.int32, 1](p3, 0)
+    var v3 = load[DType.int32, 1](p5, 0)
+    var pieces = integer(args, 19)
+    var walk = Walk[8](points, begin // pieces)
+
+    for item in range(begin, end):
+        var piece = item % pieces if pieces > 1 else 0
+        var r0 = p0.unsafe_offset(walk.offsets[0])
+        var r4 = p4 + walk.offsets[4]
+        var r6 = p6.unsafe_offset(walk.offsets[6])
+        var r7 = p7.unsafe_offset(walk.offsets[7])
+
+        @always_inline
+        def body[w: Int](i: Int) {var r0, var r4, var r6, var r7, var v0, var v1, var v2, var v3}:
+            var v4 = load[DType.int32, w](r0, i)
+            var v5 = Lt.elementwise[DType.int32, w](v4, SIMD[DType.int32, w](v0))
+            var v6 = v4 + SIMD[DType.int32, w](v1)
+            var v7 = v5.select(v6, v4)
+            var v8 = Ge.elementwise[DType.int32, w](v7, SIMD[DType.int32, w](v0))
+            var v9 = Le.elementwise[DType.int32, w](v7, SIMD[DType.int32, w](v2))
+            var v10 = v8 & v9
+            var v11 = Min.elementwise[DType.int32, w](v7, SIMD[DType.int32, w](v2))
+            var v12 = Max.elementwise[DType.int32, w](v11, SIMD[DType.int32, w](v0))
+            var v13 = ramp[DType.int32, w](r4 + i, 1)
+            var v14 = v13 * SIMD[DType.int32, w](v1)
+            var v15 = v12 + v14
+            var v16 = v10.select(v15, SIMD[DType.int32, w](v3))
+            r6.unsafe_store(i, v16)
+            r7.unsafe_store(i, v15)
+
+        sweep[W](body, part_begin(n, piece, pieces), part_begin(n, piece + 1, pieces))
+        if piece + 1 == pieces:
+            walk.advance(points)
+
+
+@export("kernel_2")
+def kernel_2(slots: Slots, args: Args) abi("C"):
+    launch(kernel_2_part, slots, args, 16)
+
+def kernel_3_part(slots: Slots, args: Args, begin: Int, end: Int):
+    """rows: log, add, lt, select, ge, le, and, sub, sum, div
+
+    (float32[n], float32[n], int32[n], int32, int32, int32, float32[n], float32,
+    float32) -> (float32[1])
+    """
+    var p0 = operand[DType.float32](slots, args, 0)
+    var p1 = operand[DType.float32](slots, args, 1)
+    var p2 = operand[DType.int32](slots, args, 2)
+    var p3 = operand[DType.int32](slots, args, 3)
+    var p4 = operand[DType.int32](slots, args, 4)
+    var p5 = operand[DType.int32](slots, args, 5)
+    var p6 = operand[DType.float32](slots, args, 6)
+    var p7 = operand[DType.float32](slots, args, 7)
+    var p8 = operand[DType.float32](slots, args, 8)
+    var p9 = operand[DType.float32](slots, args, 9)
+    var n = integer(args, 22)
+    var points = args.unsafe_offset(35)
+    comptime W = simd_width_of[DType.float32]()
+    var v0 = load[DType.int32, 1](p3, 0)
+    var v1 = load[DType.int32, 1](p4, 0)
+    var v2 = load[DType.int32, 1](p5, 0)
+    var v3 = load[DType.float32, 1](p7, 0)
+    var v4 = load[DType.float32, 1](p8, 0)
+    var walk = Walk[10](points, begin)
+
+    for _ in range(begin, end):
+        var a5 = Lanes[Summing, DType.float32, W]()
+        var r0 = p0.unsafe_offset(walk.offsets[0])
+        var r1 = p1.unsafe_offset(walk.offsets[1])
+        var r2 = p2.unsafe_offset(walk.offsets[2])
+        var r6 = p6.unsafe_offset(walk.offsets[6])
+
+        @always_inline
+        def pass0[w: Int, unit: Int](i: Int) {
+            var r0, var r1, var r2, var r6, var v0, var v1, var v2, var v3, mut a5
+        }:
+            var v6 = load[DType.float32, w](r0, i)
+            var v7 = load[DType.float32, w](r1, i)
+            var v8 = Log.elementwise[DType.float32, w](v7)
+            var v9 = v6 + v8
+            var v10 = load[DType.int32, w](r2, i)
+            var v11 = Lt.elementwise[DType.int32, w](v10, SIMD[DType.int32, w](v0))
+            var v12 = v10 + SIMD[DType.int32, w](v1)
+            var v13 = v11.select(v12, v10)
+            var v14 = Ge.elementwise[DType.int32, w](v13, SIMD[DType.int32, w](v0))
+            var v15 = Le.elementwise[DType.int32, w](v13, SIMD[DType.int32, w](v2))
+            var v16 = v14 & v15
+            var v17 = load[DType.float32, w](r6, i)
+            var v18 = v16.select(v17, SIMD[DType.float32, w](v3))
+            var v19 = v9 - v18
+            a5.take[w, unit](v19)
+
+        sweep_units[W](pass0, 0, n)
+        var v5 = a5.result().cast[DType.float32]()
+
+        var v20 = v5 / v4
+        p9.unsafe_store(walk.offsets[9], v20)
+        walk.advance(points)
+
+
+@export("kernel_3")
+def kernel_3(slots: Slots, args: Args) abi("C"):
+    launch(kernel_3_part, slots, args, 20)
+
+def kernel_4_part(slots: Slots, args: Args, begin: Int, end: Int):
+    """rows: eq, convert, sum
+
+    (float32[n], float32[1]) -> (float32[1], float32[n])
+    """
+    var p0 = operand[DType.float32](slots, args, 0)
+    var p1 = operand[DType.float32](slots, args, 1)
+    var p2 = operand[DType.float32](slots, args, 2)
+    var p3 = operand[DType.float32](slots, args, 3)
+    var n = integer(args, 10)
+    var points = args.unsafe_offset(17)
+    comptime W = simd_width_of[DType.float32]()
+    var walk = Walk[4](points, begin)
+
+    for _ in range(begin, end):
+        var v0 = load[DType.float32, 1](p1, walk.offsets[1])
+        var a1 = Lanes[Summing, DType.float32, W]()
+        var r0 = p0.unsafe_offset(walk.offsets[0])
+        var r3 = p3.unsafe_offset(walk.offsets[3])
+
+        @always_inline
+        def pass0[w: Int, unit: Int](i: Int) {var r0, var r3, var v0, mut a1}:
+            var v2 = load[DType.float32, w](r0, i)
+            var v3 = Eq.elementwise[DType.float32, w](v2, SIMD[DType.float32, w](v0))
+            var v4 = Convert.elementwise[DType.bool, DType.float32, w](v3)
+            a1.take[w, unit](v4)
+            r3.unsafe_store(i, v4)
+
+        sweep_units[W](pass0, 0, n)
+        var v1 = a1.result().cast[DType.float32]()
+
+        p2.unsafe_store(walk.offsets[2], v1)
+        walk.advance(points)
+
+
+@export("kernel_4")
+def kernel_4(slots: Slots, args: Args) abi("C"):
+    launch(kernel_4_part, slots, args, 8)
+
+def kernel_5_part(slots: Slots, args: Args, begin: Int, end: Int):
+    """map: neg
+
+    (float32) -> (float32[n])
+    """
+    var p0 = operand[DType.float32](slots, args, 0)
+    var p1 = operand[DType.float32](slots, args, 1)
+    var n = integer(args, 6)
+    var points = args.unsafe_offset(11)
+    comptime W = simd_width_of[DType.float32]()
+    var v0 = load[DType.float32, 1](p0, 0)
+    var v1 = Neg.elementwise[DType.float32, 1](v0)
+    var pieces = integer(args, 7)
+    var walk = Walk[2](points, begin // pieces)
+
+    for item in range(begin, end):
+        var piece = item % pieces if pieces > 1 else 0
+        var r1 = p1.unsafe_offset(walk.offsets[1])
+
+        @always_inline
+        def body[w: Int](i: Int) {var r1, var v1}:
+            r1.unsafe_store(i, SIMD[DType.float32, w](v1))
+
+        sweep[W](body, part_begin(n, piece, pieces), part_begin(n, piece + 1, pieces))
+        if piece + 1 == pieces:
+            walk.advance(points)
+
+
+@export("kernel_5")
+def kernel_5(slots: Slots, args: Args) abi("C"):
+    launch(kernel_5_part, slots, args, 4)
+
+def kernel_6_part(slots: Slots, args: Args, begin: Int, end: Int):
+    """columns: add, div, mul, sum, sub
+
+    (float32[n], float32, float32[n], float32, float32[1], float32[1], float32[n],
+    float32[n]) -> (float32[n], float32[n])
+    """
+    var p0 = operand[DType.float32](slots, args, 0)
+    var p1 = operand[DType.float32](slots, args, 1)
+    var p2 = operand[DType.float32](slots, args, 2)
+    var p3 = operand[DType.float32](slots, args, 3)
+    var p4 = operand[DType.float32](slots, args, 4)
+    var p5 = operand[DType.float32](slots, args, 5)
+    var p6 = operand[DType.float32](slots, args, 6)
+    var p7 = operand[DType.float32](slots, args, 7)
+    var p8 = operand[DType.float32](slots, args, 8)
+    var p9 = operand[DType.float32](slots, args, 9)
+    var n = integer(args, 22)
+    var points = args.unsafe_offset(35)
+    comptime W = simd_width_of[DType.float32]()
+    var v0 = load[DType.float32, 1](p1, 0)
+    var v1 = load[DType.float32, 1](p3, 0)
+    var blocks = integer(args, 23)
+    var rows = integer(args, 24)
+    var row_args = points.unsafe_offset(1 + 11 * integer(points, 0))
+    var walk = Walk[10](points, begin // blocks)
+    var a2 = Columns[Summing, DType.float32](part_size(n, blocks))
+
+    for item in range(begin, end):
+        var first = part_begin(n, item % blocks, blocks)
+        var last = part_begin(n, item % blocks + 1, blocks)
+        a2.clear(last - first)
+        var row = Walk[10](row_args, 0)
+        for _ in range(rows):
+            var v3 = load[DType.float32, 1](p4, walk.offsets[4] + row.offsets[4])
+            var v4 = v1 + v3
+            var v5 = load[DType.float32, 1](p5, walk.offsets[5] + row.offsets[5])
+            var v6 = v4 / v5
+            var r2 = p2.unsafe_offset(walk.offsets[2] + row.offsets[2])
+            var r6 = p6.unsafe_offset(walk.offsets[6] + row.offsets[6])
+            var r7 = p7.unsafe_offset(walk.offsets[7] + row.offsets[7])
+            var r9 = p9.unsafe_offset(walk.offsets[9] + row.offsets[9])
+            var q2 = a2.partial()
+
+            @always_inline
+            def body[w: Int](i: Int) {var r2, var r6, var r7, var r9, var v6, var first, var q2}:
+                var v7 = load[DType.float32, w](r2, i)
+                var v8 = load[DType.float32, w](r6, i)
+                var v9 = SIMD[DType.float32, w](v6) * v8
+                var v10 = v7 + v9
+                var v11 = load[DType.float32, w](r7, i)
+                var v12 = v10 + v11
+                take_column[Summing](q2, i - first, v12)
+                r9.unsafe_store(i, v12)
+
+            sweep[W](body, first, last)
+            a2.count_row()
+            row.advance(row_args)
+        a2.finish()
+        var r0 = p0.unsafe_offset(walk.offsets[0])
+        var r8 = p8.unsafe_offset(walk.offsets[8])
+        var q2 = a2.result()
+
+        @always_inline
+        def finish[w: Int](i: Int) {var r0, var r8, var v0, var first, var q2}:
+            var v2 = rebind[SIMD[DType.float32, w]](q2.unsafe_load[width=w](i - first))
+            var v13 = load[DType.float32, w](r0, i)
+            var v14 = SIMD[DType.float32, w](v0) * v2
+            var v15 = v13 - v14
+            r8.unsafe_store(i, v15)
+
+        sweep[W](finish, first, last)
+        if item % blocks + 1 == blocks:
+            walk.advance(points)
+    a2.keep()
+
+
+@export("kernel_6")
+def kernel_6(slots: Slots, args: Args) abi("C"):
+    launch(kernel_6_part, slots, args, 20)
+
+def kernel_7_part(slots: Slots, args: Args, begin: Int, end: Int):
+    """columns: add, sub, mul, sum
+
+    (float32[n], float32, float32[n], float32, float32[n]) -> (float32[n], float32[n])
+    """
+    var p0 = operand[DType.float32](slots, args, 0)
+    var p1 = operand[DType.float32](slots, args, 1)
+    var p2 = operand[DType.float32](slots, args, 2)
+    var p3 = operand[DType.float32](slots, args, 3)
+    var p4 = operand[DType.float32](slots, args, 4)
+    var p5 = operand[DType.float32](slots, args, 5)
+    var p6 = operand[DType.float32](slots, args, 6)
+    var n = integer(args, 16)
+    var points = args.unsafe_offset(26)
+    comptime W = simd_width_of[DType.float32]()
+    var v0 = load[DType.float32, 1](p1, 0)
+    var v1 = load[DType.float32, 1](p3, 0)
+    var blocks = integer(args, 17)
+    var rows = integer(args, 18)
+    var row_args = points.unsafe_offset(1 + 8 * integer(points, 0))
+    var walk = Walk[7](points, begin // blocks)
+    var a2 = Columns[Summing, DType.float32](part_size(n, blocks))
+
+    for item in range(begin, end):
+        var first = part_begin(n, item % blocks, blocks)
+        var last = part_begin(n, item % blocks + 1, blocks)
+        a2.clear(last - first)
+        var row = Walk[7](row_args, 0)
+        for _ in range(rows):
+            var r2 = p2.unsafe_offset(walk.offsets[2] + row.offsets[2])
+            var r4 = p4.unsafe_offset(walk.offsets[4] + row.offsets[4])
+            var r6 = p6.unsafe_offset(walk.offsets[6] + row.offsets[6])
+            var q2 = a2.partial()
+
+            @always_inline
+            def body[w: Int](i: Int) {var r2, var r4, var r6, var v1, var first, var q2}:
+                var v3 = load[DType.float32, w](r2, i)
+                var v4 = load[DType.float32, w](r4, i)
+                var v5 = SIMD[DType.float32, w](v1) + v4
+                var v6 = SIMD[DType.float32, w](v1) - v4
+                var v7 = v5 * v6
+                var v8 = v3 * v7
+                take_column[Summing](q2, i - first, v8)
+                r6.unsafe_store(i, v8)
+
+            sweep[W](body, first, last)
+            a2.count_row()
+            row.advance(row_args)
+        a2.finish()
+        var r0 = p0.unsafe_offset(walk.offsets[0])
+        var r5 = p5.unsafe_offset(walk.offsets[5])
+        var q2 = a2.result()
+
+        @always_inline
+        def finish[w: Int](i: Int) {var r0, var r5, var v0, var first, var q2}:
+            var v2 = rebind[SIMD[DType.float32, w]](q2.unsafe_load[width=w](i - first))
+            var v9 = load[DType.float32, w](r0, i)
+            var v10 = SIMD[DType.float32, w](v0) * v2
+            var v11 = v9 - v10
+            r5.unsafe_store(i, v11)
+
+        sweep[W](finish, first, last)
+        if item % blocks + 1 == blocks:
+            walk.advance(points)
+    a2.keep()
+
+
+@export("kernel_7")
+def kernel_7(slots: Slots, args: Args) abi("C"):
+    launch(kernel_7_part, slots, args, 14)
+
+def kernel_8_part(slots: Slots, args: Args, begin: Int, end: Int):
+    """map: mul, sub
+
+    (float32[n], float32, float32[n]) -> (float32[n])
+    """
+    var p0 = operand[DType.float32](slots, args, 0)
+    var p1 = operand[DType.float32](slots, args, 1)
+    var p2 = operand[DType.float32](slots, args, 2)
+    var p3 = operand[DType.float32](slots, args, 3)
+    var n = integer(args, 10)
+    var points = args.unsafe_offset(17)
+    comptime W = simd_width_of[DType.float32]()
+    var v0 = load[DType.float32, 1](p1, 0)
+    var pieces = integer(args, 11)
+    var walk = Walk[4](points, begin // pieces)
+
+    for item in range(begin, end):
+        var piece = item % pieces if pieces > 1 else 0
+        var r0 = p0.unsafe_offset(walk.offsets[0])
+        var r2 = p2.unsafe_offset(walk.offsets[2])
+        var r3 = p3.unsafe_offset(walk.offsets[3])
+
+        @always_inline
+        def body[w: Int](i: Int) {var r0, var r2, var r3, var v0}:
+            var v1 = load[DType.float32, w](r0, i)
+            var v2 = load[DType.float32, w](r2, i)
+            var v3 = SIMD[DType.float32, w](v0) * v2
+            var v4 = v1 - v3
+            r3.unsafe_store(i, v4)
+
+        sweep[W](body, part_begin(n, piece, pieces), part_begin(n, piece + 1, pieces))
+        if piece + 1 == pieces:
+            walk.advance(points)
+
+
+@export("kernel_8")
+def kernel_8(slots: Slots, args: Args) abi("C"):
+    launch(kernel_8_part, slots, args, 8)
+
+calls:
+  matmul_float32  # 1 x 128 x 32 @ 32 x 64
+  kernel_0  # <Group [128, 64] axes=None 2 nodes>
+  matmul_float32  # 1 x 128 x 64 @ 64 x 10
+  kernel_1  # <Group [128, 10] axes=(1,) 9 nodes>
+  kernel_2  # <Group [128] axes=None 11 nodes>
+  gather_rows_32
+  kernel_3  # <Group [128, 1] axes=(0, 1) 12 nodes>
+  kernel_4  # <Group [128, 10] axes=(1,) 3 nodes>
+  copy_32
+  kernel_5  # <Group [128, 1] axes=None 1 nodes>
+  scatter_rows_add_float32
+  kernel_6  # <Group [128, 10] axes=(0,) 8 nodes>
+  matmul_float32  # 1 x 128 x 10 @ 10 x 64
+  kernel_7  # <Group [128, 64] axes=(0,) 7 nodes>
+  matmul_float32  # 1 x 32 x 128 @ 128 x 64
+  kernel_8  # <Group [32, 64] axes=None 2 nodes>
+  matmul_float32  # 1 x 64 x 128 @ 128 x 10
+  kernel_8  # <Group [64, 10] axes=None 2 nodes>

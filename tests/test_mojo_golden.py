@@ -125,7 +125,7 @@ def mlp_step(parameters, x, labels):
         (w1, b1), (w2, b2) = parameters
         logits = jnp.tanh(x @ w1 + b1) @ w2 + b2
         chosen = jnp.take_along_axis(logits, labels[:, None], axis=1)
-        largest = jnp.max(logits, axis=1, keepdims=True)
+        largest = lax.stop_gradient(jnp.max(logits, axis=1, keepdims=True))
         normalizer = largest + jnp.log(jnp.sum(jnp.exp(logits - largest), axis=1, keepdims=True))
         return jnp.mean(normalizer - chosen)
 

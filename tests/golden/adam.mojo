@@ -86,5 +86,8 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
 def kernel_0(slots: Slots, args: Args) abi("C"):
     launch(kernel_0_part, slots, args, 30)
 
+
 calls:
-  kernel_0  # <Group [64, 128] axes=None 21 nodes>
+  kernel_0: float32[64, 128], float32[], float32[], float32[], int32[], int32[], float32[],
+      float32[64, 128], float32[], float32[64, 128], float32[64, 128], float32[] -> float32[64,
+      128], float32[64, 128], float32[64, 128]

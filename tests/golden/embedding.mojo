@@ -41,6 +41,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
 def kernel_0(slots: Slots, args: Args) abi("C"):
     launch(kernel_0_part, slots, args, 10)
 
+
 def kernel_1_part(slots: Slots, args: Args, begin: Int, end: Int):
     """map: add
 
@@ -77,7 +78,8 @@ def kernel_1_part(slots: Slots, args: Args, begin: Int, end: Int):
 def kernel_1(slots: Slots, args: Args) abi("C"):
     launch(kernel_1_part, slots, args, 6)
 
+
 calls:
-  kernel_0  # <Group [8, 20] axes=None 5 nodes>
-  gather_rows_32
-  kernel_1  # <Group [8, 20, 64] axes=None 1 nodes>
+  kernel_0: int32[8, 20], int32[], int32[], int32[] -> int32[8, 20]
+  gather_rows_32: float32[1, 1000, 64], int32[160] -> float32[1, 160, 64]
+  kernel_1: float32[1, 160, 64], float32[20, 64] -> float32[8, 20, 64]

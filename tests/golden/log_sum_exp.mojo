@@ -44,5 +44,6 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
 def kernel_0(slots: Slots, args: Args) abi("C"):
     launch(kernel_0_part, slots, args, 4)
 
+
 calls:
-  kernel_0  # <Group [64, 128] axes=(1,) 6 nodes>
+  kernel_0: float32[64, 128] -> float32[64]

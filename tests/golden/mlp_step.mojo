@@ -35,11 +35,11 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
 def kernel_0(slots: Slots, args: Args) abi("C"):
     launch(kernel_0_part, slots, args, 6)
 
-def kernel_1_part(slots: Slots, args: Args, begin: Int, end: Int):
-    """rows: add, max, sub, exp, sum, div, mul, neg
 
-    (float32, float32[n], float32[n]) -> (float32[1], float32[n], float32[1], float32[1],
-    float32[n])
+def kernel_1_part(slots: Slots, args: Args, begin: Int, end: Int):
+    """rows: add, max, sub, exp, sum
+
+    (float32[n], float32[n]) -> (float32[1], float32[n], float32[1], float32[n])
     """
     var p0 = operand[DType.float32](slots, args, 0)
     var p1 = operand[DType.float32](slots, args, 1)
@@ -47,73 +47,53 @@ def kernel_1_part(slots: Slots, args: Args, begin: Int, end: Int):
     var p3 = operand[DType.float32](slots, args, 3)
     var p4 = operand[DType.float32](slots, args, 4)
     var p5 = operand[DType.float32](slots, args, 5)
-    var p6 = operand[DType.float32](slots, args, 6)
-    var p7 = operand[DType.float32](slots, args, 7)
-    var n = integer(args, 18)
-    var points = args.unsafe_offset(29)
+    var n = integer(args, 14)
+    var points = args.unsafe_offset(23)
     comptime W = simd_width_of[DType.float32]()
-    var v0 = load[DType.float32, 1](p0, 0)
-    var m1 = List[Scalar[DType.float32]](length=n, fill=0)
-    var s1 = m1.unsafe_ptr().as_unsafe_any_origin()
-    var walk = Walk[8](points, begin)
+    var walk = Walk[6](points, begin)
 
     for _ in range(begin, end):
-        var a2 = Lanes[Maximizing, DType.float32, W]()
+        var a0 = Lanes[Maximizing, DType.float32, W]()
+        var r0 = p0.unsafe_offset(walk.offsets[0])
         var r1 = p1.unsafe_offset(walk.offsets[1])
-        var r2 = p2.unsafe_offset(walk.offsets[2])
-        var r7 = p7.unsafe_offset(walk.offsets[7])
+        var r5 = p5.unsafe_offset(walk.offsets[5])
 
         @always_inline
-        def pass0[w: Int, unit: Int](i: Int) {var r1, var r2, var r7, mut a2}:
-            var v3 = load[DType.float32, w](r1, i)
-            var v4 = load[DType.float32, w](r2, i)
-            var v5 = v3 + v4
-            a2.take[w, unit](v5)
-            r7.unsafe_store(i, v5)
+        def pass0[w: Int, unit: Int](i: Int) {var r0, var r1, var r5, mut a0}:
+            var v1 = load[DType.float32, w](r0, i)
+            var v2 = load[DType.float32, w](r1, i)
+            var v3 = v1 + v2
+            a0.take[w, unit](v3)
+            r5.unsafe_store(i, v3)
 
         sweep_units[W](pass0, 0, n)
-        var v2 = a2.result().cast[DType.float32]()
+        var v0 = a0.result().cast[DType.float32]()
 
-        var a6 = Lanes[Summing, DType.float32, W]()
+        var a4 = Lanes[Summing, DType.float32, W]()
+        var r3 = p3.unsafe_offset(walk.offsets[3])
 
         @always_inline
-        def pass1[w: Int, unit: Int](i: Int) {var r1, var r2, var v2, var s1, mut a6}:
-            var v3 = load[DType.float32, w](r1, i)
-            var v4 = load[DType.float32, w](r2, i)
-            var v5 = v3 + v4
-            var v7 = v5 - SIMD[DType.float32, w](v2)
-            var v1 = Exp.elementwise[DType.float32, w](v7)
-            s1.unsafe_store(i, v1)
-            a6.take[w, unit](v1)
+        def pass1[w: Int, unit: Int](i: Int) {var r0, var r1, var r3, var v0, mut a4}:
+            var v1 = load[DType.float32, w](r0, i)
+            var v2 = load[DType.float32, w](r1, i)
+            var v3 = v1 + v2
+            var v5 = v3 - SIMD[DType.float32, w](v0)
+            var v6 = Exp.elementwise[DType.float32, w](v5)
+            a4.take[w, unit](v6)
+            r3.unsafe_store(i, v6)
 
         sweep_units[W](pass1, 0, n)
-        var v6 = a6.result().cast[DType.float32]()
+        var v4 = a4.result().cast[DType.float32]()
 
-        var v8 = v0 / v6
-        var a9 = Lanes[Summing, DType.float32, W]()
-        var r4 = p4.unsafe_offset(walk.offsets[4])
-
-        @always_inline
-        def pass2[w: Int, unit: Int](i: Int) {var r4, var v8, var s1, mut a9}:
-            var v1 = load[DType.float32, w](s1, i)
-            var v10 = SIMD[DType.float32, w](v8) * v1
-            var v11 = Neg.elementwise[DType.float32, w](v10)
-            a9.take[w, unit](v11)
-            r4.unsafe_store(i, v10)
-
-        sweep_units[W](pass2, 0, n)
-        var v9 = a9.result().cast[DType.float32]()
-
-        p3.unsafe_store(walk.offsets[3], v9)
-        p5.unsafe_store(walk.offsets[5], v6)
-        p6.unsafe_store(walk.offsets[6], v2)
+        p2.unsafe_store(walk.offsets[2], v4)
+        p4.unsafe_store(walk.offsets[4], v0)
         walk.advance(points)
-    keep(m1)
 
 
 @export("kernel_1")
 def kernel_1(slots: Slots, args: Args) abi("C"):
-    launch(kernel_1_part, slots, args, 16)
+    launch(kernel_1_part, slots, args, 12)
+
 
 def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
     """map: lt, add, select, ge, le, and, min, max, mul
@@ -171,6 +151,7 @@ def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
 @export("kernel_2")
 def kernel_2(slots: Slots, args: Args) abi("C"):
     launch(kernel_2_part, slots, args, 16)
+
 
 def kernel_3_part(slots: Slots, args: Args, begin: Int, end: Int):
     """rows: log, add, lt, select, ge, le, and, sub, sum, div
@@ -237,46 +218,8 @@ def kernel_3_part(slots: Slots, args: Args, begin: Int, end: Int):
 def kernel_3(slots: Slots, args: Args) abi("C"):
     launch(kernel_3_part, slots, args, 20)
 
+
 def kernel_4_part(slots: Slots, args: Args, begin: Int, end: Int):
-    """rows: eq, convert, sum
-
-    (float32[n], float32[1]) -> (float32[1], float32[n])
-    """
-    var p0 = operand[DType.float32](slots, args, 0)
-    var p1 = operand[DType.float32](slots, args, 1)
-    var p2 = operand[DType.float32](slots, args, 2)
-    var p3 = operand[DType.float32](slots, args, 3)
-    var n = integer(args, 10)
-    var points = args.unsafe_offset(17)
-    comptime W = simd_width_of[DType.float32]()
-    var walk = Walk[4](points, begin)
-
-    for _ in range(begin, end):
-        var v0 = load[DType.float32, 1](p1, walk.offsets[1])
-        var a1 = Lanes[Summing, DType.float32, W]()
-        var r0 = p0.unsafe_offset(walk.offsets[0])
-        var r3 = p3.unsafe_offset(walk.offsets[3])
-
-        @always_inline
-        def pass0[w: Int, unit: Int](i: Int) {var r0, var r3, var v0, mut a1}:
-            var v2 = load[DType.float32, w](r0, i)
-            var v3 = Eq.elementwise[DType.float32, w](v2, SIMD[DType.float32, w](v0))
-            var v4 = Convert.elementwise[DType.bool, DType.float32, w](v3)
-            a1.take[w, unit](v4)
-            r3.unsafe_store(i, v4)
-
-        sweep_units[W](pass0, 0, n)
-        var v1 = a1.result().cast[DType.float32]()
-
-        p2.unsafe_store(walk.offsets[2], v1)
-        walk.advance(points)
-
-
-@export("kernel_4")
-def kernel_4(slots: Slots, args: Args) abi("C"):
-    launch(kernel_4_part, slots, args, 8)
-
-def kernel_5_part(slots: Slots, args: Args, begin: Int, end: Int):
     """map: neg
 
     (float32) -> (float32[n])
@@ -304,15 +247,15 @@ def kernel_5_part(slots: Slots, args: Args, begin: Int, end: Int):
             walk.advance(points)
 
 
-@export("kernel_5")
-def kernel_5(slots: Slots, args: Args) abi("C"):
-    launch(kernel_5_part, slots, args, 4)
+@export("kernel_4")
+def kernel_4(slots: Slots, args: Args) abi("C"):
+    launch(kernel_4_part, slots, args, 4)
 
-def kernel_6_part(slots: Slots, args: Args, begin: Int, end: Int):
-    """columns: add, div, mul, sum, sub
 
-    (float32[n], float32, float32[n], float32, float32[1], float32[1], float32[n],
-    float32[n]) -> (float32[n], float32[n])
+def kernel_5_part(slots: Slots, args: Args, begin: Int, end: Int):
+    """columns: div, mul, add, sum, sub
+
+    (float32[n], float32, float32, float32[1], float32[n], float32[n]) -> (float32[n], float32[n])
     """
     var p0 = operand[DType.float32](slots, args, 0)
     var p1 = operand[DType.float32](slots, args, 1)
@@ -322,61 +265,54 @@ def kernel_6_part(slots: Slots, args: Args, begin: Int, end: Int):
     var p5 = operand[DType.float32](slots, args, 5)
     var p6 = operand[DType.float32](slots, args, 6)
     var p7 = operand[DType.float32](slots, args, 7)
-    var p8 = operand[DType.float32](slots, args, 8)
-    var p9 = operand[DType.float32](slots, args, 9)
-    var n = integer(args, 22)
-    var points = args.unsafe_offset(35)
+    var n = integer(args, 18)
+    var points = args.unsafe_offset(29)
     comptime W = simd_width_of[DType.float32]()
     var v0 = load[DType.float32, 1](p1, 0)
-    var v1 = load[DType.float32, 1](p3, 0)
-    var blocks = integer(args, 23)
-    var rows = integer(args, 24)
-    var row_args = points.unsafe_offset(1 + 11 * integer(points, 0))
-    var walk = Walk[10](points, begin // blocks)
+    var v1 = load[DType.float32, 1](p2, 0)
+    var blocks = integer(args, 19)
+    var rows = integer(args, 20)
+    var row_args = points.unsafe_offset(1 + 9 * integer(points, 0))
+    var walk = Walk[8](points, begin // blocks)
     var a2 = Columns[Summing, DType.float32](part_size(n, blocks))
 
     for item in range(begin, end):
         var first = part_begin(n, item % blocks, blocks)
         var last = part_begin(n, item % blocks + 1, blocks)
         a2.clear(last - first)
-        var row = Walk[10](row_args, 0)
+        var row = Walk[8](row_args, 0)
         for _ in range(rows):
-            var v3 = load[DType.float32, 1](p4, walk.offsets[4] + row.offsets[4])
-            var v4 = v1 + v3
-            var v5 = load[DType.float32, 1](p5, walk.offsets[5] + row.offsets[5])
-            var v6 = v4 / v5
-            var r2 = p2.unsafe_offset(walk.offsets[2] + row.offsets[2])
-            var r6 = p6.unsafe_offset(walk.offsets[6] + row.offsets[6])
+            var v3 = load[DType.float32, 1](p3, walk.offsets[3] + row.offsets[3])
+            var v4 = v1 / v3
+            var r4 = p4.unsafe_offset(walk.offsets[4] + row.offsets[4])
+            var r5 = p5.unsafe_offset(walk.offsets[5] + row.offsets[5])
             var r7 = p7.unsafe_offset(walk.offsets[7] + row.offsets[7])
-            var r9 = p9.unsafe_offset(walk.offsets[9] + row.offsets[9])
             var q2 = a2.partial()
 
             @always_inline
-            def body[w: Int](i: Int) {var r2, var r6, var r7, var r9, var v6, var first, var q2}:
-                var v7 = load[DType.float32, w](r2, i)
-                var v8 = load[DType.float32, w](r6, i)
-                var v9 = SIMD[DType.float32, w](v6) * v8
-                var v10 = v7 + v9
-                var v11 = load[DType.float32, w](r7, i)
-                var v12 = v10 + v11
-                take_column[Summing](q2, i - first, v12)
-                r9.unsafe_store(i, v12)
+            def body[w: Int](i: Int) {var r4, var r5, var r7, var v4, var first, var q2}:
+                var v5 = load[DType.float32, w](r4, i)
+                var v6 = SIMD[DType.float32, w](v4) * v5
+                var v7 = load[DType.float32, w](r5, i)
+                var v8 = v6 + v7
+                take_column[Summing](q2, i - first, v8)
+                r7.unsafe_store(i, v8)
 
             sweep[W](body, first, last)
             a2.count_row()
             row.advance(row_args)
         a2.finish()
         var r0 = p0.unsafe_offset(walk.offsets[0])
-        var r8 = p8.unsafe_offset(walk.offsets[8])
+        var r6 = p6.unsafe_offset(walk.offsets[6])
         var q2 = a2.result()
 
         @always_inline
-        def finish[w: Int](i: Int) {var r0, var r8, var v0, var first, var q2}:
+        def finish[w: Int](i: Int) {var r0, var r6, var v0, var first, var q2}:
             var v2 = rebind[SIMD[DType.float32, w]](q2.unsafe_load[width=w](i - first))
-            var v13 = load[DType.float32, w](r0, i)
-            var v14 = SIMD[DType.float32, w](v0) * v2
-            var v15 = v13 - v14
-            r8.unsafe_store(i, v15)
+            var v9 = load[DType.float32, w](r0, i)
+            var v10 = SIMD[DType.float32, w](v0) * v2
+            var v11 = v9 - v10
+            r6.unsafe_store(i, v11)
 
         sweep[W](finish, first, last)
         if item % blocks + 1 == blocks:
@@ -384,11 +320,12 @@ def kernel_6_part(slots: Slots, args: Args, begin: Int, end: Int):
     a2.keep()
 
 
-@export("kernel_6")
-def kernel_6(slots: Slots, args: Args) abi("C"):
-    launch(kernel_6_part, slots, args, 20)
+@export("kernel_5")
+def kernel_5(slots: Slots, args: Args) abi("C"):
+    launch(kernel_5_part, slots, args, 16)
 
-def kernel_7_part(slots: Slots, args: Args, begin: Int, end: Int):
+
+def kernel_6_part(slots: Slots, args: Args, begin: Int, end: Int):
     """columns: add, sub, mul, sum
 
     (float32[n], float32, float32[n], float32, float32[n]) -> (float32[n], float32[n])
@@ -455,11 +392,12 @@ def kernel_7_part(slots: Slots, args: Args, begin: Int, end: Int):
     a2.keep()
 
 
-@export("kernel_7")
-def kernel_7(slots: Slots, args: Args) abi("C"):
-    launch(kernel_7_part, slots, args, 14)
+@export("kernel_6")
+def kernel_6(slots: Slots, args: Args) abi("C"):
+    launch(kernel_6_part, slots, args, 14)
 
-def kernel_8_part(slots: Slots, args: Args, begin: Int, end: Int):
+
+def kernel_7_part(slots: Slots, args: Args, begin: Int, end: Int):
     """map: mul, sub
 
     (float32[n], float32, float32[n]) -> (float32[n])
@@ -494,26 +432,30 @@ def kernel_8_part(slots: Slots, args: Args, begin: Int, end: Int):
             walk.advance(points)
 
 
-@export("kernel_8")
-def kernel_8(slots: Slots, args: Args) abi("C"):
-    launch(kernel_8_part, slots, args, 8)
+@export("kernel_7")
+def kernel_7(slots: Slots, args: Args) abi("C"):
+    launch(kernel_7_part, slots, args, 8)
+
 
 calls:
-  matmul_float32  # 1 x 128 x 32 @ 32 x 64
-  kernel_0  # <Group [128, 64] axes=None 2 nodes>
-  matmul_float32  # 1 x 128 x 64 @ 64 x 10
-  kernel_1  # <Group [128, 10] axes=(1,) 9 nodes>
-  kernel_2  # <Group [128] axes=None 11 nodes>
-  gather_rows_32
-  kernel_3  # <Group [128, 1] axes=(0, 1) 12 nodes>
-  kernel_4  # <Group [128, 10] axes=(1,) 3 nodes>
-  copy_32
-  kernel_5  # <Group [128, 1] axes=None 1 nodes>
-  scatter_rows_add_float32
-  kernel_6  # <Group [128, 10] axes=(0,) 8 nodes>
-  matmul_float32  # 1 x 128 x 10 @ 10 x 64
-  kernel_7  # <Group [128, 64] axes=(0,) 7 nodes>
-  matmul_float32  # 1 x 32 x 128 @ 128 x 64
-  kernel_8  # <Group [32, 64] axes=None 2 nodes>
-  matmul_float32  # 1 x 64 x 128 @ 128 x 10
-  kernel_8  # <Group [64, 10] axes=None 2 nodes>
+  matmul_float32: float32[128, 32], float32[32, 64] -> float32[128, 64]
+  kernel_0: float32[128, 64], float32[64] -> float32[128, 64]
+  matmul_float32: float32[128, 64], float32[64, 10] -> float32[128, 10]
+  kernel_1: float32[128, 10], float32[10] -> float32[128], float32[128, 10], float32[128],
+      float32[128, 10]
+  kernel_2: int32[128], int32[], int32[], int32[], int32[128], int32[] -> int32[128], int32[128, 1]
+  gather_rows_32: float32[1, 1280, 1], int32[128] -> float32[1, 128, 1]
+  kernel_3: float32[128], float32[128], int32[128], int32[], int32[], int32[], float32[1, 128, 1],
+      float32[], float32[] -> float32[]
+  copy_32: float32[1280, 1], strides [0, 0] to [1, 1]
+  kernel_4: float32[] -> float32[128, 1]
+  scatter_rows_add_float32: float32[1280, 1], int32[128], float32[128, 1] -> float32[1280, 1]
+  kernel_5: float32[10], float32[], float32[], float32[128], float32[128, 10], float32[1280, 1] ->
+      float32[10], float32[128, 10]
+  matmul_float32: float32[128, 10], float32[10, 64] -> float32[128, 64]
+  kernel_6: float32[64], float32[], float32[128, 64], float32[], float32[128, 64] -> float32[64],
+      float32[128, 64]
+  matmul_float32: float32[32, 128], float32[128, 64] -> float32[32, 64]
+  kernel_7: float32[32, 64], float32[], float32[32, 64] -> float32[32, 64]
+  matmul_float32: float32[64, 128], float32[128, 10] -> float32[64, 10]
+  kernel_7: float32[64, 10], float32[], float32[64, 10] -> float32[64, 10]

@@ -38,10 +38,11 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
 def kernel_0(slots: Slots, args: Args) abi("C"):
     launch(kernel_0_part, slots, args, 8)
 
+
 calls:
-  tape_copy_bytes
-  tape_scan  # slots
-  tape_scan  # scan of 20
-    matmul_float32  # 1 x 8 x 16 @ 16 x 32
-    matmul_float32  # 1 x 8 x 32 @ 32 x 32
-    kernel_0  # <Group [8, 32] axes=None 3 nodes>
+  tape_copy_bytes: 1024 bytes
+  tape_scan: sets 3 slots
+  tape_scan: 20 times
+    matmul_float32: float32[8, 16], float32[16, 32] -> float32[8, 32]
+    matmul_float32: float32[8, 32], float32[32, 32] -> float32[8, 32]
+    kernel_0: float32[8, 32], float32[8, 32] -> float32[8, 32], float32[8, 32]

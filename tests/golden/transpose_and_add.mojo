@@ -34,6 +34,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
 def kernel_0(slots: Slots, args: Args) abi("C"):
     launch(kernel_0_part, slots, args, 6)
 
+
 calls:
-  copy_32
-  kernel_0  # <Group [128, 64] axes=None 1 nodes>
+  copy_32: float32[128, 64], strides [1, 128] to [64, 1]
+  kernel_0: float32[128, 64], float32[128, 64] -> float32[128, 64]

@@ -33,6 +33,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
 def kernel_0(slots: Slots, args: Args) abi("C"):
     launch(kernel_0_part, slots, args, 6)
 
+
 @export("kernel_1")
 def kernel_1(slots: Slots, args: Args) abi("C"):
     """map: rem, lt, ne, and, add, select, eq, convert
@@ -64,6 +65,7 @@ def kernel_1(slots: Slots, args: Args) abi("C"):
     var v14 = v0 + v13
     p5.unsafe_store(0, v12)
     p6.unsafe_store(0, v14)
+
 
 def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
     """map: div
@@ -99,6 +101,7 @@ def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
 @export("kernel_2")
 def kernel_2(slots: Slots, args: Args) abi("C"):
     launch(kernel_2_part, slots, args, 6)
+
 
 def kernel_3_part(slots: Slots, args: Args, begin: Int, end: Int):
     """map: mul, add
@@ -138,16 +141,21 @@ def kernel_3_part(slots: Slots, args: Args, begin: Int, end: Int):
 def kernel_3(slots: Slots, args: Args) abi("C"):
     launch(kernel_3_part, slots, args, 8)
 
+
 calls:
-  tape_copy_bytes
-  tape_copy_bytes
-  tape_scan  # slots
-  tape_while  # while
-    kernel_0  # <Group [16] axes=(0,) 2 nodes>
-    kernel_1  # <Group [] axes=None 10 nodes>
-    tape_scan  # slots
-    tape_switch  # cond
-      kernel_2  # <Group [16] axes=None 1 nodes>
-      kernel_3  # <Group [16] axes=None 2 nodes>
-  tape_copy_bytes
-  tape_copy_bytes
+  tape_copy_bytes: 4 bytes
+  tape_copy_bytes: 64 bytes
+  tape_scan: sets 7 slots
+  tape_while
+    (condition)
+    kernel_0: float32[16], float32[] -> bool[]
+    (body)
+    kernel_1: int32[], int32[], int32[], bool[], int32[] -> int32[], int32[]
+    tape_scan: sets 2 slots
+    tape_switch
+      (branch 0)
+      kernel_2: float32[16], float32[] -> float32[16]
+      (branch 1)
+      kernel_3: float32[16], float32[], float32[] -> float32[16]
+  tape_copy_bytes: 4 bytes
+  tape_copy_bytes: 64 bytes

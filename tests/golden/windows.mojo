@@ -31,6 +31,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
 def kernel_0(slots: Slots, args: Args) abi("C"):
     launch(kernel_0_part, slots, args, 4)
 
+
 def kernel_1_part(slots: Slots, args: Args, begin: Int, end: Int):
     """map: add
 
@@ -67,8 +68,9 @@ def kernel_1_part(slots: Slots, args: Args, begin: Int, end: Int):
 def kernel_1(slots: Slots, args: Args) abi("C"):
     launch(kernel_1_part, slots, args, 6)
 
+
 calls:
-  kernel_0  # <Group [64, 128] axes=None 1 nodes>
-  copy_32
-  fill_32
-  kernel_1  # <Group [64, 160] axes=None 1 nodes>
+  kernel_0: float32[64, 128] -> float32[64, 160]
+  copy_32: float32[64, 32], strides [32, 1] to [160, 1]
+  fill_32: float32[66, 162]
+  kernel_1: float32[64, 160], float32[64, 160] -> float32[66, 162]

@@ -61,11 +61,12 @@ class _Loop:
     def set_slots(self) -> None:
         if self.settings:
             self.part.call("tape_scan", [1, 0, -1, len(self.settings) // 4, *self.settings, 0,
-                                         self.part.empty_tape()], "slots")
+                                         self.part.empty_tape()],
+                           f"sets {len(self.settings) // 4} slots")
 
     def copy(self, source: Place, target: Place, nbytes: int) -> None:
         if nbytes:
-            self.part.call("tape_copy_bytes", [*source, *target, nbytes])
+            self.part.call("tape_copy_bytes", [*source, *target, nbytes], f"{nbytes} bytes")
 
     def result(self, position: int, aval: ShapedArray) -> Place:
         place = self.results.get(position)
@@ -115,7 +116,7 @@ class _Loop:
         self.set_slots()
         self.part.call("tape_scan", [
             spec.length, int(spec.reverse), -1, len(moves) // 4, *moves, len(exchanges) // 2,
-            *exchanges, tape], f"scan of {spec.length}")
+            *exchanges, tape], f"{spec.length} times")
 
     def while_loop(self, spec: LoopSpec) -> None:
         cond, body = spec.bodies
@@ -143,7 +144,7 @@ class _Loop:
         body_tape = self.body(body, [*self.operands[n_cond:n_cond + n_body], *carried], outputs)
         self.set_slots()
         self.part.call("tape_while", [
-            cond_tape, body_tape, *predicate, len(exchanges) // 2, *exchanges], "while")
+            cond_tape, body_tape, *predicate, len(exchanges) // 2, *exchanges])
         for position, place in self.results.items():
             self.copy(carried[position], place, nbytes_of(avals[position]))
 
@@ -155,7 +156,7 @@ class _Loop:
                 self.result(position, aval) for position, aval in enumerate(branch.out_avals)]
             tapes.append(self.body(branch, operands, outputs))
         self.set_slots()
-        self.part.call("tape_switch", [*index, len(tapes), *tapes], "cond")
+        self.part.call("tape_switch", [*index, len(tapes), *tapes])
 
 
 def unchanged(closed: ClosedJaxpr, first: int, count: int) -> set[int]:

@@ -8,6 +8,7 @@ call that makes it to the last that reads it.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -137,20 +138,26 @@ class Plan:
     def source(self) -> str:
         """The kernels, numbered, and the calls in order, for people to read."""
         numbers = {source: f"kernel_{number}" for number, source in enumerate(self.kernels)}
-        parts = [source.replace("KERNEL", name) for source, name in numbers.items()]
+        kernels = [source.replace("KERNEL", name).rstrip("\n")
+                   for source, name in numbers.items()]
 
         def calls(tape: Tape, depth: int) -> list[str]:
             lines = []
             for step in tape.steps:
                 name = numbers.get(step.kernel, step.function)
-                lines.append("  " * depth + f"{name}  # {step.note}" if step.note
-                             else "  " * depth + name)
-                for x in step.integers:
-                    if isinstance(x, Tape):
-                        lines += calls(x, depth + 1)
+                lines += textwrap.wrap(
+                    f"{name}: {step.note}" if step.note else name, 100, break_long_words=False,
+                    initial_indent="  " * depth, subsequent_indent="  " * (depth + 2))
+                tapes = [x for x in step.integers if isinstance(x, Tape)]
+                for number, nested in enumerate(tapes):
+                    if len(tapes) > 1:
+                        label = ("condition", "body")[number] if step.function == "tape_while" \
+                            else f"branch {number}"
+                        lines.append("  " * (depth + 1) + f"({label})")
+                    lines += calls(nested, depth + 1)
             return lines
 
-        return "\n".join([*parts, "calls:", *calls(self.tape, 1)])
+        return "\n\n\n".join([*kernels, "\n".join(["calls:", *calls(self.tape, 1)])])
 
     def constant(self, value: np.ndarray) -> Place:
         data = value.tobytes()
@@ -379,7 +386,7 @@ class Part:
                     self._unwanted(number, made))
             integers += [self.plan.cores if size == THREADS else size
                          for size in unit.params.integers]
-            self.call(unit.name, integers)
+            self.call(unit.name, integers, _signature(unit.inputs, results))
 
     def _unwanted(self, number: int, made: dict[int, Node]) -> Place:
         """Memory for a result that nobody reads; results of one call are of one size."""
@@ -409,19 +416,21 @@ class Part:
             *self.operand_place(a), *self.operand_place(b), *self.place(result),
             batch, m, n, k, stack(a, left), left[-2], left[-1],
             stack(b, right), right[-2], right[-1], m * n, n, self.plan.cores],
-            f"{batch} x {m} x {k} @ {k} x {n}")
+            _signature(unit.inputs, [result]))
 
     def _copy(self, source: Place, strides: Sequence[int], target: Place,
               target_strides: Sequence[int], shape: Sequence[int], dtype: np.dtype) -> None:
         self.call(f"copy_{8 * dtype.itemsize}", [
-            *source, *target, len(shape), *shape, *strides, *target_strides, self.plan.cores])
+            *source, *target, len(shape), *shape, *strides, *target_strides, self.plan.cores],
+            f"{dtype}{list(shape)}, strides {list(strides)} to {list(target_strides)}")
 
     def _emit_assemble(self, node: Node, detail: Any) -> None:
         slot, offset = self.place(node)
         if detail == "fill":
             self.call(f"fill_{8 * node.dtype.itemsize}", [
                 *self.operand_place(node.inputs[1]), slot, offset,
-                len(node.shape), *node.shape, *row_major(node.shape), self.plan.cores])
+                len(node.shape), *node.shape, *row_major(node.shape), self.plan.cores],
+                _signature([], [node]))
         elif detail != "done":
             source, piece = node.inputs[detail], node.params[detail]
             window = _window(node, piece)
@@ -476,7 +485,11 @@ class Part:
             integers += [dim[0] for dim in dims]
             for operand in range(count):
                 integers += [dim[1 + operand] for dim in dims]
-        self.tape.steps.append(Step("", kernel.source, integers, repr(group)))
+        note = _signature([x.node for x in operands if not x.is_output],
+                          [x.node for x in operands if x.is_output])
+        if threads > 1:
+            note += f", {threads} threads"
+        self.tape.steps.append(Step("", kernel.source, integers, note))
 
     # --- what loops are written with ---
     def results_of(self, unit: Node) -> list[Node]:
@@ -505,6 +518,13 @@ class Part:
             wanted.append(final)
             places[base_of(final)] = place
         return Part(self.plan, wanted, dict(enumerate(inputs)), places, arena_slot)
+
+
+def _signature(inputs: Sequence[Node], outputs: Sequence[Node]) -> str:
+    """Types of a call's operands, for people to read."""
+    before, after = (", ".join(f"{node.dtype}{list(node.shape)}" for node in nodes)
+                     for nodes in (inputs, outputs))
+    return f"{before} -> {after}" if before else after
 
 
 def _window(node: Node, piece: Any) -> Access:

@@ -27,7 +27,7 @@ from maxjax._max.mojo.nodes import (
 _ON_BOOLS = {"add": "or", "mul": "and", "max": "or", "min": "and", "logical_and": "and",
              "logical_or": "or", "logical_xor": "xor", "logical_not": "not"}
 _BOOL = np.dtype(bool)
-THREADS = -1       # stands in a call's integers for the number of threads
+THREADS = -1 << 62      # stands in a call's integers for the number of threads
 
 
 class MojoContext(Lowering):

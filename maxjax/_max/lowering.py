@@ -35,6 +35,10 @@ class Lowering:
         """Whether a matrix is known to hold the number of its column in each place."""
         return False
 
+    def multiply_add(self, x: Any, y: Any, z: Any) -> Any:
+        """``x * y + z``; a backend may round once."""
+        return self.native("add", self.native("mul", x, y), z)
+
     def decompose(self, function: Callable[..., Any], *xs: Any) -> Any:
         """Lowers what ``function`` does with primitives to ``xs``."""
         avals = [ShapedArray(self.shape(x), self.dtype(x)) for x in xs]

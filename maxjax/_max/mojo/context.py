@@ -105,6 +105,11 @@ class MojoContext(Lowering):
             return self.apply(name, *xs, dtype=dtypes.physical(out_dtype))
         return self.native(name, *xs)
 
+    def multiply_add(self, x: Node, y: Node, z: Node) -> Node:
+        if x.dtype != np.float32:       # as tier 0
+            return super().multiply_add(x, y, z)
+        return self.apply("multiply_add", x, y, z)
+
     def aligned(self, xs: Sequence[Node]) -> list[Node]:
         shape = np.broadcast_shapes(*[x.shape for x in xs])
         return [self._in_order(x if x.shape == shape else self._spread(x, shape)) for x in xs]

@@ -724,6 +724,8 @@ def expression(node: Node, kinds: list[np.dtype], xs: list[str], w: str) -> str:
         return f"~{xs[0]}"
     if name == "div" and kinds[0].name.startswith(("float", "bfloat")):
         return f"{xs[0]} / {xs[1]}"
+    if name == "multiply_add":
+        return f"{xs[0]}.fma({xs[1]}, {xs[2]})"
     if name == "trunc":
         return f"trunc({xs[0]})"
     struct = "".join(part.capitalize() for part in name.split("_"))

@@ -21,7 +21,8 @@ from maxjax._max.mojo.nodes import IndexMap, Node, base_of, compose, identity_ma
 CHEAP = frozenset((
     "add", "sub", "mul", "neg", "abs", "max", "min", "eq", "ne", "lt", "le", "gt", "ge", "select",
     "convert", "bitcast", "copy", "and", "or", "xor", "not", "is_finite", "sign", "floor", "ceil",
-    "shift_left", "shift_right_logical", "shift_right_arithmetic"))
+    "shift_left", "shift_right_logical", "shift_right_arithmetic",
+    "multiply_add"))
 # A kernel with more memory operands or operations than this takes no more in.
 MOST_MEMBERS = 96
 

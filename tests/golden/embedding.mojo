@@ -80,6 +80,6 @@ def kernel_1(slots: Slots, args: Args) abi("C"):
 
 
 calls:
-  kernel_0: int32[8, 20], int32[], int32[], int32[] -> int32[8, 20]
-  gather_rows_32: float32[1, 1000, 64], int32[160] -> float32[1, 160, 64]
-  kernel_1: float32[1, 160, 64], float32[20, 64] -> float32[8, 20, 64]
+  kernel_0: int32[8,20], int32[], int32[], int32[] -> int32[8,20]
+  gather_rows_32: float32[1,1000,64], int32[160] -> float32[1,160,64]
+  kernel_1: float32[1,160,64], float32[20,64] -> float32[8,20,64]

@@ -46,4 +46,4 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
 
 
 calls:
-  kernel_0: float32[64, 128] -> float32[64]
+  kernel_0: float32[64,128] -> float32[64]

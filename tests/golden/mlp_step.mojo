@@ -438,24 +438,24 @@ def kernel_7(slots: Slots, args: Args) abi("C"):
 
 
 calls:
-  matmul_float32: float32[128, 32], float32[32, 64] -> float32[128, 64]
-  kernel_0: float32[128, 64], float32[64] -> float32[128, 64]
-  matmul_float32: float32[128, 64], float32[64, 10] -> float32[128, 10]
-  kernel_1: float32[128, 10], float32[10] -> float32[128], float32[128, 10], float32[128],
-      float32[128, 10]
-  kernel_2: int32[128], int32[], int32[], int32[], int32[128], int32[] -> int32[128], int32[128, 1]
-  gather_rows_32: float32[1, 1280, 1], int32[128] -> float32[1, 128, 1]
-  kernel_3: float32[128], float32[128], int32[128], int32[], int32[], int32[], float32[1, 128, 1],
+  matmul_float32: float32[128,32], float32[32,64] -> float32[128,64]
+  kernel_0: float32[128,64], float32[64] -> float32[128,64]
+  matmul_float32: float32[128,64], float32[64,10] -> float32[128,10]
+  kernel_1: float32[128,10], float32[10] -> float32[128], float32[128,10], float32[128],
+      float32[128,10]
+  kernel_2: int32[128], int32[], int32[], int32[], int32[128], int32[] -> int32[128], int32[128,1]
+  gather_rows_32: float32[1,1280,1], int32[128] -> float32[1,128,1]
+  kernel_3: float32[128], float32[128], int32[128], int32[], int32[], int32[], float32[1,128,1],
       float32[], float32[] -> float32[]
-  copy_32: float32[1280, 1], strides [0, 0] to [1, 1]
-  kernel_4: float32[] -> float32[128, 1]
-  scatter_rows_add_float32: float32[1280, 1], int32[128], float32[128, 1] -> float32[1280, 1]
-  kernel_5: float32[10], float32[], float32[], float32[128], float32[128, 10], float32[1280, 1] ->
-      float32[10], float32[128, 10]
-  matmul_float32: float32[128, 10], float32[10, 64] -> float32[128, 64]
-  kernel_6: float32[64], float32[], float32[128, 64], float32[], float32[128, 64] -> float32[64],
-      float32[128, 64]
-  matmul_float32: float32[32, 128], float32[128, 64] -> float32[32, 64]
-  kernel_7: float32[32, 64], float32[], float32[32, 64] -> float32[32, 64]
-  matmul_float32: float32[64, 128], float32[128, 10] -> float32[64, 10]
-  kernel_7: float32[64, 10], float32[], float32[64, 10] -> float32[64, 10]
+  copy_32: float32[1280,1], strides [0,0] to [1,1]
+  kernel_4: float32[] -> float32[128,1]
+  scatter_rows_add_float32: float32[1280,1], int32[128], float32[128,1] -> float32[1280,1]
+  kernel_5: float32[10], float32[], float32[], float32[128], float32[128,10], float32[1280,1] ->
+      float32[10], float32[128,10]
+  matmul_float32: float32[128,10], float32[10,64] -> float32[128,64]
+  kernel_6: float32[64], float32[], float32[128,64], float32[], float32[128,64] -> float32[64],
+      float32[128,64]
+  matmul_float32: float32[32,128], float32[128,64] -> float32[32,64]
+  kernel_7: float32[32,64], float32[], float32[32,64] -> float32[32,64]
+  matmul_float32: float32[64,128], float32[128,10] -> float32[64,10]
+  kernel_7: float32[64,10], float32[], float32[64,10] -> float32[64,10]

@@ -43,6 +43,6 @@ calls:
   tape_copy_bytes: 1024 bytes
   tape_scan: sets 3 slots
   tape_scan: 20 times
-    matmul_float32: float32[8, 16], float32[16, 32] -> float32[8, 32]
-    matmul_float32: float32[8, 32], float32[32, 32] -> float32[8, 32]
-    kernel_0: float32[8, 32], float32[8, 32] -> float32[8, 32], float32[8, 32]
+    matmul_float32: float32[8,16], float32[16,32] -> float32[8,32]
+    matmul_float32: float32[8,32], float32[32,32] -> float32[8,32]
+    kernel_0: float32[8,32], float32[8,32] -> float32[8,32], float32[8,32]

@@ -36,5 +36,5 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
 
 
 calls:
-  copy_32: float32[128, 64], strides [1, 128] to [64, 1]
-  kernel_0: float32[128, 64], float32[128, 64] -> float32[128, 64]
+  copy_32: float32[128,64], strides [1,128] to [64,1]
+  kernel_0: float32[128,64], float32[128,64] -> float32[128,64]

@@ -70,7 +70,7 @@ def kernel_1(slots: Slots, args: Args) abi("C"):
 
 
 calls:
-  kernel_0: float32[64, 128] -> float32[64, 160]
-  copy_32: float32[64, 32], strides [32, 1] to [160, 1]
-  fill_32: float32[66, 162]
-  kernel_1: float32[64, 160], float32[64, 160] -> float32[66, 162]
+  kernel_0: float32[64,128] -> float32[64,160]
+  copy_32: float32[64,32], strides [32,1] to [160,1]
+  fill_32: float32[66,162]
+  kernel_1: float32[64,160], float32[64,160] -> float32[66,162]

@@ -422,7 +422,7 @@ class Part:
               target_strides: Sequence[int], shape: Sequence[int], dtype: np.dtype) -> None:
         self.call(f"copy_{8 * dtype.itemsize}", [
             *source, *target, len(shape), *shape, *strides, *target_strides, self.plan.cores],
-            f"{dtype}{list(shape)}, strides {list(strides)} to {list(target_strides)}")
+            f"{dtype}[{_sizes(shape)}], strides [{_sizes(strides)}] to [{_sizes(target_strides)}]")
 
     def _emit_assemble(self, node: Node, detail: Any) -> None:
         slot, offset = self.place(node)
@@ -520,9 +520,13 @@ class Part:
         return Part(self.plan, wanted, dict(enumerate(inputs)), places, arena_slot)
 
 
+def _sizes(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
 def _signature(inputs: Sequence[Node], outputs: Sequence[Node]) -> str:
     """Types of a call's operands, for people to read."""
-    before, after = (", ".join(f"{node.dtype}{list(node.shape)}" for node in nodes)
+    before, after = (", ".join(f"{node.dtype}[{_sizes(node.shape)}]" for node in nodes)
                      for nodes in (inputs, outputs))
     return f"{before} -> {after}" if before else after
 

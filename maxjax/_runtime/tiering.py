@@ -18,7 +18,7 @@ import numpy as np
 from maxjax._base import config, dtypes
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
-from maxjax._ir.jaxpr import Jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from maxjax._max.mojo.toolchain import warn_once as warn_once_about_backend
 from maxjax._max.service import CompileService, warn_once
 from maxjax._runtime import program as program_module
@@ -268,6 +268,9 @@ def estimated_seconds(jaxpr: Jaxpr) -> float:
     for eqn in jaxpr.eqns:
         bytes_moved = sum(var.aval.nbytes for var in eqn.outvars)
         total += 1e-6 + bytes_moved * 5e-10
+        inner = sum(estimated_seconds(x.jaxpr if isinstance(x, ClosedJaxpr) else x)
+                    for x in subjaxprs(eqn.params))
+        total += inner * eqn.params.get("length", 1)
         if eqn.primitive.flops is not None:
             avals = [atom.aval for atom in eqn.invars]
             total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11

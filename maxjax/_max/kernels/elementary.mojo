@@ -58,6 +58,11 @@ comptime ASIN = [
     0.00962140274734483, 0.009322101501082774, 0.0030350071727267623, 0.019579201619744684,
     -0.019277545928584557, 0.02963502626354855,
 ]
+# TANH_SINGLE: (tanh(x)/x - 1)/x^2, in x^2, for |x| <= 0.6.
+comptime TANH_SINGLE = [
+    Float64(-0.33333333234569346), 0.13333313327852112, -0.053961653376605634,
+    0.021789107551530674, -0.008412553715207712, 0.002373515076027183,
+]
 comptime LN2 = 0.6931471805599453
 # ln(2) in two parts; the first has trailing zeros, so that (integer < 2^20) * part is exact.
 comptime LN2_HIGH = 0.6931471803691238
@@ -189,7 +194,33 @@ def exp_scaled[
 def exp[
     dtype: DType, width: SIMDLength, //
 ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-    return exp_scaled(x, SIMD[dtype, width](0), SIMD[dtype, width](0))
+    comptime if dtype == DType.float32:
+        return rebind[SIMD[dtype, width]](
+            exp_single(rebind[SIMD[DType.float32, width]](x))
+        )
+    else:
+        return exp_scaled(x, SIMD[dtype, width](0), SIMD[dtype, width](0))
+
+
+@always_inline
+def exp_single[
+    width: SIMDLength, //
+](x: SIMD[DType.float32, width]) -> SIMD[DType.float32, width]:
+    """The exponential with one scaling: 2^k goes straight into the exponent's bits."""
+    comptime V = SIMD[DType.float32, width]
+    var clamped = x.lt(-110).select(V(-110), x)
+    var k = V()
+    var r = reduce_exponent(clamped, k)
+    var p = exp_minus_one_near_zero(r) + 1
+    # Results that may be subnormal are computed 2^64 times as large.
+    var is_small = x.lt(-80)
+    k = is_small.select(k + 64, k)
+    var shift = (k + 12582912.0).to_bits[DType.uint32]() << 23
+    var result = V(from_bits=p.to_bits[DType.uint32]() + shift)
+    result *= is_small.select(V(5.421010862427522e-20), V(1))
+    # Below this bound, half an ulp under the logarithm of infinity, k <= 128 and p < 1 for it.
+    result = x.gt(88.72283172607422).select(V(INFINITY), result)
+    return isnan(x).select(x, result)
 
 
 @always_inline
@@ -323,9 +354,30 @@ def log1p[
 def tanh[
     dtype: DType, width: SIMDLength, //
 ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-    # tanh(a) = -t / (t + 2) with t = e^(-2a) - 1.
-    var t = expm1(-2 * abs(x))
-    return x.eq(0).select(x, copysign(-t / (t + 2), x))
+    comptime if dtype == DType.float32:
+        return rebind[SIMD[dtype, width]](
+            tanh_single(rebind[SIMD[DType.float32, width]](x))
+        )
+    else:
+        # tanh(a) = -t / (t + 2) with t = e^(-2a) - 1.
+        var t = expm1(-2 * abs(x))
+        return x.eq(0).select(x, copysign(-t / (t + 2), x))
+
+
+@always_inline
+def tanh_single[
+    width: SIMDLength, //
+](x: SIMD[DType.float32, width]) -> SIMD[DType.float32, width]:
+    """An odd polynomial near zero, and tanh(a) = 1 - 2 / (e^(2a) + 1) beyond."""
+    comptime V = SIMD[DType.float32, width]
+    var a = abs(x)
+    var square = x * x
+    var near = fma(horner[TANH_SINGLE](square) * square, x, x)
+    var doubled = a.gt(10).select(V(20), a + a)
+    var k = V()
+    var p = exp_minus_one_near_zero(reduce_exponent(doubled, k)) + 1
+    var far = 1 - 2 / fma(p, power_of_two(k), V(1))
+    return isnan(x).select(x, copysign(a.lt(0.6).select(near, far), x))
 
 
 @always_inline

@@ -99,6 +99,32 @@ class Item:
             self.problem = error
         return self
 
+    def compare(self, actual: Sequence[Any], expected: Sequence[Any]) -> None:
+        for number, (ours, theirs, aval) in enumerate(
+                zip(actual, expected, self.program.out_avals, strict=True)):
+            ours, theirs = np.asarray(ours), np.asarray(theirs)
+            assert ours.shape == theirs.shape == aval.shape, (number, ours.shape, theirs.shape)
+            assert ours.dtype == theirs.dtype == dtypes.physical(aval.dtype), (
+                number, ours.dtype, theirs.dtype)
+            try:
+                harness.assert_close(
+                    ours, theirs, self.tolerance, derivative=number >= self.derivative_from,
+                    signed_zeros=self.signed_zeros, what=f"output {number} ")
+            except AssertionError:
+                if not self.is_as_accurate(number, ours, theirs):
+                    raise
+
+    def is_as_accurate(self, number: int, ours: np.ndarray, theirs: np.ndarray) -> bool:
+        """Whether a sum whose terms cancel is as near to the float64 result as tier 0's is."""
+        if (self.exact is None or self.tolerance != "accumulate"
+                or not harness.is_inexact(theirs.dtype)):
+            return False
+        ours, theirs, exact = (
+            np.asarray(x, np.float64) for x in (ours, theirs, self.exact()[number]))
+        if not all(np.isfinite(x).all() for x in (ours, theirs, exact)):
+            return False
+        return bool(np.abs(ours - exact).max() <= 2 * np.abs(theirs - exact).max())
+
 
 def item_of(case: Case, mode: str) -> Item:
     """The program of a case ("value"), with its tangents ("jvp") or cotangents ("gradient")."""
@@ -232,34 +258,7 @@ def check(item: Item, make: Callable[..., Executable] = Executable) -> None:
     before = [x.tobytes() for x in values]
     actual = run(item, values, make)
     assert [x.tobytes() for x in values] == before, "an argument was overwritten"
-    compare(item, actual, expected)
-
-
-def compare(item: Item, actual: Sequence[Any], expected: Sequence[Any]) -> None:
-    for number, (ours, theirs, aval) in enumerate(
-            zip(actual, expected, item.program.out_avals, strict=True)):
-        ours, theirs = np.asarray(ours), np.asarray(theirs)
-        assert ours.shape == theirs.shape == aval.shape, (number, ours.shape, theirs.shape)
-        assert ours.dtype == theirs.dtype == dtypes.physical(aval.dtype), (
-            number, ours.dtype, theirs.dtype)
-        try:
-            harness.assert_close(
-                ours, theirs, item.tolerance, derivative=number >= item.derivative_from,
-                signed_zeros=item.signed_zeros, what=f"output {number} ")
-        except AssertionError:
-            if not is_as_accurate(item, number, ours, theirs):
-                raise
-
-
-def is_as_accurate(item: Item, number: int, ours: np.ndarray, theirs: np.ndarray) -> bool:
-    """Whether a sum whose terms cancel is as near to the float64 result as tier 0's is."""
-    if item.exact is None or item.tolerance != "accumulate" or not harness.is_inexact(theirs.dtype):
-        return False
-    ours, theirs, exact = (
-        np.asarray(x, np.float64) for x in (ours, theirs, item.exact()[number]))
-    if not np.isfinite([ours, theirs, exact]).all():
-        return False
-    return bool(np.abs(ours - exact).max() <= 2 * np.abs(theirs - exact).max())
+    item.compare(actual, expected)
 
 
 def sources_of(item: Item) -> str:

@@ -462,7 +462,7 @@ class Emitter:
             if reductions or written:
                 self._pass(f"pass{phase}", reductions, written, needed, pointers)
         for value, number in outputs:
-            if value.scope in ("point", "call"):
+            if not self._is_full(number):
                 self._store(2, value, number, "1", self._pointer_point)
         self.line(2, "walk.advance(points)")
         for value in kept:
@@ -481,7 +481,7 @@ class Emitter:
             reductions = [value for value in self.values
                           if value.kind == "reduce" and value.phase == phase + 1]
             written = [(value, number) for value, number in outputs
-                       if value.scope in ("sweep", "row") and value.phase == phase]
+                       if self._is_full(number) and value.phase == phase]
             roots = [value.inputs[0] for value in reductions] + [value for value, _ in written]
             needed: set[Value] = set()
             stack = roots
@@ -587,8 +587,7 @@ class Emitter:
             self.line(2, f"{name}.clear(last - first)")
         # The loop over rows.
         written = [(value, number) for value, number in outputs
-                   if value.kind != "reduce" and not value.phase
-                   and self._varies(value)]
+                   if self._is_full(number)]
         roots = [value.inputs[0] for value in reductions] + [value for value, _ in written]
         needed = self._needed(roots, lambda value: value.scope == "call")
         swept = [value for value in needed if value.scope == "sweep"]
@@ -688,8 +687,10 @@ class Emitter:
                     stack += value.inputs
         return found
 
-    def _varies(self, value: Value) -> bool:
-        return bool(value.dims & set(self.group.axes or ()))
+    def _is_full(self, number: int) -> bool:
+        """Whether an output has elements along the reduced dimensions."""
+        strides = self.operands[number].access.strides
+        return any(strides[dim] for dim in self.group.axes or ())
 
     def _accumulated(self, value: Value) -> str:
         if value.node.dtype.name in ("float16", "bfloat16"):

@@ -301,8 +301,19 @@ class Fusion:
         if not group.inner:
             # The loop over the whole space is over when the reductions are known.
             return all(group.level(user, group.maps[user][0]) == "kept" and user.kind == "apply"
-                       for user, _ in uses)
+                       for user in self._users_within(node, group))
         return True
+
+    def _users_within(self, node: Node, group: Group) -> set[Node]:
+        """What a group computes from a node."""
+        found: set[Node] = set()
+        stack = [node]
+        while stack:
+            for user, _ in self.users[stack.pop()]:
+                if user not in found and (user.kind == "view" or user in group.maps):
+                    found.add(user)
+                    stack.append(user)
+        return {user for user in found if user.kind != "view"}
 
     def _is_kept(self, node: Node, group: Group, index_map: IndexMap) -> bool:
         """Whether an index map spreads a reduction's result over the group's space."""

@@ -64,6 +64,17 @@ struct Walk[operands: Int](Copyable):
             d -= 1
 
 
+    @always_inline
+    def skip(mut self, args: Args, count: Int):
+        """Goes `count` points on, where there is one dimension; one point, where there are more."""
+        if integer(args, 0) != 1:
+            self.advance(args)
+            return
+        self.index[0] += count
+        comptime for k in range(Self.operands):
+            self.offsets[k] += count * Self.stride(args, k, 0)
+
+
 @always_inline
 def sweep[width: Int, Body: def[w: Int](Int) -> None](body: Body, begin: Int, end: Int):
     """Calls `body` for vectors of `width` elements, then of a quarter of it, then for single ones.
@@ -79,6 +90,33 @@ def sweep[width: Int, Body: def[w: Int](Int) -> None](body: Body, begin: Int, en
             i += quarter
     while i < end:
         body[1](i)
+        i += 1
+
+
+@always_inline
+def sweep_rows[
+    width: Int, Body: def[w: Int, units: Int](Int) -> None
+](body: Body, begin: Int, end: Int, count: Int):
+    """Sweeps one row, or `UNITS` of them together."""
+    comptime quarter = width // 4
+    var i = begin
+    if count == UNITS:
+        while i + width <= end:
+            body[width, UNITS](i)
+            i += width
+        while i < end:
+            body[1, UNITS](i)
+            i += 1
+        return
+    while i + width <= end:
+        body[width, 1](i)
+        i += width
+    comptime if quarter > 1:
+        while i + quarter <= end:
+            body[quarter, 1](i)
+            i += quarter
+    while i < end:
+        body[1, 1](i)
         i += 1
 
 
@@ -269,10 +307,10 @@ struct Columns[Op: Reducer, dtype: DType]:
         return self.partials.unsafe_ptr().as_unsafe_any_origin()
 
     @always_inline
-    def count_row(mut self):
+    def count_rows(mut self, count: Int):
         comptime if Self.kind.is_floating_point():
-            self.rows += 1
-            if self.rows == PARTIAL:
+            self.rows += count
+            if self.rows >= PARTIAL:
                 self.flush()
 
     def flush(mut self):

@@ -117,6 +117,7 @@ class Emitter:
         self.values: list[Value] = []
         self.lines: list[str] = []
         self.kept: set[Value] = set()
+        self._steps: set[int] = set()       # operands that one sweep reads several rows of
         self._stored: set[Value] = set()
         self._pulled: dict[Any, Value] = {}
         self._operand_numbers: dict[Any, int] = {}
@@ -229,7 +230,10 @@ class Emitter:
             if self.inner_stride(number) not in (0, 1):
                 self.line(1, f"var t{number} = integer(args, {2 * count + 5 + number})")
         self.line(1, f"var points = args.unsafe_offset({3 * count + 5})")
-        self.line(1, f"comptime W = simd_width_of[{self._widest()}]()")
+        costly = any(value.scope == "sweep" and value.kind == "apply"
+                     and value.node.name not in CHEAP for value in self.values)
+        self.line(1, f"comptime W = {'2 * ' if costly else ''}"
+                     f"simd_width_of[{self._widest()}]()")
         for value in self.values:
             if value.scope == "call":
                 self._compute(1, value, "1", self._pointer_call)
@@ -291,15 +295,24 @@ class Emitter:
     def _pointer_sweep(self, number: int) -> tuple[str, str]:
         return f"r{number}", "i"
 
+    def _unit_base(self, number: int, base: str) -> str:
+        """Where an operand's row begins, of several that one sweep goes through."""
+        if not base.startswith("r") or number not in self._steps:
+            return base
+        if self.operands[number].node.kind == "iota":
+            return f"{base} + unit * d{number}"
+        return f"{base}.unsafe_offset(unit * d{number})"
+
     def _load(self, value: Value, w: str, pointer: Any) -> str:
         number, dtype = value.operand, value.node.dtype
         base, place = pointer(number)
+        base = self._unit_base(number, base)
         stride = self.inner_stride(number) if base.startswith("r") else 0
         if value.kind == "iota":
             if base.startswith("r"):
                 if stride == 1:
-                    return f"ramp[{kind_name(dtype)}, {w}](r{number} + i, 1)"
-                return f"ramp[{kind_name(dtype)}, {w}](r{number} + i * t{number}, t{number})"
+                    return f"ramp[{kind_name(dtype)}, {w}]({base} + i, 1)"
+                return f"ramp[{kind_name(dtype)}, {w}]({base} + i * t{number}, t{number})"
             return f"ramp[{kind_name(dtype)}, 1]({base} + {place}, 0)"
         if base.startswith("r") and stride != 1:
             text = f"gather[{stored_name(dtype)}, {w}]({base}, i, t{number})"
@@ -332,6 +345,7 @@ class Emitter:
     def _store(self, depth: int, value: Value, number: int, w: str, pointer: Any,
                name: str = "") -> None:
         base, place = pointer(number)
+        base = self._unit_base(number, base)
         name = name or self._name(value, w, "sweep" if base.startswith("r") else value.scope)
         is_bool = value.node.dtype == _BOOL
         if base.startswith("r") and self.inner_stride(number) != 1:
@@ -593,8 +607,19 @@ class Emitter:
         swept = [value for value in needed if value.scope == "sweep"]
         numbers = [value.operand for value in swept if value.operand >= 0]
         numbers += [number for _, number in written]
+        reduced = set(self.rows)
+        # Without values of a row's own, several rows go into one sweep.
+        together = not any(value.scope == "row" for value in needed)
+        steps = {number for number in numbers if together and any(
+            self.operands[number].access.strides[dim] for dim in reduced)}
         self.line(2, f"var row = Walk[{count}](row_args, 0)")
-        self.line(2, "for _ in range(rows):")
+        self.line(2, "var done = 0")
+        if together:
+            self.line(2, "var is_line = integer(row_args, 0) == 1")
+        for number in sorted(steps):
+            self.line(2, f"var d{number} = Walk[{count}].stride(row_args, {number}, 0) "
+                         "if is_line else 0")
+        self.line(2, "while done < rows:")
         for value in needed:
             if value.scope == "row":
                 self._compute(3, value, "1", self._pointer_row)
@@ -603,28 +628,48 @@ class Emitter:
         extra += [x for x, _ in written if x.scope != "sweep"]
         captures = self._captures(swept, numbers, [
             *(f"var v{value.number}" for value in extra), "var first",
+            *(f"var d{number}" for number in sorted(steps)),
             *(f"var q{value.number}" for value in reductions)])
         captures = ", ".join(dict.fromkeys(captures.split(", ")))
         for value in reductions:
             self.line(3, f"var q{value.number} = a{value.number}.partial()")
         self.line(0, "")
-        self._closure(3, "body[w: Int]", captures)
+        self._closure(3, "body[w: Int, units: Int]", captures)
+        for value in reductions:
+            kind = self._accumulated(value)
+            self.line(4, f"var b{value.number} = SIMD[{kind}, w]"
+                         f"({_REDUCERS[value.node.name]}.identity[{kind}]())")
+        self.line(4, "comptime for unit in range(units):")
+        self._steps = steps
         for value in swept:
-            self._compute(4, value, "w", self._pointer_sweep)
+            self._compute(5, value, "w", self._pointer_sweep)
         for value in reductions:
             operand = value.inputs[0]
-            name = self._name(operand, "w", "sweep")
+            name, kind = self._name(operand, "w", "sweep"), self._accumulated(value)
             if operand.node.dtype == _BOOL:
                 name = f"as_bytes({name})"
-            self.line(4, f"take_column[{_REDUCERS[value.node.name]}](q{value.number}, "
-                         f"i - first, {name})")
+            elif kind != kind_name(operand.node.dtype):
+                name = f"{name}.cast[{kind}]()"
+            self.line(5, f"b{value.number} = {_REDUCERS[value.node.name]}.combine[{kind}, w]"
+                         f"(b{value.number}, {name})")
         for value, number in written:
-            self._store(4, value, number, "w", self._pointer_sweep)
+            self._store(5, value, number, "w", self._pointer_sweep)
+        self._steps = set()
+        for value in reductions:
+            self.line(4, f"take_column[{_REDUCERS[value.node.name]}](q{value.number}, "
+                         f"i - first, b{value.number})")
         self.line(0, "")
-        self.line(3, "sweep[W](body, first, last)")
+        if together:
+            self.line(3, "var count = UNITS if is_line and done + UNITS <= rows else 1")
+            self.line(3, "sweep_rows[W](body, first, last, count)")
+            self.line(3, "row.skip(row_args, count)")
+        else:
+            self.line(3, "var count = 1")
+            self.line(3, "sweep_rows[W](body, first, last, 1)")
+            self.line(3, "row.advance(row_args)")
+        self.line(3, "done += count")
         for name in accumulators:
-            self.line(3, f"{name}.count_row()")
-        self.line(3, "row.advance(row_args)")
+            self.line(3, f"{name}.count_rows(count)")
         # What follows from the results.
         for name in accumulators:
             self.line(2, f"{name}.finish()")

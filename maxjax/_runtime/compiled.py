@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._base import dtypes
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from maxjax._runtime.program import Program
@@ -34,7 +35,7 @@ class CompiledProgram:
             slot(var)
         self.steps = []
         for number, piece in enumerate(program.pieces):
-            run = _host_step(piece.jaxpr) if piece.on_host else runs[number]
+            run: Run = _host_step(piece.jaxpr) if piece.on_host else runs[number]
             self.steps.append((run, [slot(v) for v in piece.inputs],
                                [slot(v) for v in piece.outputs]))
         self.outputs = [
@@ -60,10 +61,14 @@ class CompiledProgram:
         return [places[x] if type(x) is int else x for x in self.outputs]
 
 
-def _host_step(jaxpr: Jaxpr) -> Any:
+def _host_step(jaxpr: Jaxpr) -> Run:
     run = interpreter(ClosedJaxpr(jaxpr))
+    types = [(var.aval.shape, dtypes.physical(var.aval.dtype)) for var in jaxpr.outvars]
 
     def step(values: Sequence[Any]) -> list[Any]:
         with np.errstate(all="ignore"):
-            return run(*values)
+            results = [np.asarray(x) for x in run(*values)]
+        # Compiled pieces read memory as these types: nothing else may reach them.
+        assert [(x.shape, x.dtype) for x in results] == types, f"a host step of {jaxpr}"
+        return results
     return step

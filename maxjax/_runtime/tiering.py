@@ -114,6 +114,8 @@ class Tiering:
         Raises:
           CompileError: it cannot be.
         """
+        if program.state == "failed":
+            program.reason = None
         if program.compiled is not None or not self.prepare(program):
             return
         self.look(program)
@@ -135,7 +137,12 @@ class Tiering:
     def fail(self, program: Program, reason: str | None) -> None:
         program.state = "failed"
         program.reason = reason
-        warn_once((reason or "unknown").splitlines()[0])
+        # A backend that failed has said so, and one warning is enough.
+        first = (reason or "unknown").splitlines()[0]
+        if config.backend.value == "graph":
+            warn_once(first)
+        else:
+            warn_once_about_backend(f"programs stay interpreted: {first}")
         logger.info("maxjax: a program stays interpreted: %s", reason)
 
     def _fall_back(self, program: Program) -> bool:
@@ -188,14 +195,15 @@ class Tiering:
         """Swaps a compiled program in."""
         if compiled is None:
             program.state = "failed"
-            program.reason = error
+            # Where it had turned from another backend, that one's reason as well.
+            program.reason = f"{program.reason}; {error}" if program.reason else error
             if config.compile_mode.value == "auto":
                 if self._fall_back(program):
                     warn_once_about_backend(error or "unknown")
                     program.state = "queued"
                     self.submit(program, priority=float(program.heat))
                 else:
-                    self.fail(program, error)
+                    self.fail(program, program.reason)
             return
         program.compiled = compiled
         program.state = "compiled"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,42 +11,38 @@ import numpy as np
 
 from maxjax._max.mojo.plan import Plan, Tape
 
-# Arenas up to this size are kept between calls, a few of them for calls at the same time.
+# Frames with arenas up to this size are kept between calls, some for calls at the same time.
 _KEPT_ARENA_BYTES = 1 << 30
-_KEPT_ARENAS = 4
+_KEPT_FRAMES = 4
+
+_empty = np.empty
 
 
 class Executable:
     """A linked program, called with NumPy arrays and answering with NumPy arrays.
 
-    Calls from several threads run at the same time: each has its own slots and its own arena.
-
-    Raises, when called:
-      ValueError: an array is of another shape or dtype than the program's argument.
+    The arrays must have the shapes and dtypes of the program's arguments: it is not checked.
+    Calls from several threads run at the same time: each has a frame, of slots and an arena.
     """
 
     def __init__(self, plan: Plan, types: Sequence[tuple[tuple[int, ...], np.dtype]],
                  addresses: Mapping[str, int], run: Callable[..., int]):
         self._run = run
-        self._types = types
         self._tapes: list[np.ndarray] = []
         tape = self._link(plan.tape, addresses)
         self._tape, self._length = tape.ctypes.data, len(tape)
-        self._constants = np.frombuffer(
-            bytearray(plan.constants or b"\0") , np.uint8)
+        self._constants = np.frombuffer(bytearray(plan.constants or b"\0"), np.uint8)
         self.arena_bytes = plan.arena
-        self._arenas: list[np.ndarray] = []
-        self._inputs = len(types)
-        self._written = plan.written
-        self._results = [
-            x if type(x) is int or isinstance(x, np.ndarray) else (x[0], x[1])
-            for x in plan.outputs]
-        self._objects = ctypes.c_int64 * (self._inputs + self._written + 1)
+        self._frames: list[Frame] = []
+        self._written = [x for x in plan.outputs if type(x) is tuple]
+        # Which of the arguments and of what is written each result is.
+        written = iter(range(len(types), len(types) + len(self._written)))
+        self._results: list[Any] = [next(written) if type(x) is tuple else x for x in plan.outputs]
+        self._count = len(types) + len(self._written) + 1
+        self._pack = struct.Struct(f"{self._count - 1}q").pack_into
         slots = np.zeros(plan.slots, np.int64)
         slots[plan.constant_slot] = self._constants.ctypes.data
-        self._slots = ctypes.c_int64 * plan.slots
-        self._template = slots.tobytes()
-        self._constant_slot = plan.constant_slot
+        self._slots = slots
 
     def _link(self, tape: Tape, addresses: Mapping[str, int]) -> np.ndarray:
         """A tape's integers, with the addresses of its functions and of nested tapes."""
@@ -64,37 +61,47 @@ class Executable:
         return linked[:len(flat)]
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        arrays = list(arrays)
-        for array, (shape, dtype) in zip(arrays, self._types, strict=True):
-            if array.shape != shape or array.dtype != dtype:
-                raise ValueError(f"expected an array of {dtype}{list(shape)}, got "
-                                 f"{array.dtype}{list(array.shape)}")
-        outputs = []
-        results: list[Any] = []
-        for result in self._results:
-            if type(result) is tuple:
-                array = np.empty(result[0], result[1])
-                outputs.append(array)
-                results.append(array)
-            else:
-                results.append(result)
+        arrays = [*arrays, *[_empty(shape, dtype) for shape, dtype in self._written]]
         try:
-            arena = self._arenas.pop()
+            frame = self._frames.pop()
         except IndexError:
-            arena = np.empty(max(self.arena_bytes, 1), np.uint8)
-        slots = self._slots.from_buffer_copy(self._template)
-        objects = self._objects(*map(id, arrays), *map(id, outputs), id(arena))
-        count = len(objects)
-        status = self._run(objects, count, slots, self._tape, self._length)
+            frame = Frame(self._count, self._slots, self.arena_bytes)
+        self._pack(frame.objects, 0, *map(id, arrays))
+        status = self._run(frame.objects_address, self._count, frame.slots_address,
+                           self._tape, self._length)
         if status:
             # An argument that is strided or misaligned: from a copy.
-            arrays = [np.array(x, order="C") for x in arrays]
-            objects = self._objects(*map(id, arrays), *map(id, outputs), id(arena))
-            status = self._run(objects, count, slots, self._tape, self._length)
+            arrays = [x if _is_plain(x) else np.array(x, order="C") for x in arrays]
+            self._pack(frame.objects, 0, *map(id, arrays))
+            status = self._run(frame.objects_address, self._count, frame.slots_address,
+                               self._tape, self._length)
             assert not status, f"argument {status - 1} cannot be read"
-        if len(self._arenas) < _KEPT_ARENAS and self.arena_bytes <= _KEPT_ARENA_BYTES:
-            self._arenas.append(arena)
-        return [arrays[x] if type(x) is int else x for x in results]
+        if len(self._frames) < _KEPT_FRAMES and self.arena_bytes <= _KEPT_ARENA_BYTES:
+            self._frames.append(frame)
+        return [arrays[x] if type(x) is int else x for x in self._results]
+
+
+class Frame:
+    """What a running program has for itself: temporaries, slots, the addresses of its arrays.
+
+    Slots that hold a program's constants are never written, and all others are set before they
+    are read: a frame serves one call after the other.
+    """
+
+    __slots__ = ("arena", "objects", "objects_address", "slots", "slots_address")
+
+    def __init__(self, count: int, slots: np.ndarray, arena_bytes: int):
+        self.arena = np.empty(max(arena_bytes, 1), np.uint8)
+        objects = np.zeros(count, np.int64)
+        objects[-1] = id(self.arena)
+        self.objects = objects.data.cast("B")
+        self.objects_address = objects.ctypes.data
+        self.slots = slots.copy()
+        self.slots_address = self.slots.ctypes.data
+
+
+def _is_plain(array: np.ndarray) -> bool:
+    return array.flags.c_contiguous and array.flags.aligned
 
 
 def runner(address: int) -> Callable[..., int]:

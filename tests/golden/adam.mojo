@@ -21,7 +21,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
     var p14 = operand[DType.float32](slots, args, 14)
     var n = integer(args, 32)
     var points = args.unsafe_offset(50)
-    comptime W = simd_width_of[DType.float32]()
+    comptime W = 2 * simd_width_of[DType.float32]()
     var v0 = load[DType.float32, 1](p1, 0)
     var v1 = load[DType.float32, 1](p2, 0)
     var v2 = load[DType.float32, 1](p3, 0)

@@ -22,18 +22,26 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
         var last = part_begin(n, item % blocks + 1, blocks)
         a1.clear(last - first)
         var row = Walk[4](row_args, 0)
-        for _ in range(rows):
+        var done = 0
+        var is_line = integer(row_args, 0) == 1
+        var d2 = Walk[4].stride(row_args, 2, 0) if is_line else 0
+        while done < rows:
             var r2 = p2.unsafe_offset(walk.offsets[2] + row.offsets[2])
             var q1 = a1.partial()
 
             @always_inline
-            def body[w: Int](i: Int) {var r2, var first, var q1}:
-                var v2 = load[DType.float32, w](r2, i)
-                take_column[Summing](q1, i - first, v2)
+            def body[w: Int, units: Int](i: Int) {var r2, var first, var d2, var q1}:
+                var b1 = SIMD[DType.float32, w](Summing.identity[DType.float32]())
+                comptime for unit in range(units):
+                    var v2 = load[DType.float32, w](r2.unsafe_offset(unit * d2), i)
+                    b1 = Summing.combine[DType.float32, w](b1, v2)
+                take_column[Summing](q1, i - first, b1)
 
-            sweep[W](body, first, last)
-            a1.count_row()
-            row.advance(row_args)
+            var count = UNITS if is_line and done + UNITS <= rows else 1
+            sweep_rows[W](body, first, last, count)
+            row.skip(row_args, count)
+            done += count
+            a1.count_rows(count)
         a1.finish()
         var r0 = p0.unsafe_offset(walk.offsets[0])
         var r3 = p3.unsafe_offset(walk.offsets[3])

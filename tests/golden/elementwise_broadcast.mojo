@@ -9,7 +9,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
     var p3 = operand[DType.float32](slots, args, 3)
     var n = integer(args, 10)
     var points = args.unsafe_offset(17)
-    comptime W = simd_width_of[DType.float32]()
+    comptime W = 2 * simd_width_of[DType.float32]()
     var v0 = load[DType.float32, 1](p1, 0)
     var pieces = integer(args, 11)
     var walk = Walk[4](points, begin // pieces)

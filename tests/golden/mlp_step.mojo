@@ -8,7 +8,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
     var p2 = operand[DType.float32](slots, args, 2)
     var n = integer(args, 8)
     var points = args.unsafe_offset(14)
-    comptime W = simd_width_of[DType.float32]()
+    comptime W = 2 * simd_width_of[DType.float32]()
     var pieces = integer(args, 9)
     var walk = Walk[3](points, begin // pieces)
 
@@ -49,7 +49,7 @@ def kernel_1_part(slots: Slots, args: Args, begin: Int, end: Int):
     var p5 = operand[DType.float32](slots, args, 5)
     var n = integer(args, 14)
     var points = args.unsafe_offset(23)
-    comptime W = simd_width_of[DType.float32]()
+    comptime W = 2 * simd_width_of[DType.float32]()
     var walk = Walk[6](points, begin)
 
     for _ in range(begin, end):
@@ -171,7 +171,7 @@ def kernel_3_part(slots: Slots, args: Args, begin: Int, end: Int):
     var p9 = operand[DType.float32](slots, args, 9)
     var n = integer(args, 22)
     var points = args.unsafe_offset(35)
-    comptime W = simd_width_of[DType.float32]()
+    comptime W = 2 * simd_width_of[DType.float32]()
     var v0 = load[DType.int32, 1](p3, 0)
     var v1 = load[DType.int32, 1](p4, 0)
     var v2 = load[DType.int32, 1](p5, 0)
@@ -281,7 +281,8 @@ def kernel_5_part(slots: Slots, args: Args, begin: Int, end: Int):
         var last = part_begin(n, item % blocks + 1, blocks)
         a2.clear(last - first)
         var row = Walk[8](row_args, 0)
-        for _ in range(rows):
+        var done = 0
+        while done < rows:
             var v3 = load[DType.float32, 1](p3, walk.offsets[3] + row.offsets[3])
             var v4 = v1 / v3
             var r4 = p4.unsafe_offset(walk.offsets[4] + row.offsets[4])
@@ -290,17 +291,24 @@ def kernel_5_part(slots: Slots, args: Args, begin: Int, end: Int):
             var q2 = a2.partial()
 
             @always_inline
-            def body[w: Int](i: Int) {var r4, var r5, var r7, var v4, var first, var q2}:
-                var v5 = load[DType.float32, w](r4, i)
-                var v6 = SIMD[DType.float32, w](v4) * v5
-                var v7 = load[DType.float32, w](r5, i)
-                var v8 = v6 + v7
-                take_column[Summing](q2, i - first, v8)
-                r7.unsafe_store(i, v8)
+            def body[w: Int, units: Int](i: Int) {
+                var r4, var r5, var r7, var v4, var first, var q2
+            }:
+                var b2 = SIMD[DType.float32, w](Summing.identity[DType.float32]())
+                comptime for unit in range(units):
+                    var v5 = load[DType.float32, w](r4, i)
+                    var v6 = SIMD[DType.float32, w](v4) * v5
+                    var v7 = load[DType.float32, w](r5, i)
+                    var v8 = v6 + v7
+                    b2 = Summing.combine[DType.float32, w](b2, v8)
+                    r7.unsafe_store(i, v8)
+                take_column[Summing](q2, i - first, b2)
 
-            sweep[W](body, first, last)
-            a2.count_row()
+            var count = 1
+            sweep_rows[W](body, first, last, 1)
             row.advance(row_args)
+            done += count
+            a2.count_rows(count)
         a2.finish()
         var r0 = p0.unsafe_offset(walk.offsets[0])
         var r6 = p6.unsafe_offset(walk.offsets[6])
@@ -353,26 +361,38 @@ def kernel_6_part(slots: Slots, args: Args, begin: Int, end: Int):
         var last = part_begin(n, item % blocks + 1, blocks)
         a2.clear(last - first)
         var row = Walk[7](row_args, 0)
-        for _ in range(rows):
+        var done = 0
+        var is_line = integer(row_args, 0) == 1
+        var d2 = Walk[7].stride(row_args, 2, 0) if is_line else 0
+        var d4 = Walk[7].stride(row_args, 4, 0) if is_line else 0
+        var d6 = Walk[7].stride(row_args, 6, 0) if is_line else 0
+        while done < rows:
             var r2 = p2.unsafe_offset(walk.offsets[2] + row.offsets[2])
             var r4 = p4.unsafe_offset(walk.offsets[4] + row.offsets[4])
             var r6 = p6.unsafe_offset(walk.offsets[6] + row.offsets[6])
             var q2 = a2.partial()
 
             @always_inline
-            def body[w: Int](i: Int) {var r2, var r4, var r6, var v1, var first, var q2}:
-                var v3 = load[DType.float32, w](r2, i)
-                var v4 = load[DType.float32, w](r4, i)
-                var v5 = SIMD[DType.float32, w](v1) + v4
-                var v6 = SIMD[DType.float32, w](v1) - v4
-                var v7 = v5 * v6
-                var v8 = v3 * v7
-                take_column[Summing](q2, i - first, v8)
-                r6.unsafe_store(i, v8)
+            def body[w: Int, units: Int](i: Int) {
+                var r2, var r4, var r6, var v1, var first, var d2, var d4, var d6, var q2
+            }:
+                var b2 = SIMD[DType.float32, w](Summing.identity[DType.float32]())
+                comptime for unit in range(units):
+                    var v3 = load[DType.float32, w](r2.unsafe_offset(unit * d2), i)
+                    var v4 = load[DType.float32, w](r4.unsafe_offset(unit * d4), i)
+                    var v5 = SIMD[DType.float32, w](v1) + v4
+                    var v6 = SIMD[DType.float32, w](v1) - v4
+                    var v7 = v5 * v6
+                    var v8 = v3 * v7
+                    b2 = Summing.combine[DType.float32, w](b2, v8)
+                    r6.unsafe_offset(unit * d6).unsafe_store(i, v8)
+                take_column[Summing](q2, i - first, b2)
 
-            sweep[W](body, first, last)
-            a2.count_row()
-            row.advance(row_args)
+            var count = UNITS if is_line and done + UNITS <= rows else 1
+            sweep_rows[W](body, first, last, count)
+            row.skip(row_args, count)
+            done += count
+            a2.count_rows(count)
         a2.finish()
         var r0 = p0.unsafe_offset(walk.offsets[0])
         var r5 = p5.unsafe_offset(walk.offsets[5])

@@ -23,25 +23,37 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
         var last = part_begin(n, item % blocks + 1, blocks)
         a1.clear(last - first)
         var row = Walk[5](row_args, 0)
-        for _ in range(rows):
+        var done = 0
+        var is_line = integer(row_args, 0) == 1
+        var d0 = Walk[5].stride(row_args, 0, 0) if is_line else 0
+        var d2 = Walk[5].stride(row_args, 2, 0) if is_line else 0
+        var d4 = Walk[5].stride(row_args, 4, 0) if is_line else 0
+        while done < rows:
             var r0 = p0.unsafe_offset(walk.offsets[0] + row.offsets[0])
             var r2 = p2.unsafe_offset(walk.offsets[2] + row.offsets[2])
             var r4 = p4.unsafe_offset(walk.offsets[4] + row.offsets[4])
             var q1 = a1.partial()
 
             @always_inline
-            def body[w: Int](i: Int) {var r0, var r2, var r4, var v0, var first, var q1}:
-                var v2 = load[DType.float32, w](r0, i)
-                var v3 = load[DType.float32, w](r2, i)
-                var v4 = v3 * v3
-                var v5 = SIMD[DType.float32, w](v0) - v4
-                var v6 = v2 * v5
-                take_column[Summing](q1, i - first, v6)
-                r4.unsafe_store(i, v6)
+            def body[w: Int, units: Int](i: Int) {
+                var r0, var r2, var r4, var v0, var first, var d0, var d2, var d4, var q1
+            }:
+                var b1 = SIMD[DType.float32, w](Summing.identity[DType.float32]())
+                comptime for unit in range(units):
+                    var v2 = load[DType.float32, w](r0.unsafe_offset(unit * d0), i)
+                    var v3 = load[DType.float32, w](r2.unsafe_offset(unit * d2), i)
+                    var v4 = v3 * v3
+                    var v5 = SIMD[DType.float32, w](v0) - v4
+                    var v6 = v2 * v5
+                    b1 = Summing.combine[DType.float32, w](b1, v6)
+                    r4.unsafe_offset(unit * d4).unsafe_store(i, v6)
+                take_column[Summing](q1, i - first, b1)
 
-            sweep[W](body, first, last)
-            a1.count_row()
-            row.advance(row_args)
+            var count = UNITS if is_line and done + UNITS <= rows else 1
+            sweep_rows[W](body, first, last, count)
+            row.skip(row_args, count)
+            done += count
+            a1.count_rows(count)
         a1.finish()
         var r3 = p3.unsafe_offset(walk.offsets[3])
         var q1 = a1.result()

@@ -77,7 +77,7 @@ def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
     var p2 = operand[DType.float32](slots, args, 2)
     var n = integer(args, 8)
     var points = args.unsafe_offset(14)
-    comptime W = simd_width_of[DType.float32]()
+    comptime W = 2 * simd_width_of[DType.float32]()
     var v0 = load[DType.float32, 1](p1, 0)
     var pieces = integer(args, 9)
     var walk = Walk[3](points, begin // pieces)

@@ -7,7 +7,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
     var p1 = operand[DType.float32](slots, args, 1)
     var n = integer(args, 6)
     var points = args.unsafe_offset(11)
-    comptime W = simd_width_of[DType.float32]()
+    comptime W = 2 * simd_width_of[DType.float32]()
     var pieces = integer(args, 7)
     var walk = Walk[2](points, begin // pieces)
 

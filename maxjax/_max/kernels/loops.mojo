@@ -13,8 +13,12 @@ from .reduction import Reducer, accumulated, stored
 comptime MOST_DIMENSIONS = 16
 # So many vectors are swept at a time, to hide the latency of a reduction's operation.
 comptime UNITS = 4
-# A reduction starts a new partial result after so many sweeps, which bounds its rounding error.
+# Partial results of columns are added to totals after so many rows; those of a line after so many
+# vectors of each accumulator, and their totals to a grand total after so many times: rounding
+# errors then grow as slowly as in NumPy's pairwise sums.
 comptime PARTIAL = 128
+comptime LINE_PARTIAL = 16
+comptime LINE_TOTAL = 64
 
 
 struct Walk[operands: Int](Copyable):
@@ -145,16 +149,20 @@ struct Lanes[Op: Reducer, dtype: DType, width: Int](Copyable):
     comptime V = SIMD[Self.kind, Self.width]
     var parts: Array[Self.V, UNITS]
     var total: Self.V
+    var grand: Self.V
     var single: Scalar[Self.kind]
     var count: Int
+    var flushes: Int
 
     @always_inline
     def __init__(out self):
         comptime identity = Self.Op.identity[Self.kind]()
         self.parts = Array[Self.V, UNITS](fill=Self.V(identity))
         self.total = Self.V(identity)
+        self.grand = Self.V(identity)
         self.single = identity
         self.count = 0
+        self.flushes = 0
 
     @always_inline
     def take[w: Int, unit: Int](mut self, x: SIMD[Self.dtype, w]):
@@ -163,7 +171,7 @@ struct Lanes[Op: Reducer, dtype: DType, width: Int](Copyable):
             self.parts[unit] = Self.Op.combine[Self.kind, Self.width](self.parts[unit], value)
             comptime if Self.kind.is_floating_point() and unit == UNITS - 1:
                 self.count += 1
-                if self.count == PARTIAL:
+                if self.count == LINE_PARTIAL:
                     self.flush()
         else:
             self.single = Self.Op.combine[Self.kind, 1](self.single, x[0].cast[Self.kind]())
@@ -179,12 +187,18 @@ struct Lanes[Op: Reducer, dtype: DType, width: Int](Copyable):
         self.total = Self.Op.combine[Self.kind, Self.width](self.total, self.parts[0])
         self.parts[0] = Self.V(identity)
         self.count = 0
+        self.flushes += 1
+        if self.flushes == LINE_TOTAL:
+            self.flushes = 0
+            self.grand = Self.Op.combine[Self.kind, Self.width](self.grand, self.total)
+            self.total = Self.V(identity)
 
     @always_inline
     def result(mut self) -> Scalar[Self.kind]:
         self.flush()
+        var lanes = Self.Op.combine[Self.kind, Self.width](self.grand, self.total)
         return Self.Op.combine[Self.kind, 1](
-            fold_lanes[Self.Op, Self.kind, Self.width](self.total), self.single
+            fold_lanes[Self.Op, Self.kind, Self.width](lanes), self.single
         )
 
 

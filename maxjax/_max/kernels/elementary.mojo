@@ -58,7 +58,12 @@ comptime ASIN = [
     0.00962140274734483, 0.009322101501082774, 0.0030350071727267623, 0.019579201619744684,
     -0.019277545928584557, 0.02963502626354855,
 ]
+# EXP_SINGLE: e^r for |r| <= ln(2)/2, its first two coefficients 1.
 # TANH_SINGLE: (tanh(x)/x - 1)/x^2, in x^2, for |x| <= 0.6.
+comptime EXP_SINGLE = [
+    Float64(1), 1, 0.5000000013502685, 0.16666576823489146, 0.04166646457202675,
+    0.0083632054674689, 0.001393368835783458,
+]
 comptime TANH_SINGLE = [
     Float64(-0.33333333234569346), 0.13333313327852112, -0.053961653376605634,
     0.021789107551530674, -0.008412553715207712, 0.002373515076027183,
@@ -128,7 +133,7 @@ def power_of_two[
     """Gives 2^k for an integral float `k` within the exponent range of normal numbers."""
     # Adding 1.5 * 2^(mantissa bits) leaves the integer in the low bits.
     comptime if dtype == DType.float32:
-        var bits = (k + 12582912.0).to_bits[DType.uint32]()
+        var bits = integer_bits(rebind[SIMD[DType.float32, width]](k))
         return SIMD[dtype, width](from_bits=(bits + 127) << 23)
     else:
         var bits = (k + 6755399441055744.0).to_bits[DType.uint64]()
@@ -206,21 +211,25 @@ def exp[
 def exp_single[
     width: SIMDLength, //
 ](x: SIMD[DType.float32, width]) -> SIMD[DType.float32, width]:
-    """The exponential with one scaling: 2^k goes straight into the exponent's bits."""
+    """The exponential with one scaling: 2^k goes straight into the exponent's bits.
+
+    Results below the least normal number are zero, as XLA's are.
+    """
     comptime V = SIMD[DType.float32, width]
-    var clamped = x.lt(-110).select(V(-110), x)
     var k = V()
-    var r = reduce_exponent(clamped, k)
-    var p = exp_minus_one_near_zero(r) + 1
-    # Results that may be subnormal are computed 2^64 times as large.
-    var is_small = x.lt(-80)
-    k = is_small.select(k + 64, k)
-    var shift = (k + 12582912.0).to_bits[DType.uint32]() << 23
-    var result = V(from_bits=p.to_bits[DType.uint32]() + shift)
-    result *= is_small.select(V(5.421010862427522e-20), V(1))
-    # Below this bound, half an ulp under the logarithm of infinity, k <= 128 and p < 1 for it.
-    result = x.gt(88.72283172607422).select(V(INFINITY), result)
-    return isnan(x).select(x, result)
+    var p = horner[EXP_SINGLE](reduce_exponent(x, k))
+    var result = V(from_bits=p.to_bits[DType.uint32]() + (integer_bits(k) << 23))
+    result = x.lt(-87.33654022216797).select(V(0), result)
+    # Up to this bound k <= 128, and p < 1 where k is 128. Beyond it, infinity; or NaN.
+    return x.le(88.72283172607422).select(result, x + INFINITY)
+
+
+@always_inline
+def integer_bits[
+    width: SIMDLength, //
+](k: SIMD[DType.float32, width]) -> SIMD[DType.uint32, width]:
+    """The integer that a small integral float is, in its low bits."""
+    return (k + 12582912.0).to_bits[DType.uint32]()
 
 
 @always_inline
@@ -374,10 +383,11 @@ def tanh_single[
     var square = x * x
     var near = fma(horner[TANH_SINGLE](square) * square, x, x)
     var doubled = a.gt(10).select(V(20), a + a)
-    var k = V()
-    var p = exp_minus_one_near_zero(reduce_exponent(doubled, k)) + 1
+    var k = round_even(doubled * LOG2_E)
+    # One part of ln(2) is enough: k is small where e^(2a) matters.
+    var p = horner[EXP_SINGLE](fma(-k, V(LN2), doubled))
     var far = 1 - 2 / fma(p, power_of_two(k), V(1))
-    return isnan(x).select(x, copysign(a.lt(0.6).select(near, far), x))
+    return copysign(a.lt(0.6).select(near, far), x)
 
 
 @always_inline

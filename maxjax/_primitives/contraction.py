@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
@@ -127,11 +127,42 @@ def _contiguous_matrix(x):
 
 def integer_matmul(x, y):
     """np.matmul of integers, by BLAS in float64 where that is exact: NumPy's own is 10x slower."""
-    if x.size and y.size and x.size * y.shape[-1] > 4096:
+    products = x.size * y.shape[-1]
+    if products >= native.FEWEST:
+        matmul = native.find("matmul", x.dtype, products)
+        if matmul:
+            return _native_matmul(matmul, x, y)
+    if y.size and products > 4096:
         bound = _magnitude(x) * _magnitude(y) * x.shape[-1]
         if bound < 2**53:
-            return np.matmul(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
+            product = np.matmul(x.astype(np.float64), y.astype(np.float64))
+            # By int64, which holds it and wraps; what float64 to fewer bits gives is undefined.
+            return product.astype(np.int64).astype(x.dtype, copy=False)
+        matmul = native.find("matmul wide", x.dtype, products)
+        if matmul:
+            return _native_matmul(matmul, x, y)
     return np.matmul(x, y)
+
+
+def _native_matmul(function, x, y):
+    """The product of matrices, or of equally many of them along leading dimensions."""
+    out = np.empty((*x.shape[:-1], y.shape[-1]), x.dtype)
+    (m, k), n = x.shape[-2:], y.shape[-1]
+    batch = math.prod(x.shape[:-2])
+    strides = []
+    operands = []
+    for operand in (x, y, out):
+        stack = operand.reshape(batch, *operand.shape[-2:])
+        if any(stride < 0 or stride % stack.itemsize for stride in stack.strides):
+            stack = np.ascontiguousarray(stack)
+        operands.append(stack)
+        strides += [stride // stack.itemsize for stride in stack.strides]
+    function(operands, (batch, m, n, k, *strides[:-1]), x.size * n // _PRODUCTS)
+    return out
+
+
+# Products that take as long as what other functions do with an element.
+_PRODUCTS = 64
 
 
 def _magnitude(x):

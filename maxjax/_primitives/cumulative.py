@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add, div, maximum, minimum, mul, sub
@@ -115,10 +117,22 @@ def _log_sum(left, right):
                               mul(y_tangent, exp_p.bind(sub(y, finite))))]
 
 
-def _accumulate(ufunc, wide):
+def _accumulate(kind, ufunc, wide):
     """The NumPy rule; ``wide`` functions compute narrow floats in float32."""
+    functions = (f"cum{kind}", f"cum{kind} columns")
+
     def evaluate(x, *, axis, reverse):
         x = np.asarray(x)
+        if x.size >= native.FEWEST:
+            inner = math.prod(x.shape[axis + 1:])
+            if inner == 1 or inner >= native.COLUMNS:
+                function = native.find(functions[inner > 1], x.dtype, x.size)
+                if function:
+                    out = np.empty(x.shape, x.dtype)
+                    length = x.shape[axis]
+                    function((np.ascontiguousarray(x), out),
+                             (x.size // (length * inner), length, inner, int(reverse)), x.size)
+                    return out
         dtype = x.dtype
         narrow = dtypes.is_floating(dtype) and dtype.itemsize < 4
         compute = np.dtype(np.float32) if narrow and wide else dtype
@@ -150,7 +164,7 @@ def _cumulative(name, kind, ufunc, combine, wide=True, lower=None):
     primitive = Primitive(
         name,
         abstract=lambda x, *, axis, reverse: x,
-        evaluate=_accumulate(ufunc, wide),
+        evaluate=_accumulate(kind, ufunc, wide),
         lower=lower or (lambda ctx, x, *, axis, reverse: ctx.cumulative(kind, x, axis, reverse)),
         jvp=lambda primals, tangents, **params: _scan_jvp(combine)(
             primals, tangents, primitive=primitive, **params),
@@ -163,7 +177,7 @@ def _cumulative(name, kind, ufunc, combine, wide=True, lower=None):
 cumsum_p = linear_primitive(
     "cumsum",
     abstract=lambda x, *, axis, reverse: ShapedArray(x.shape, x.dtype, x.weak_type),
-    evaluate=_accumulate(np.add, True),
+    evaluate=_accumulate("sum", np.add, True),
     lower=lambda ctx, x, *, axis, reverse: ctx.cumulative("sum", x, axis, reverse),
     transpose=lambda cotangent, operand, *, axis, reverse: [
         cumsum_p.bind(cotangent, axis=axis, reverse=not reverse)],

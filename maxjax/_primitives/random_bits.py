@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.printing import shown_params
 from maxjax._ir.types import ShapedArray
@@ -40,6 +40,7 @@ _ERF_CHUNK = 8192
 # Up to so many numbers are drawn by Python's arithmetic.
 _FEW = 5
 _LOW = np.uint64(0xFFFFFFFF)
+_WORD = np.dtype(np.uint32)
 
 
 class Generator(NamedTuple):
@@ -62,10 +63,26 @@ THREEFRY = Generator("threefry2x32")
 
 def threefry2x32(key1: Any, key2: Any, count1: Any, count2: Any) -> tuple[np.ndarray, np.ndarray]:
     """Two words for each pair of counters; all arguments uint32, broadcast."""
+    size = math.prod(np.broadcast_shapes(*map(np.shape, (key1, key2, count1, count2))))
+    if size >= native.FEWEST and (function := native.find("threefry2x32", _WORD, size)):
+        return _native_threefry(function, key1, key2, count1, count2)
     x, y = (np.array(part, np.uint32)
             for part in np.broadcast_arrays(count1, count2, key1, key2)[:2])
     _mix(x, y, np.asarray(key1, np.uint32), np.asarray(key2, np.uint32), np.empty_like(x))
     return x, y
+
+
+def _native_threefry(function: Any, key1: Any, key2: Any, count1: Any,
+                     count2: Any) -> tuple[np.ndarray, np.ndarray]:
+    arrays = [np.asarray(part, np.uint32) for part in (key1, key2, count1, count2)]
+    shape = np.broadcast_shapes(*[array.shape for array in arrays])
+    one_key = arrays[0].size == arrays[1].size == 1
+    counted = [np.ascontiguousarray(np.broadcast_to(array, shape))
+               for array in arrays[2 * one_key:]]
+    out = np.empty((2, *shape), np.uint32)
+    size = math.prod(shape)
+    function((*arrays[:2 * one_key], *counted, *out), (1 if one_key else size, size), size)
+    return out[0], out[1]
 
 
 # (rotation, 32 - rotation) for each of the twenty rounds, four to a step.
@@ -129,6 +146,8 @@ def _blocks(key1: Any, key2: Any, size: int, combine: Any, dtype: Any) -> np.nda
     out = np.empty(size, dtype)
     width = min(size, _CHUNK)
     x, y, scratch = (np.empty(width, np.uint32) for _ in range(3))
+    function = native.find("threefry2x32", _WORD, size) if size >= native.FEWEST else None
+    keys = (np.asarray(key1, np.uint32), np.asarray(key2, np.uint32))
     for start in range(0, size, _CHUNK):
         stop = min(start + _CHUNK, size)
         if stop - start != width:
@@ -136,7 +155,10 @@ def _blocks(key1: Any, key2: Any, size: int, combine: Any, dtype: Any) -> np.nda
         counts = np.arange(start, stop, dtype=np.uint64)
         np.right_shift(counts, np.uint64(32), out=x, casting="unsafe")
         y[...] = counts & _LOW
-        _mix(x, y, key1, key2, scratch)
+        if function:
+            function((*keys, x, y, x, y), (1, len(x)), len(x))
+        else:
+            _mix(x, y, key1, key2, scratch)
         out[start:stop] = combine(x, y)
     return out
 

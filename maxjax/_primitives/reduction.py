@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import div, mul
@@ -157,8 +157,21 @@ reduce_xor_p = _reduction(
 
 def _position(name, kind, function):
     """The first position of the extreme along one axis; a NaN is more extreme than any number."""
+    functions = (f"arg{kind}", f"arg{kind} columns")
+
     def evaluate(x, *, axes, index_dtype):
         x = np.asarray(x)
+        if x.size >= native.FEWEST:
+            axis, = axes
+            inner = math.prod(x.shape[axis + 1:])
+            if inner == 1 or inner >= native.WIDE_COLUMNS:
+                native_function = native.find(functions[inner > 1], x.dtype, x.size)
+                if native_function:
+                    out = np.empty(reduced_shape(x.shape, axes), np.int32)
+                    length = x.shape[axis]
+                    native_function((np.ascontiguousarray(x), out),
+                                    (x.size // (length * inner), length, inner), x.size)
+                    return out.astype(index_dtype, copy=False)
         if dtypes.is_floating(x.dtype) and x.dtype.itemsize < 4:
             x = x.astype(np.float32)      # ml_dtypes' own comparison is slow
         return np.asarray(function(x, axes[0])).astype(index_dtype)

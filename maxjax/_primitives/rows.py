@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add, mul
@@ -117,6 +117,17 @@ def write_rows(out: np.ndarray, rows: np.ndarray, updates: np.ndarray, kind: str
     width = out.shape[1]
     if width == 1:
         out, updates = out.reshape(-1), updates.reshape(-1)
+    name = None
+    if updates.size >= native.FEWEST:
+        if kind == "set":
+            name = "scatter_rows_set" if width in native.SET_WIDTHS else None
+        elif kind != "sub" and not unique:
+            name = f"scatter_rows_{kind}" if width > 1 else f"scatter_rows_{kind} elements"
+    scatter = native.find(name, out.dtype, updates.size) if name else None
+    if scatter:
+        scatter((out, rows.astype(np.int32, copy=False), np.ascontiguousarray(updates), out),
+                (len(out), width, len(rows)), updates.size)
+        return
     if kind == "set":
         out[rows] = updates
         return

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import (
@@ -114,6 +114,26 @@ def _reshape_factors(in_avals, out_avals, *, new_sizes, dimensions):
                       replicated=frozenset(replicated))
 
 
+def _reshape_evaluate(x, *, new_sizes, dimensions):
+    if x.size >= native.FEWEST and not x.flags.c_contiguous:
+        x = _contiguous(x)
+    return x.reshape(new_sizes)
+
+
+def _contiguous(x):
+    """A large array row by row in memory, if its last axis has moved; or the array itself."""
+    itemsize = x.itemsize
+    if x.strides[-1] in (0, itemsize) or any(stride % itemsize for stride in x.strides):
+        return x
+    copy = native.find("copy", x.dtype, x.size)
+    if not copy:
+        return x
+    out = np.empty(x.shape, x.dtype)
+    strides = [stride // itemsize for stride in (*x.strides, *out.strides)]
+    copy((x, out), (x.ndim, *x.shape, *strides), x.size)
+    return out
+
+
 def _reshape_batch(size, operands, axes, *, new_sizes, dimensions):
     operand = move_axis(operands[0], axes[0], 0)
     return reshape_p.bind(operand, new_sizes=(size, *new_sizes), dimensions=None), 0
@@ -122,7 +142,7 @@ def _reshape_batch(size, operands, axes, *, new_sizes, dimensions):
 reshape_p = linear_primitive(
     "reshape",
     abstract=lambda x, *, new_sizes, dimensions: ShapedArray(new_sizes, x.dtype, x.weak_type),
-    evaluate=lambda x, *, new_sizes, dimensions: x.reshape(new_sizes),
+    evaluate=_reshape_evaluate,
     lower=lambda ctx, x, *, new_sizes, dimensions: ctx.reshape(x, new_sizes),
     transpose=lambda cotangent, operand, **params: [reshape(cotangent, operand.shape)],
     batch=_reshape_batch,

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
@@ -58,6 +58,10 @@ def stable_argsort(x):
     Up to 32 bits the key and the position together make one integer of 64: sorting these needs
     no stability, which is many times faster.
     """
+    size = x.shape[-1]
+    if size >= native.FEWEST and (argsort := native.find("argsort", x.dtype, size)):
+        return _native_sort(argsort, x, np.int32).astype(np.intp)
+    x = widened(x)
     if x.dtype.kind == "c" or x.itemsize > 4 or x.shape[-1] < 16:
         return np.argsort(x, axis=-1, kind="stable")
     if x.dtype.kind == "f":
@@ -74,17 +78,28 @@ def stable_argsort(x):
     return key
 
 
+def _native_sort(function, x, dtype):
+    out = np.empty(x.shape, dtype)
+    size = x.shape[-1]
+    function((np.ascontiguousarray(x), out), (x.size // size, size), x.size)
+    return out
+
+
 def _sort_evaluate(*operands, dimension, is_stable, num_keys):
     arrays = [np.asarray(x) for x in operands]
     if len(arrays) == 1:
         x = arrays[0]
+        size = x.shape[dimension]
+        if size >= native.FEWEST and (sort := native.find("sort", x.dtype, size)):
+            rows = np.moveaxis(x, dimension, -1)
+            return [np.moveaxis(_native_sort(sort, rows, x.dtype), -1, dimension)]
         wide = widened(x)
         # Equal floats may differ (0.0 and -0.0): only then does stability show.
         exact = wide.dtype.kind in "iub" or not np.any((wide == 0) & np.signbit(wide.real))
         kind = None if exact and wide.dtype.kind != "c" else "stable"
         return [np.sort(wide, axis=dimension, kind=kind).astype(x.dtype, copy=False)]
     if num_keys == 1:
-        key = np.moveaxis(widened(arrays[0]), dimension, -1)
+        key = np.moveaxis(arrays[0], dimension, -1)
         order = np.moveaxis(stable_argsort(key), -1, dimension)
     else:
         order = np.lexsort([widened(key) for key in reversed(arrays[:num_keys])], axis=dimension)

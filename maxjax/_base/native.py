@@ -1,0 +1,162 @@
+"""Native functions that the NumPy rules call for large operands, where there are any.
+
+The runtime installs a provider of them; without one, and wherever `find` gives None, NumPy
+computes. Results are the same: to the bit, but for the rounding of sums and products of floats,
+and the sign of a zero that is the extreme of zeros of both signs.
+
+When a native function is worth its call (``LEAST``), on one thread of a processor with AVX-512.
+The ratios are NumPy's best time over the native one's, of the whole rule of a primitive:
+
+    function                  dtypes                           from       ratio      at 1e6
+    sort                      8, 16 bits; not bfloat16         4,096 *    2.3 - 3.8  6 - 8
+    argsort, in a sort of     float16, float64                 4,096 *    1.5 - 1.8  1.5 - 2.2
+      two operands            bool, int64, uint64              16,384 *   1.5 - 1.9  1.7
+                              bfloat16                         65,536 *   1.6        1.8
+    cumsum, cumprod           8, 16-bit integers, float16      16,384     1.9 - 2.6  2.7 - 6
+                              float32, float64                 16,384     2.2 - 2.5  3.7 - 10
+    cummax, cummin            8 to 32 bits, float64            16,384     1.4 - 2.7  2.3 - 8
+    the same, not last axis   all                              65,536     1.8 - 20   1.5 - 50
+    argmax, argmin            float16                          16,384     2.8        9
+      not last axis           integers, float16, float32       65,536     3.2 - 7    1.4 - 21
+    scatter_rows, combining   all, rows wider than one         16,384     1.7 - 4    3.5 - 28
+      rows of one             float16, bfloat16                16,384     2.0 - 2.9  2.2 - 4.4
+    scatter_rows, setting     all, 2 to 8 wide                 65,536     1.5 - 8    2.3 - 34
+    matmul                    int32, uint32                    262,144 +  1.6 - 7    1.7 - 100
+                              uint16                           524,288 +  1.6 - 3
+      beyond 2**53            int64, uint64                    262,144 +  1.7 - 4    6 - 30
+    copy, last axis moved     up to 32 bits                    65,536     1.5 - 3.7  1.6 - 6
+    threefry2x32              uint32                           1,024      2.1        2.9 - 6
+
+    *  elements of a row      +  products
+
+Left to NumPy, which is as fast or faster: sorting 32 and 64 bits (it has vector code for that);
+argsort of the other dtypes; cumulative sums of 32 and 64-bit integers along the last axis;
+positions of other extremes; gathering rows; combining and setting single elements; copies of
+64 bits; products of float16 and bfloat16 (by BLAS in float32), of bytes, and of 64-bit integers
+that float64 holds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from maxjax._base import config, dtypes
+
+# (operands, results last; then the integers that follow them; elements that it handles)
+Function = Callable[[Sequence[np.ndarray], Sequence[int], int], None]
+
+# No operand with fewer elements is ever worth it: what a rule compares first.
+FEWEST = 1024
+
+_ALL = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
+        "float16 bfloat16 float32 float64")
+_SHORT = "int8 int16 uint8 uint16"
+
+
+def _from(least: int, names: str) -> dict[np.dtype, int]:
+    return {np.dtype(getattr(dtypes, "bool_" if name == "bool" else name)): least
+            for name in names.split()}
+
+
+# The least size from which a function is used. A second word tells its layouts apart.
+LEAST: dict[str, dict[np.dtype, int]] = {
+    "sort": _from(4096, f"{_SHORT} float16") | _from(16384, "bool"),
+    "argsort": _from(4096, "float16 float64")
+    | _from(16384, "bool int64 uint64") | _from(65536, "bfloat16"),
+    **{name: _from(16384, f"{_SHORT} float16 float32 float64") for name in ("cumsum", "cumprod")},
+    **{name: _from(16384, f"{_SHORT} int32 uint32 float16 float32 float64")
+       for name in ("cummax", "cummin")},
+    **{f"{name} columns": _from(65536, _ALL) for name in ("cummax", "cummin")},
+    **{f"{name} columns": _from(65536, _ALL.removeprefix("bool ")) for name in (
+        "cumsum", "cumprod")},
+    "cumlogsumexp": {},
+    "cumlogsumexp columns": _from(65536, "float16 bfloat16 float32 float64"),
+    **{name: _from(16384, "float16") for name in ("argmax", "argmin")},
+    **{f"{name} columns": _from(65536, f"{_SHORT} int32 uint32 int64 float16 float32")
+       for name in ("argmax", "argmin")},
+    **{f"scatter_rows_{kind}": _from(16384, _ALL.removeprefix("bool "))
+       for kind in ("add", "mul", "min", "max")},
+    **{f"scatter_rows_{kind} elements": _from(16384, "float16 bfloat16")
+       for kind in ("add", "mul", "min", "max")},
+    "scatter_rows_set": _from(65536, _ALL.removeprefix("bool ")),
+    "matmul": _from(262144, "int32 uint32") | _from(524288, "uint16"),
+    "matmul wide": _from(262144, "int64 uint64"),
+    "copy": _from(65536, f"bool {_SHORT} int32 uint32 float16 bfloat16 float32"),
+    "threefry2x32": _from(1024, "uint32"),
+}
+# How many elements must lie side by side for another axis than the last, for cumulative
+# functions and for positions of extremes.
+COLUMNS = 16
+WIDE_COLUMNS = 256
+# The widths of rows that are set faster: others NumPy copies as well, or better.
+SET_WIDTHS = range(2, 9)
+
+_provider: Callable[[str], Function | None] | None = None
+_functions: dict[str, dict[np.dtype, Function]] = {kind: {} for kind in LEAST}
+_generation = 0     # of the options
+
+
+class _Allowed(threading.local):
+    generation = -1     # for which native functions are known to be allowed in this thread
+
+
+_allowed = _Allowed()
+
+
+def install(provider: Callable[[str], Function | None] | None) -> None:
+    """Sets who knows native functions by their names; None: nobody."""
+    global _provider
+    _provider = provider
+    for known in _functions.values():
+        known.clear()
+
+
+def find(kind: str, dtype: np.dtype, size: int) -> Function | None:
+    """The native function for operands of that dtype and size, or None: NumPy is to compute.
+
+    All arrays that it is given lie row by row in memory, but where it takes strides.
+    """
+    least = LEAST[kind].get(dtype)
+    if least is None or size < least:
+        return None
+    if _allowed.generation != _generation and not _is_allowed():
+        return None
+    return _functions[kind].get(dtype) or _ask(kind, dtype)
+
+
+def _is_allowed() -> bool:
+    generation = _generation
+    allowed = config.compile_mode.value != "never" and not config.check_tiers.value
+    if allowed:
+        _allowed.generation = generation
+    return allowed
+
+
+def _ask(kind: str, dtype: np.dtype) -> Function | None:
+    if _provider is None:
+        return None
+    name = kind.partition(" ")[0]
+    if name == "copy":
+        name = f"copy_{8 * dtype.itemsize}"
+    elif name != "threefry2x32":
+        name = f"{name}_{dtype.name}"
+    try:
+        function = _provider(name)
+    except Exception:       # NumPy can do without, whatever has gone wrong
+        install(None)
+        return None
+    if function is not None:
+        _functions[kind][dtype] = function
+    return function
+
+
+def _advance_generation() -> None:
+    global _generation
+    _generation += 1
+
+
+for _option in (config.compile_mode, config.check_tiers):
+    _option.on_change.append(_advance_generation)

@@ -1,0 +1,119 @@
+"""Native functions for tier 0: those of the kernel pack, where it is built."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import native
+from maxjax._max import session
+from maxjax._max.mojo.pack_library import Pack
+from maxjax._runtime.mojo_backend import cores
+from maxjax._runtime.tiering import tiering
+
+# Until the pack is looked for again where a function was missing.
+_RETRY_SECONDS = 30.0
+# Elements from which more than one thread is worth it, and MAX's session, which has the threads.
+_PARALLEL = 1 << 20
+
+_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class NativeFunctions:
+    """A provider of ``maxjax._base.native`` that never lets its caller wait.
+
+    Opening the pack takes 50 ms, and MAX's session 30 to 250 ms: both happen in the background
+    when a large operand first asks, and NumPy computes meanwhile.
+
+    Args:
+      pack: gives the pack; called when a function is first looked for.
+    """
+
+    def __init__(self, pack: Callable[[], Pack]):
+        self._pack = pack
+        self._addresses: dict[str, int] = {}
+        self._next_look: dict[str, float] = {}
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._loading: threading.Thread | None = None
+        self._starting: threading.Thread | None = None
+        self._started = False
+
+    def __call__(self, name: str) -> native.Function | None:
+        address = self._addresses.get(name)
+        if address is not None:
+            return _function(address, self.threads)
+        now = time.monotonic()
+        if now < self._next_look.get(name, 0.0):
+            return None
+        with self._lock:
+            if self._loading is None or not self._loading.is_alive():
+                self._next_look[name] = now + _RETRY_SECONDS
+                self._loading = _in_background(functools.partial(self.load, name))
+        return None
+
+    def load(self, name: str) -> bool:
+        """Looks for a function now; whether it is there."""
+        address = self._pack().address(name)
+        if address is not None:
+            self._addresses[name] = address
+        return address is not None
+
+    def threads(self) -> int:
+        """How many threads a large call may use; one until there is a session.
+
+        MAX's threads do not survive a fork: in the child of a process that used them, one.
+        """
+        count = cores()
+        if count == 1 or session.why_unavailable() is not None:
+            return 1
+        if self._started:
+            return count
+        with self._lock:
+            if self._starting is None:
+                self._starting = _in_background(self.start_session)
+        return 1
+
+    def start_session(self) -> None:
+        session.session()
+        self._started = True
+
+
+def _function(address: int, threads: Callable[[], int]) -> native.Function:
+    kernel = _KERNEL(address)
+
+    def call(arrays: Sequence[np.ndarray], integers: Sequence[int], size: int) -> None:
+        slots = (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays])
+        args = [number for slot in range(len(arrays)) for number in (slot, 0)]
+        args += integers
+        args.append(threads() if size >= _PARALLEL else 1)
+        kernel(slots, (ctypes.c_int64 * len(args))(*args))
+    return call
+
+
+def _in_background(target: Callable[[], Any]) -> threading.Thread:
+    def run() -> None:
+        with contextlib.suppress(Exception):    # NumPy can do without
+            target()
+
+    # Not a daemon: the interpreter is to wait for it rather than to go from under it.
+    thread = threading.Thread(target=run, name="maxjax-native", daemon=False)
+    thread.start()
+    return thread
+
+
+functions = NativeFunctions(lambda: tiering.backends["mojo"].pack)
+native.install(functions)
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=functions._reset)

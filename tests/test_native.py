@@ -1,0 +1,561 @@
+"""Native functions in tier 0: each primitive gives what its NumPy rule gives.
+
+The thresholds are lowered, so that small operands of every kind take the native way.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+pytest.importorskip("max.engine")
+
+from test_pack import address, library
+
+from maxjax._base import native
+from maxjax._base.config import compile_mode, config
+from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._ir.types import ShapedArray
+from maxjax._max import session
+from maxjax._primitives import cumulative, indexing, random_bits, reduction, rows, sorting
+from maxjax._primitives.contraction import dot_general_p, integer_matmul
+from maxjax._primitives.shape import reshape_p
+from maxjax._runtime.native_functions import NativeFunctions
+from maxjax._runtime.native_functions import functions as installed
+
+FILES = {"sort": "ordering", "argsort": "ordering", "argmax": "ordering", "argmin": "ordering",
+         "scatter": "indexing", "matmul": "matmul", "copy": "movement",
+         "threefry2x32": "random", "cumsum": "cumulative", "cumprod": "cumulative",
+         "cummax": "cumulative", "cummin": "cumulative", "cumlogsumexp": "cumulative"}
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-12}
+
+
+class BuiltPack:
+    """Stands for `Pack`: the functions of libraries that tests have built."""
+
+    def address(self, name: str) -> int | None:
+        file = FILES[name.split("_")[0]]
+        function = getattr(library(file), name, None)
+        return None if function is None else address(function)
+
+
+class Calls:
+    """A provider whose functions are there at once, and which knows what was called."""
+
+    def __init__(self) -> None:
+        self.provider = NativeFunctions(BuiltPack)
+        self.provider.start_session()
+        self.names: list[str] = []
+
+    def __call__(self, name: str) -> native.Function | None:
+        self.provider.load(name)
+        function = self.provider(name)
+        if function is None:
+            return None
+
+        def call(*arguments: Any) -> None:
+            self.names.append(name)
+            function(*arguments)
+        return call
+
+
+@pytest.fixture
+def restored():
+    yield
+    native.install(installed)
+
+
+@pytest.fixture(scope="module")
+def provider() -> Calls:
+    return Calls()
+
+
+@pytest.fixture
+def calls(provider, monkeypatch, restored):
+    """Native functions from the first element on, and from there on threads."""
+    monkeypatch.setattr(native, "FEWEST", 1)
+    monkeypatch.setattr(native, "COLUMNS", 2)
+    monkeypatch.setattr(native, "WIDE_COLUMNS", 2)
+    monkeypatch.setattr(native, "SET_WIDTHS", range(2, 100))
+    monkeypatch.setattr(native, "LEAST", {
+        kind: dict.fromkeys(table, 0) for kind, table in native.LEAST.items()})
+    monkeypatch.setattr("maxjax._runtime.native_functions._PARALLEL", 1000)
+    provider.names.clear()
+    native.install(provider)
+    with compile_mode("auto"):
+        yield provider.names
+
+
+def dtype_of(name: str) -> np.dtype:
+    return np.dtype(getattr(ml_dtypes, name, None) or name)
+
+
+def values(name: str, shape: Any, seed: int = 0, special: bool = False) -> np.ndarray:
+    """Random values, many of them equal; ``special``: zeros of both signs, infinities and NaN."""
+    random = np.random.default_rng(seed)
+    if name == "bool":
+        return random.integers(0, 2, shape).astype(bool)
+    dtype = dtype_of(name)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return random.integers(info.min, info.max, shape, dtype, endpoint=True)
+    x = np.round(random.standard_normal(shape), 1).astype(dtype)
+    if special and x.size:
+        for value in (0.0, -0.0, np.inf, -np.inf, np.nan):
+            x[random.random(x.shape) < 0.1] = value
+    return x
+
+
+def arrangements(x: np.ndarray) -> list[np.ndarray]:
+    """The same values, as they may lie in memory: in order, in columns, reversed, between others,
+    in memory that cannot be written."""
+    spaced = np.empty(tuple(2 * size for size in x.shape), x.dtype)
+    spaced = spaced[(slice(None, None, 2),) * x.ndim]
+    spaced[...] = x
+    fixed = x.copy()
+    fixed.flags.writeable = False
+    return [x, np.asfortranarray(x), np.ascontiguousarray(x[::-1])[::-1], spaced, fixed]
+
+
+def same(ours: Any, theirs: Any) -> None:
+    """Equal to the bit, but that one NaN is like another."""
+    assert type(ours) is type(theirs)
+    if isinstance(ours, (list, tuple)):
+        for a, b in zip(ours, theirs, strict=True):
+            same(a, b)
+        return
+    assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+    if ours.dtype.kind in "fV":
+        nan = np.isnan(theirs)
+        np.testing.assert_array_equal(np.isnan(ours), nan)
+        ours, theirs = (np.where(nan, 0, x).astype(x.dtype) for x in (ours, theirs))
+    integer = f"u{ours.itemsize}"
+    np.testing.assert_array_equal(
+        np.ascontiguousarray(ours).view(integer), np.ascontiguousarray(theirs).view(integer))
+
+
+def close(ours: np.ndarray, theirs: np.ndarray) -> None:
+    assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+    if ours.dtype.kind in "iub":
+        same(ours, theirs)
+        return
+    np.testing.assert_allclose(ours.astype(np.float64), theirs.astype(np.float64),
+                               rtol=TOLERANCE[ours.dtype.name], atol=TOLERANCE[ours.dtype.name])
+
+
+def both(primitive: Primitive, operands: Any, compare: Any = same, **params: Any) -> Any:
+    """The primitive's NumPy rule with native functions and without; the latter's result."""
+    avals = tuple(ShapedArray(x.shape, x.dtype) for x in operands)
+    run = op_spec(primitive, avals, params).run
+    before = [np.array(x) for x in operands]
+    with np.errstate(all="ignore"):
+        ours = run(*operands)
+        with compile_mode("never"):
+            theirs = run(*operands)
+    compare(ours, theirs)
+    same(list(map(np.asarray, operands)), before)
+    return theirs
+
+
+# --- each primitive -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["bool", *INTEGERS, *FLOATS])
+def test_sort(calls, name):
+    for shape, dimension in (((2000,), 0), ((3, 70), 1), ((70, 3), 0), ((2, 40, 3), 1)):
+        x = values(name, shape, special=True)
+        for operand in arrangements(x):
+            both(sorting.sort_p, [operand], dimension=dimension, is_stable=True, num_keys=1)
+            positions = np.arange(x.size, dtype=np.int32).reshape(shape)
+            both(sorting.sort_p, [operand, positions], dimension=dimension, is_stable=True,
+                 num_keys=1)
+    expected = {"sort", "argsort"} - {
+        kind for kind in ("sort", "argsort") if dtype_of(name) not in native.LEAST[kind]}
+    assert {call.split("_")[0] for call in calls} == expected
+
+
+def test_top_k(calls):
+    for name in ("int8", "float16", "float32", "int64"):
+        both(sorting.top_k_p, [values(name, (3, 50), special=True)], k=20, axis=1)
+    assert calls
+
+
+@pytest.mark.parametrize("name", ["bool", *INTEGERS, *FLOATS])
+@pytest.mark.parametrize("kind", ["sum", "prod", "max", "min", "logsumexp"])
+def test_cumulative(calls, kind, name):
+    if kind == "logsumexp" and name not in FLOATS or name == "bool" and kind in ("sum", "prod"):
+        pytest.skip("not for this dtype")
+    primitive = getattr(cumulative, f"cum{kind}_p")
+    exact = kind in ("max", "min")
+    for shape, axis in (((1500,), 0), ((3, 70), 1), ((70, 30), 0), ((4, 20, 6), 1)):
+        x = values(name, shape)
+        if kind == "prod" and name in FLOATS:
+            x = (1 + x / 32).astype(x.dtype)
+        for operand in arrangements(x):
+            for reverse in (False, True):
+                both(primitive, [operand], same if exact else close, axis=axis, reverse=reverse)
+    assert bool(calls) == any(
+        dtype_of(name) in native.LEAST.get(table, ())
+        for table in (f"cum{kind}", f"cum{kind} columns"))
+
+
+def test_cumulative_of_nan(calls):
+    for kind in ("sum", "prod", "max", "min", "logsumexp"):
+        x = values("float32", (50, 40))
+        x[20, 7], x[0, 3], x[30, 3] = np.nan, np.inf, -np.inf
+        for axis in (0, 1):
+            both(getattr(cumulative, f"cum{kind}_p"), [x], close, axis=axis, reverse=False)
+    assert calls
+
+
+@pytest.mark.parametrize("name", ["bool", *INTEGERS, *FLOATS])
+def test_positions_of_extremes(calls, name):
+    for primitive in (reduction.argmax_p, reduction.argmin_p):
+        for shape, axis in (((2000,), 0), ((3, 70), 1), ((70, 30), 0), ((4, 20, 6), 1)):
+            for special in (False, True):
+                for operand in arrangements(values(name, shape, special=special)):
+                    for index in (np.int32, np.int8, np.int64):
+                        both(primitive, [operand], axes=(axis,), index_dtype=np.dtype(index))
+    assert bool(calls) == (dtype_of(name) in native.LEAST["argmax columns"])
+
+
+@pytest.mark.parametrize("name", [*INTEGERS, *FLOATS])
+@pytest.mark.parametrize("kind", ["add", "mul", "min", "max", "set"])
+def test_scatter_rows(calls, kind, name):
+    for height, width, count in ((40, 8, 200), (40, 1, 900), (1, 3, 5), (300, 30, 50)):
+        x = values(name, (height, width))
+        updates = values(name, (count, width), 1)
+        if name in FLOATS:
+            # NumPy's extreme of zeros of both signs is either.
+            x, updates = x + dtype_of(name).type(0), updates + dtype_of(name).type(0)
+            x[0, 0] = updates[3, 0] = np.nan
+            updates[1, 0] = np.inf
+        places = np.random.default_rng(2).integers(0, height + 2, count).astype(np.int32)
+        places = np.minimum(places, height)         # the last means dropped
+        for operand, update in zip(arrangements(x), arrangements(updates), strict=True):
+            both(rows.scatter_rows_p, [operand, places, update], kind=kind)
+    assert calls
+
+
+@pytest.mark.parametrize("kind", ["add", "sub", "mul", "min", "max"])
+def test_scatter(calls, kind):
+    """With JAX's dimension numbers, and indices out of bounds."""
+    numbers = indexing.ScatterDimensionNumbers((1,), (0,), (0,), (), ())
+    primitive = getattr(indexing, f"scatter_{kind}_p")
+    indices = np.random.default_rng(0).integers(-3, 23, (100, 1)).astype(np.int32)
+    for mode in (indexing.CLIP, indexing.FILL_OR_DROP):
+        for unique in (False, True):
+            both(primitive, [values("float32", (20, 5)), indices, values("float32", (100, 5), 1)],
+                 dimension_numbers=numbers, mode=mode, unique_indices=unique,
+                 indices_are_sorted=False)
+    assert bool(calls) == (kind != "sub")
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integer_products(calls, name):
+    plain = (((1,), (0,)), ((), ()))
+    for left, right, numbers in (
+            ((20, 30), (30, 10), plain),
+            ((70, 60), (60, 80), plain),
+            ((1, 60), (60, 50), plain),
+            ((60, 60), (60, 1), plain),
+            ((30, 20), (10, 30), (((0,), (1,)), ((), ()))),
+            ((3, 20, 30), (3, 30, 40), (((2,), (1,)), ((0,), (0,)))),
+            ((2, 3, 20, 30), (3, 30, 40, 2), (((3,), (1,)), ((0, 1), (3, 0)))),
+            ((20, 30), (4, 30, 5), (((1,), (1,)), ((), ())))):
+        for x in arrangements(values(name, left)):
+            for y in arrangements(values(name, right, 1)):
+                both(dot_general_p, [x, y], dimension_numbers=numbers, precision=None,
+                     preferred_element_type=None)
+    assert bool(calls) == (name != "uint8")
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integer_products_wrap(name):
+    """Also where the exact product is beyond the dtype: NumPy's rule against Python's integers."""
+    bits = 8 * dtype_of(name).itemsize
+    for magnitude in range(4, bits, 4):
+        x, y = (np.random.default_rng(seed).integers(0, 1 << magnitude, (32, 32)).astype(name)
+                for seed in (0, 1))
+        with compile_mode("never"):
+            ours = integer_matmul(x, y)
+        exact = x.astype(object) @ y.astype(object)
+        same(ours, (exact & ((1 << bits) - 1)).astype(f"uint{bits}").view(name))
+
+
+def test_small_wide_products_stay_with_blas(calls):
+    """64-bit products that float64 holds exactly are BLAS's."""
+    x = np.arange(6400).reshape(80, 80)
+    both(dot_general_p, [x, x], dimension_numbers=(((1,), (0,)), ((), ())), precision=None,
+         preferred_element_type=None)
+    assert not calls
+
+
+def test_copies(calls):
+    for name in ("bool", "int8", "float16", "bfloat16", "float32", "uint32", "float64"):
+        for shape, order in (((50, 40), (1, 0)), ((6, 50, 40), (0, 2, 1)), ((4, 5, 6), (2, 0, 1)),
+                             ((40, 30, 2), (1, 0, 2))):
+            x = values(name, shape, special=True)
+            for view in (x.transpose(order), x.transpose(order)[::-1, ::2],
+                         np.broadcast_to(x.transpose(order), (3, *x.transpose(order).shape))):
+                both(reshape_p, [view], new_sizes=(view.size,), dimensions=None)
+    assert set(calls) == {"copy_8", "copy_16", "copy_32"}
+
+
+def test_random_words(calls):
+    for shapes in (((), (), (50,), (50,)), ((1, 1), (1, 1), (7, 30), (7, 30)),
+                   ((5, 1), (5, 1), (1, 20), (1, 20)), ((40,), (40,), (40,), (40,)),
+                   ((30,), (30,), (), ()), ((), (), (1500,), ())):
+        words = [values("uint32", shape, seed) for seed, shape in enumerate(shapes)]
+        both(random_bits.threefry2x32_p, [np.asarray(word) for word in words], tuple_of_same)
+    keys = values("uint64", (3,))
+    for size in (1, 300, 40_000):
+        for width in (8, 16, 32, 64):
+            for partitionable in (True, False):
+                ours = random_bits.random_bits(keys, size, width, partitionable)
+                with compile_mode("never"):
+                    same(ours, random_bits.random_bits(keys, size, width, partitionable))
+        ours = random_bits.split_keys(keys, size, True)
+        with compile_mode("never"):
+            same(ours, random_bits.split_keys(keys, size, True))
+    assert set(calls) == {"threefry2x32"}
+
+
+def tuple_of_same(ours: Any, theirs: Any) -> None:
+    same(tuple(map(np.asarray, ours)), tuple(map(np.asarray, theirs)))
+
+
+def test_empty_and_single_elements(calls):
+    for shape in ((0,), (0, 4), (4, 0), (1,), (1, 1)):
+        for name in ("int8", "float16", "int32"):
+            x = values(name, shape)
+            for axis in range(x.ndim):
+                both(sorting.sort_p, [x], dimension=axis, is_stable=True, num_keys=1)
+                both(sorting.sort_p, [x, x], dimension=axis, is_stable=True, num_keys=1)
+                both(cumulative.cumsum_p, [x], close, axis=axis, reverse=True)
+                both(cumulative.cummax_p, [x], axis=axis, reverse=False)
+                if x.shape[axis]:
+                    both(reduction.argmax_p, [x], axes=(axis,), index_dtype=np.dtype(np.int32))
+            both(reshape_p, [x.T], new_sizes=(x.size,), dimensions=None)
+    both(reshape_p, [np.float32(3)], new_sizes=(1,), dimensions=None)
+    for left, right in (((0, 3), (3, 4)), ((3, 0), (0, 4)), ((3, 4), (4, 0))):
+        both(dot_general_p, [values("int32", left), values("int32", right)],
+             dimension_numbers=(((1,), (0,)), ((), ())), precision=None,
+             preferred_element_type=None)
+    for count in (0, 1):
+        both(rows.scatter_rows_p, [values("int8", (3, 2)), np.zeros(count, np.int32),
+                                   values("int8", (count, 2))], kind="add")
+
+
+# --- when they are used ---------------------------------------------------------------------------
+
+
+def big(size: int = 5000) -> np.ndarray:
+    return values("int8", size)
+
+
+def sort(x: np.ndarray) -> np.ndarray:
+    return op_spec(sorting.sort_p, (ShapedArray(x.shape, x.dtype),), {
+        "dimension": 0, "is_stable": True, "num_keys": 1}).run(x)[0]
+
+
+def test_thresholds(provider, restored):
+    provider.names.clear()
+    native.install(provider)
+    least = native.LEAST["sort"][np.dtype(np.int8)]
+    with compile_mode("auto"):
+        sort(big(least - 1))
+        assert provider.names == []
+        sort(big(least))
+        assert provider.names == ["sort_int8"]
+    for table in native.LEAST.values():
+        assert min(table.values(), default=native.FEWEST) >= native.FEWEST
+
+
+def test_options(calls):
+    x = big()
+    with compile_mode("never"):
+        sort(x)
+    assert calls == []
+    config.update("check_tiers", True)
+    try:
+        sort(x)         # the reference of the comparison
+        assert calls == []
+    finally:
+        config.update("check_tiers", False)
+    sort(x)
+    assert calls == ["sort_int8"]
+    # An option that one thread sets for itself is none of another's business.
+    with compile_mode("never"), ThreadPoolExecutor(1) as other:
+        def elsewhere() -> None:
+            with compile_mode("auto"):
+                sort(x)
+        other.submit(elsewhere).result()
+        assert len(calls) == 2
+        sort(x)
+        assert len(calls) == 2
+
+
+def test_no_provider(restored):
+    native.install(None)
+    with compile_mode("auto"):
+        same(sort(big()), np.sort(big()))
+
+
+def test_provider_that_fails(restored):
+    asked = []
+
+    def failing(name: str) -> None:
+        asked.append(name)
+        raise OSError("the disk is gone")
+
+    native.install(failing)
+    with compile_mode("auto"):
+        for _ in range(3):
+            same(sort(big()), np.sort(big()))
+    assert asked == ["sort_int8"]
+
+
+def test_nobody_waits_for_the_pack(restored):
+    """The pack is opened in the background; what it lacks is not looked for again at once."""
+    looks, go = [], threading.Event()
+
+    class Slow:
+        def address(self, name: str) -> int | None:
+            looks.append(name)
+            assert go.wait(30)
+            return BuiltPack().address(name) if name == "sort_int8" else None
+
+    functions = NativeFunctions(Slow)
+    native.install(functions)
+    with compile_mode("auto"):
+        for _ in range(3):
+            same(sort(big()), np.sort(big()))
+        go.set()
+        functions._loading.join(30)
+        assert looks == ["sort_int8"]
+        assert native.find("sort", np.dtype(np.int8), 5000) is not None
+        same(sort(big()), np.sort(big()))
+        for _ in range(3):
+            assert native.find("sort", np.dtype(np.int16), 5000) is None
+            functions._loading.join(30)
+        assert looks == ["sort_int8", "sort_int16"]
+
+
+def test_pack_that_cannot_be_opened(restored):
+    def broken() -> Any:
+        raise RuntimeError("no pack")
+
+    functions = NativeFunctions(broken)
+    native.install(functions)
+    with compile_mode("auto"):
+        same(sort(big()), np.sort(big()))
+        functions._loading.join(30)
+        same(sort(big()), np.sort(big()))
+
+
+def test_the_session_is_made_for_large_operands_alone(monkeypatch):
+    monkeypatch.setattr("maxjax._runtime.native_functions.cores", lambda: 4)
+    made = []
+    monkeypatch.setattr(session, "session", lambda: made.append(1))
+    functions = NativeFunctions(BuiltPack)
+    assert functions.load("sort_int8")
+    x = big(1 << 20)
+    out = np.empty_like(x)
+    functions("sort_int8")((x[:5000], out[:5000]), (1, 5000), 5000)
+    assert functions._starting is None
+    functions("sort_int8")((x, out), (1, x.size), x.size)
+    functions._starting.join(30)
+    assert made == [1] and functions.threads() == 4
+    monkeypatch.setattr(session, "why_unavailable", lambda: "forked")
+    assert functions.threads() == 1
+
+
+def test_many_threads(calls):
+    x = values("float16", (300, 50))
+    sums = np.add.accumulate(x.astype(np.float32), 0).astype(x.dtype)
+    expected = np.sort(x, axis=0, kind="stable"), sums
+
+    def work(_: int) -> None:
+        with compile_mode("auto"):
+            for _ in range(20):
+                same(sort(x), expected[0])
+                close(cumulative.cumsum_p.evaluate(x, axis=0, reverse=False), expected[1])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert len(calls) == 8 * 20 * 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_after_a_fork(calls):
+    """MAX's threads stayed behind: one thread, the same results."""
+    x = big(100_000)
+    expected = np.sort(x)
+    same(sort(x), expected)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            calls.clear()
+            right = np.array_equal(sort(x), expected) and calls == ["sort_int8"]
+            status = 0 if right and native_threads() == 1 else 2
+        finally:
+            os._exit(status)
+    deadline = time.monotonic() + 60
+    done, status = os.waitpid(child, os.WNOHANG)
+    while not done and time.monotonic() < deadline:
+        time.sleep(0.05)
+        done, status = os.waitpid(child, os.WNOHANG)
+    if not done:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert done and status == 0
+
+
+def native_threads() -> int:
+    assert session.why_unavailable() is not None
+    return installed.threads()
+
+
+def test_finding_is_cheap(provider, restored):
+    """Far from a microsecond, so that nobody has to think of it."""
+    native.install(provider)
+    kind = np.dtype(np.int8)
+
+    def nanoseconds(size: int) -> float:
+        best = float("inf")
+        for _ in range(50):
+            start = time.perf_counter_ns()
+            for _ in range(200):
+                native.find("sort", kind, size)
+            best = min(best, (time.perf_counter_ns() - start) / 200)
+        return best
+
+    with compile_mode("auto"):
+        assert native.find("sort", kind, 1 << 20) is not None
+        assert nanoseconds(1 << 20) < 1500
+        assert nanoseconds(10) < 1000
+
+
+def test_import_looks_at_nothing():
+    """Importing maxjax and small operands open no pack and do not import MAX."""
+    program = ("import sys, maxjax, maxjax.numpy as jnp\n"
+               "from maxjax._runtime.native_functions import functions\n"
+               "print(jnp.sort(jnp.arange(50))[:2])\n"
+               "assert functions._loading is None and not functions._addresses\n"
+               "assert not any(name == 'max' or name.startswith('max.') for name in sys.modules)")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          env={**os.environ, "MAXJAX_COMPILE": "auto"})
+    assert done.returncode == 0, done.stderr

@@ -292,7 +292,9 @@ def test_two_threads_compile_and_call_at_once(pack_only, tmp_path):
             thread.join()
         assert not failures, failures
         assert len(builds) <= 2, len(builds)    # no kernel twice
-        state(f, 40), state(g, 40)
+        state(f), state(g)
+        # Two threads may both trace a function, and then one call is of the program not kept.
+        assert all(debug.statistics(h).compiled_calls in (39, 40) for h in (f, g))
         assert not warned, warned
         """, cache)
 

@@ -77,14 +77,15 @@ class Program:
             self.state = "cold"
             self.cost = tiering.estimate(self.opened.jaxpr)
             tiering.first_call(self)
-        if self.compiled is not None:
-            mode = config.compile_mode.value
-            if mode != "never":
-                return tiering.run_compiled(self, values)
+        compiled = self.compiled        # another thread may give it up meanwhile
+        if compiled is not None:
+            if config.compile_mode.value != "never":
+                return tiering.run_compiled(self, compiled, values)
         elif self.state == "cold" and config.compile_mode.value == "always":
             tiering.compile_or_warn(self)
-            if self.compiled is not None:
-                return tiering.run_compiled(self, values)
+            compiled = self.compiled
+            if compiled is not None:
+                return tiering.run_compiled(self, compiled, values)
         start = _clock()
         with np.errstate(all="ignore"):
             outputs = self.tier0(*values)
@@ -132,9 +133,9 @@ class Tiering:
     def compile_or_warn(self, program: Program) -> None:
         program.state = "failed"
 
-    def run_compiled(self, program: Program, values: list[Any]) -> list[Any]:
+    def run_compiled(self, program: Program, compiled: Any, values: list[Any]) -> list[Any]:
         program.compiled_calls += 1
-        return program.compiled(values)
+        return compiled(values)
 
 
 tiering: Any = Tiering()

@@ -159,10 +159,13 @@ class Tiering:
 
     def retry(self, program: Program) -> None:
         """Tries a compiled program again that was slower: the machine may have been busy."""
-        program.trial_calls = program.trial_best = 0
-        program.compiled, program.rejected = program.rejected, None
-        program.state = "compiled"
-        program.reason = None
+        with self._planning:
+            if program.rejected is None:        # another thread was faster
+                return
+            program.trial_calls = program.trial_best = 0
+            program.compiled, program.rejected = program.rejected, None
+            program.state = "compiled"
+            program.reason = None
 
     def prepare(self, program: Program) -> bool:
         """Cuts the program into pieces and makes them ready to compile; False if it has no
@@ -213,11 +216,11 @@ class Tiering:
                            program.closed.jaxpr.debug_info or "a program", program.compile_seconds)
 
     # --- running ---
-    def run_compiled(self, program: Program, values: list[Any]) -> list[Any]:
+    def run_compiled(self, program: Program, compiled: CompiledProgram,
+                     values: list[Any]) -> list[Any]:
         program.compiled_calls += 1
         if config.check_tiers.value:
-            return check_tiers(program, values)
-        compiled = program.compiled
+            return check_tiers(program, compiled, values)
         if program.trial_calls >= _TRIAL_CALLS:
             return compiled(values)
         start = _clock()
@@ -285,7 +288,7 @@ def estimated_seconds(jaxpr: Jaxpr) -> float:
     return total
 
 
-def check_tiers(program: Program, values: list[Any]) -> list[Any]:
+def check_tiers(program: Program, compiled: CompiledProgram, values: list[Any]) -> list[Any]:
     """Runs both tiers.
 
     Raises:
@@ -293,7 +296,7 @@ def check_tiers(program: Program, values: list[Any]) -> list[Any]:
     """
     with np.errstate(all="ignore"):
         expected = program.tier0(*values)
-    results = program.compiled(values)
+    results = compiled(values)
     for number, (aval, ours, theirs) in enumerate(
             zip(program.out_avals, results, expected, strict=True)):
         difference = disagreement(np.asarray(ours), np.asarray(theirs), aval)

@@ -281,8 +281,7 @@ def kernel_5_part(slots: Slots, args: Args, begin: Int, end: Int):
         var last = part_begin(n, item % blocks + 1, blocks)
         a2.clear(last - first)
         var row = Walk[8](row_args, 0)
-        var done = 0
-        while done < rows:
+        for _ in range(rows):
             var v3 = load[DType.float32, 1](p3, walk.offsets[3] + row.offsets[3])
             var v4 = v1 / v3
             var r4 = p4.unsafe_offset(walk.offsets[4] + row.offsets[4])
@@ -291,24 +290,17 @@ def kernel_5_part(slots: Slots, args: Args, begin: Int, end: Int):
             var q2 = a2.partial()
 
             @always_inline
-            def body[w: Int, units: Int](i: Int) {
-                var r4, var r5, var r7, var v4, var first, var q2
-            }:
-                var b2 = SIMD[DType.float32, w](Summing.identity[DType.float32]())
-                comptime for unit in range(units):
-                    var v5 = load[DType.float32, w](r4, i)
-                    var v6 = SIMD[DType.float32, w](v4) * v5
-                    var v7 = load[DType.float32, w](r5, i)
-                    var v8 = v6 + v7
-                    b2 = Summing.combine[DType.float32, w](b2, v8)
-                    r7.unsafe_store(i, v8)
-                take_column[Summing](q2, i - first, b2)
+            def body[w: Int](i: Int) {var r4, var r5, var r7, var v4, var first, var q2}:
+                var v5 = load[DType.float32, w](r4, i)
+                var v6 = SIMD[DType.float32, w](v4) * v5
+                var v7 = load[DType.float32, w](r5, i)
+                var v8 = v6 + v7
+                take_column[Summing](q2, i - first, v8)
+                r7.unsafe_store(i, v8)
 
-            var count = 1
-            sweep_rows[W](body, first, last, 1)
+            sweep[W](body, first, last)
             row.advance(row_args)
-            done += count
-            a2.count_rows(count)
+            a2.count_rows(1)
         a2.finish()
         var r0 = p0.unsafe_offset(walk.offsets[0])
         var r6 = p6.unsafe_offset(walk.offsets[6])

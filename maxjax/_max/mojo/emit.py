@@ -613,13 +613,13 @@ class Emitter:
         steps = {number for number in numbers if together and any(
             self.operands[number].access.strides[dim] for dim in reduced)}
         self.line(2, f"var row = Walk[{count}](row_args, 0)")
-        self.line(2, "var done = 0")
         if together:
+            self.line(2, "var done = 0")
             self.line(2, "var is_line = integer(row_args, 0) == 1")
         for number in sorted(steps):
             self.line(2, f"var d{number} = Walk[{count}].stride(row_args, {number}, 0) "
                          "if is_line else 0")
-        self.line(2, "while done < rows:")
+        self.line(2, "while done < rows:" if together else "for _ in range(rows):")
         for value in needed:
             if value.scope == "row":
                 self._compute(3, value, "1", self._pointer_row)
@@ -634,42 +634,47 @@ class Emitter:
         for value in reductions:
             self.line(3, f"var q{value.number} = a{value.number}.partial()")
         self.line(0, "")
-        self._closure(3, "body[w: Int, units: Int]", captures)
-        for value in reductions:
-            kind = self._accumulated(value)
-            self.line(4, f"var b{value.number} = SIMD[{kind}, w]"
-                         f"({_REDUCERS[value.node.name]}.identity[{kind}]())")
-        self.line(4, "comptime for unit in range(units):")
+        self._closure(3, "body[w: Int, units: Int]" if together else "body[w: Int]", captures)
+        if together:
+            for value in reductions:
+                kind = self._accumulated(value)
+                self.line(4, f"var b{value.number} = SIMD[{kind}, w]"
+                             f"({_REDUCERS[value.node.name]}.identity[{kind}]())")
+            self.line(4, "comptime for unit in range(units):")
+        depth = 5 if together else 4
         self._steps = steps
         for value in swept:
-            self._compute(5, value, "w", self._pointer_sweep)
+            self._compute(depth, value, "w", self._pointer_sweep)
         for value in reductions:
-            operand = value.inputs[0]
+            operand, reducer = value.inputs[0], _REDUCERS[value.node.name]
             name, kind = self._name(operand, "w", "sweep"), self._accumulated(value)
             if operand.node.dtype == _BOOL:
                 name = f"as_bytes({name})"
-            elif kind != kind_name(operand.node.dtype):
+            elif together and kind != kind_name(operand.node.dtype):
                 name = f"{name}.cast[{kind}]()"
-            self.line(5, f"b{value.number} = {_REDUCERS[value.node.name]}.combine[{kind}, w]"
-                         f"(b{value.number}, {name})")
+            if together:
+                self.line(depth, f"b{value.number} = {reducer}.combine[{kind}, w]"
+                                 f"(b{value.number}, {name})")
+            else:
+                self.line(depth, f"take_column[{reducer}](q{value.number}, i - first, {name})")
         for value, number in written:
-            self._store(5, value, number, "w", self._pointer_sweep)
+            self._store(depth, value, number, "w", self._pointer_sweep)
         self._steps = set()
-        for value in reductions:
-            self.line(4, f"take_column[{_REDUCERS[value.node.name]}](q{value.number}, "
-                         f"i - first, b{value.number})")
+        if together:
+            for value in reductions:
+                self.line(4, f"take_column[{_REDUCERS[value.node.name]}](q{value.number}, "
+                             f"i - first, b{value.number})")
         self.line(0, "")
         if together:
             self.line(3, "var count = UNITS if is_line and done + UNITS <= rows else 1")
             self.line(3, "sweep_rows[W](body, first, last, count)")
             self.line(3, "row.skip(row_args, count)")
+            self.line(3, "done += count")
         else:
-            self.line(3, "var count = 1")
-            self.line(3, "sweep_rows[W](body, first, last, 1)")
+            self.line(3, "sweep[W](body, first, last)")
             self.line(3, "row.advance(row_args)")
-        self.line(3, "done += count")
         for name in accumulators:
-            self.line(3, f"{name}.count_rows(count)")
+            self.line(3, f"{name}.count_rows({'count' if together else '1'})")
         # What follows from the results.
         for name in accumulators:
             self.line(2, f"{name}.finish()")

@@ -202,9 +202,13 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
                                 image[..., -1:, :] * minor[..., None, None]], -2)
     last = np.zeros(a.shape[-2:], bool)
     last[-1, -1] = True
-    image = lax_linalg.triangular_solve(where(last, 1, factors), image, left_side=True)
-    # Of rank n - 2 and less: the derivative is zero.
-    image = where(ufuncs.isfinite(image), image, 0)
+    upper = where(last, 1, factors)
+    image = lax_linalg.triangular_solve(upper, image, left_side=True)
+    # Of rank n - 2 and less: the derivative is zero. What tells it may not depend on the tangent.
+    probe = lax_linalg.triangular_solve(
+        upper, creation.ones((*a.shape[:-1], 1), a.dtype), left_side=True)
+    regular = reductions.all(ufuncs.isfinite(probe), (-2, -1), keepdims=True)
+    image = where(regular, image, 0)
     return value, matrices.trace(image, 0, -2, -1)
 
 

@@ -31,7 +31,8 @@ class Executable:
         self._tapes: list[np.ndarray] = []
         tape = self._link(plan.tape, addresses)
         self._tape, self._length = tape.ctypes.data, len(tape)
-        self._constants = np.frombuffer(bytearray(plan.constants or b"\0"), np.uint8)
+        self._constants = _empty(max(len(plan.constants), 1), np.uint8)
+        self._constants[:len(plan.constants)] = np.frombuffer(plan.constants, np.uint8)
         self.arena_bytes = plan.arena
         self._frames: list[Frame] = []
         self._written = [x for x in plan.outputs if type(x) is tuple]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,8 @@ from maxjax._max.mojo.store import KernelStore
 from maxjax._runtime.program import Program
 from maxjax._transforms.partition import host_reason, partition
 
+# Where a process of guarded memory finds what the first has built.
+BUILT = "MAXJAX_TEST_KERNELS"
 CORES = 2
 PER_LIBRARY = 64
 MODES = ("value", "jvp", "gradient")
@@ -179,6 +182,25 @@ def modes_of(case: Case) -> list[str]:
     return list(MODES) if case.differentiable else ["value"]
 
 
+def family(cases: Sequence[Case], count: int | None = None) -> list[Item]:
+    """The planned programs of a family, at most ``count``, spread evenly over the table."""
+    chosen = [(case, mode) for case in cases for mode in modes_of(case)]
+    if count is not None and len(chosen) > count:
+        step = len(chosen) / count
+        chosen = [chosen[int(number * step)] for number in range(count)]
+    return [item_of(case, mode).plan() for case, mode in chosen]
+
+
+def tables() -> dict[str, list[Case]]:
+    return {name: cases for name, cases in harness.families().items()
+            if not isinstance(cases, Exception)}
+
+
+def default(count: int | None) -> list[Item]:
+    """So many programs of each family."""
+    return [item for cases in tables().values() for item in family(cases, count)]
+
+
 # --- building -------------------------------------------------------------------------------------
 
 @functools.cache
@@ -193,10 +215,12 @@ def pack() -> Pack:
 
 @functools.cache
 def store() -> KernelStore:
-    """An empty store: what is tested has been built from today's sources."""
-    folder = tempfile.TemporaryDirectory(prefix="maxjax-kernels-")
-    _folders.append(folder)
-    created = KernelStore(HEADER, ArtifactCache(Path(folder.name)), PER_LIBRARY)
+    """An empty store: what is tested has been built from today's sources. Or another process's."""
+    folder = os.environ.get(BUILT)
+    if folder is None:
+        _folders.append(tempfile.TemporaryDirectory(prefix="maxjax-kernels-"))
+        folder = _folders[0].name
+    created = KernelStore(HEADER, ArtifactCache(Path(folder)), PER_LIBRARY)
     created.libraries.compiler_threads = 1
     return created
 

@@ -28,7 +28,9 @@ from maxjax._runtime.program import Program
 FLOATS = (np.float32, np.float32, np.float32, np.float64, np.float16, ml_dtypes.bfloat16)
 INTS = (np.int32, np.int32, np.int64, np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.uint64)
 DTYPES = [np.dtype(x) for x in (*FLOATS, *FLOATS, *INTS, bool)]
+BOOL = np.dtype(bool)
 NOMINAL = 4             # how large a dimension is taken for where sizes must stay bounded
+ASSIGNMENTS = 16
 MOST_ELEMENTS = 3000    # of a value, at nominal sizes
 
 
@@ -106,7 +108,7 @@ class Builder:
         return tuple(names)
 
     def data(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        if dtype == bool:
+        if dtype == BOOL:
             return self.data_draw.random(shape) < 0.5
         low = 0 if dtype.kind == "u" else -4
         return self.data_draw.integers(low, 5, shape).astype(dtype)
@@ -123,7 +125,7 @@ class Builder:
     def tamed(self, array: Any, names: tuple[str, ...], is_exact: bool = True) -> Value:
         """Values stay small, so that what follows is exact too."""
         dtype = np.dtype(array.dtype)
-        if dtype == bool:
+        if dtype == BOOL:
             return Value(array, names, is_exact)
         low = np.asarray(0 if dtype.kind == "u" else -8, dtype)
         return Value(lax.clamp(low, array, np.asarray(8, dtype)), names, is_exact)
@@ -140,7 +142,7 @@ class Builder:
 
     def unary(self) -> Value | None:
         x = self.pick()
-        if x.dtype == bool:
+        if x.dtype == BOOL:
             return x._replace(array=lax.bitwise_not(x.array))
         if x.is_float and self.chance(0.5):
             function = self.choice([lax.tanh, lax.logistic, lambda v: lax.exp(-abs(v)), lax.sin,
@@ -174,14 +176,14 @@ class Builder:
         y = self.pick(lambda v: v.dtype == x.dtype)
         array = self.spread_to(y, x.names) if y is not None else None
         if array is None:
-            return lax.full_like(x.array, 1 if x.dtype == bool else 2), True
+            return lax.full_like(x.array, 1 if x.dtype == BOOL else 2), True
         return array, y.is_exact
 
     def binary(self) -> Value | None:
         x = self.pick()
         y, y_exact = self.partner(x)
         is_exact = x.is_exact and y_exact
-        if x.dtype == bool:
+        if x.dtype == BOOL:
             return Value(self.choice([lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor, lax.ne])(
                 x.array, y), x.names)
         options = [lax.add, lax.sub, lax.mul, lax.max, lax.min]
@@ -208,7 +210,7 @@ class Builder:
     def select(self) -> Value | None:
         x = self.pick()
         y, y_exact = self.partner(x)
-        which = self.pick(lambda v: v.dtype == bool and v.names == x.names)
+        which = self.pick(lambda v: v.dtype == BOOL and v.names == x.names)
         if which is not None:
             array = which.array
         elif x.names:
@@ -326,7 +328,7 @@ class Builder:
                 name = self.name(total)
             config.append(entry)
             names.append(name)
-        fill = np.asarray(3, x.dtype) if x.dtype != bool else np.asarray(True)
+        fill = np.asarray(3, x.dtype) if x.dtype != BOOL else np.asarray(True)
         return Value(lax.pad(x.array, fill, config), tuple(names), x.is_exact)
 
     def concatenate(self) -> Value | None:
@@ -347,7 +349,7 @@ class Builder:
 
     def iota(self) -> Value | None:
         names = self.draw_names()
-        dtype = self.choice([x for x in DTYPES if x != bool])
+        dtype = self.choice([x for x in DTYPES if x != BOOL])
         if not names:
             return None
         return self.tamed(lax.broadcasted_iota(
@@ -363,7 +365,7 @@ class Builder:
         axes = self.axes(x)
         kind = self.choice(["sum", "max", "min", "prod"])
         array = x.array
-        if x.dtype == bool:
+        if x.dtype == BOOL:
             kind = self.choice(["any", "all"])
         elif kind == "prod":
             if not x.is_exact:
@@ -380,7 +382,7 @@ class Builder:
         if self.chance(0.5):        # and back over the whole
             kept = [dim for dim in range(len(x.names)) if dim not in axes]
             wide = lax.broadcast_in_dim(value.array, x.array.shape, kept)
-            combine = lax.bitwise_xor if x.dtype == bool else self.choice([lax.add, lax.mul])
+            combine = lax.bitwise_xor if x.dtype == BOOL else self.choice([lax.add, lax.mul])
             self.values.append(value)
             return self.tamed(combine(wide, x.array), x.names, x.is_exact)
         return value
@@ -402,7 +404,7 @@ class Builder:
         return self.rounded(result, x.names)
 
     def argreduce(self) -> Value | None:
-        x = self.pick(lambda v: len(v.names) >= 1 and v.is_exact and v.dtype != bool)
+        x = self.pick(lambda v: len(v.names) >= 1 and v.is_exact and v.dtype != BOOL)
         if x is None:
             return None
         axis = self.choice(range(len(x.names)))
@@ -413,7 +415,7 @@ class Builder:
         return self.tamed(kind(x.array, axis, np.int32), names)
 
     def cumulative(self) -> Value | None:
-        x = self.pick(lambda v: len(v.names) >= 1 and v.dtype != bool)
+        x = self.pick(lambda v: len(v.names) >= 1 and v.dtype != BOOL)
         if x is None:
             return None
         kind = self.choice([lax.cumsum, lax.cummax, lax.cummin])
@@ -427,7 +429,7 @@ class Builder:
         return x._replace(array=lax.sort(x.array, dimension=self.choice(range(len(x.names)))))
 
     def dot(self) -> Value | None:
-        x = self.pick(lambda v: len(v.names) >= 1 and v.dtype != bool and v.dtype.kind != "u")
+        x = self.pick(lambda v: len(v.names) >= 1 and v.dtype != BOOL and v.dtype.kind != "u")
         if x is None:
             return None
         y = self.pick(lambda v: v.dtype == x.dtype and set(v.names) & set(x.names) - {"1", "0"}
@@ -470,7 +472,7 @@ class Builder:
         return Value(jnp.take(x.array, indices.array, axis, mode=mode, **fill), names, x.is_exact)
 
     def scatter(self) -> Value | None:
-        x = self.pick(lambda v: len(v.names) >= 1 and v.dtype != bool)
+        x = self.pick(lambda v: len(v.names) >= 1 and v.dtype != BOOL)
         indices = self.pick(lambda v: v.dtype == np.int32 and len(v.names) == 1)
         if x is None or indices is None:
             return None
@@ -498,7 +500,7 @@ class Builder:
         return Value(piece, tuple(names), x.is_exact)
 
     def loop(self) -> Value | None:
-        x = self.pick(lambda v: v.is_exact and v.dtype != bool)
+        x = self.pick(lambda v: v.is_exact and v.dtype != BOOL)
         if x is None:
             return None
         if x.names and self.chance(0.5):
@@ -581,3 +583,13 @@ def program(structure: int, assignment: int) -> RandomItem:
     item.builder = builder
     item.seed = structure, assignment
     return item
+
+
+def programs(structures: range, assignments: range) -> list[Item]:
+    return [program(structure, assignment).plan()
+            for structure in structures for assignment in assignments]
+
+
+def default(structures: int) -> list[Item]:
+    """Programs of the first structures, each for several assignments of sizes."""
+    return programs(range(structures), range(ASSIGNMENTS))

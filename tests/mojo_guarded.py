@@ -1,8 +1,8 @@
 """Runs programs in memory next to pages that cannot be accessed: what is out of bounds crashes.
 
 ``python mojo_guarded.py end|begin random|cases|crash COUNT``: arguments, results, constants and
-temporaries end, or begin, at such a page (``crash`` reads beyond one). Memory that nothing was written to holds 0xff: NaN, -1.
-Prints each program's name before it runs, and at the end ``done``.
+temporaries end, or begin, at such a page (``crash`` reads beyond one). Memory that nothing was
+written to holds 0xff: NaN, -1. Prints each program's name before it runs, and at the end ``done``.
 """
 
 from __future__ import annotations

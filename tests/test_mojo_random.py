@@ -135,19 +135,3 @@ def test_layout_of_arguments(layout):
     expected = run([np.array(x, order="C") for x in placed])
     for ours, theirs in zip(run(placed), expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-@pytest.mark.parametrize("wrong, message", [
-    (np.zeros((36, 21), np.float32), r"expected an array of float32\[37, 21\].*float32\[36, 21\]"),
-    (np.zeros((37, 21), np.float64), r"expected an array of float32\[37, 21\].*float64\[37, 21\]"),
-    (np.zeros((37, 21), ">f4"), r"expected an array of float32\[37, 21\], got >f4\[37, 21\]")])
-def test_wrong_argument(wrong, message):
-    run = linked(normalised, *arguments(0))
-    with pytest.raises(ValueError, match=message):
-        run([wrong, arguments(0)[1]])
-
-
-def test_wrong_number_of_arguments():
-    run = linked(normalised, *arguments(0))
-    with pytest.raises(ValueError):
-        run(arguments(0)[:1])

@@ -32,6 +32,7 @@ class _Overrides(threading.local):
 
 
 _overrides = _Overrides()
+_count_lock = threading.Lock()
 
 
 class Option:
@@ -43,6 +44,7 @@ class Option:
         self.__doc__ = doc
         self.on_change: list[Callable[[], None]] = []
         self.process_value = default
+        self.overrides = 0      # context managers that are open, in all threads
         # JAX's options answer to their own name in capitals, maxjax's to MAXJAX_ and theirs.
         variable = name.upper() if name.startswith("jax_") else f"MAXJAX_{name.upper()}"
         text = os.environ.get(variable)
@@ -75,11 +77,15 @@ class Option:
         self.check(value)
         previous = _overrides.values.get(self.name, _MISSING)
         _overrides.values[self.name] = value
+        with _count_lock:
+            self.overrides += 1
         for callback in self.on_change:
             callback()
         try:
             yield
         finally:
+            with _count_lock:
+                self.overrides -= 1
             if previous is _MISSING:
                 del _overrides.values[self.name]
             else:
@@ -180,6 +186,20 @@ backend = config.define(
 check_tiers = config.define(
     "check_tiers", False,
     "Run both tiers on every call of a compiled program, and raise where they differ.")
+
+# Whether compiled programs run without further question: one look, in place of two at options.
+runs_compiled = [False]
+
+
+def _decide_runs_compiled() -> None:
+    runs_compiled[0] = (
+        not compile_mode.overrides and not check_tiers.overrides
+        and compile_mode.process_value != "never" and not check_tiers.process_value)
+
+
+for _option in (compile_mode, check_tiers):
+    _option.on_change.append(_decide_runs_compiled)
+_decide_runs_compiled()
 
 _TRACE_OPTIONS = (enable_x64, rank_promotion, dtype_promotion, threefry_partitionable,
                   default_prng_impl, disable_jit)

@@ -85,12 +85,13 @@ jit_p = Primitive(
 class Entry:
     """What one signature of a jitted function was traced to."""
 
-    __slots__ = ("captured", "closed", "donated", "out_tree")
+    __slots__ = ("captured", "closed", "donated", "is_leaf", "out_tree")
 
     def __init__(self, closed: ClosedJaxpr, out_tree: Any, captured: list[Any],
                  donated: tuple[int, ...]):
         self.closed = closed
         self.out_tree = out_tree
+        self.is_leaf = out_tree.is_leaf()
         self.captured = captured      # tracers of outer functions: the first operands
         self.donated = donated
 
@@ -110,17 +111,27 @@ class PjitFunction:
         self._inline = inline
         self._keep_unused = keep_unused
         self._entries: dict[Any, Entry] = {}
+        self._plain_entries: dict[Any, Entry] = {}      # of calls with arrays and nothing else
         self._simple = not (static_argnums or static_argnames)
         self._name = getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        base: Any = base_trace[0]
+        at_base = context.trace is base
+        if self._simple and not kwargs and at_base:
+            # Arrays and nothing else: neither taken apart nor put together again.
+            types = base.array_types(args)
+            if types is not None:
+                entry = self._plain_entries.get((types, config.trace_state()))
+                if entry is not None:
+                    results = base.call(entry.closed, args, entry.donated)
+                    return results[0] if entry.is_leaf else entry.out_tree.unflatten(results)
         if self._simple:
             leaves, tree = pytree.flatten((args, kwargs))
             static: Any = None
         else:
             leaves, tree, static = self._split(args, kwargs)
-        base: Any = base_trace[0]
-        if context.trace is base_trace[0]:
+        if at_base:
             avals = base.signature(leaves)
             if avals is not None:
                 entry = self._entries.get((tree, avals, static, config.trace_state()))
@@ -130,6 +141,8 @@ class PjitFunction:
                     except OverflowError:      # a Python int too large: told with its path below
                         pass
                     else:
+                        if self._simple and not kwargs and base.array_types(args) is not None:
+                            self._plain_entries[avals, config.trace_state()] = entry
                         return entry.out_tree.unflatten(results)
         return self._call_slowly(leaves, tree, static, args, kwargs)
 
@@ -260,6 +273,7 @@ class PjitFunction:
     def clear_cache(self) -> None:
         """Forgets all that was traced."""
         self._entries.clear()
+        self._plain_entries.clear()
 
     def _cache_size(self) -> int:
         return len(self._entries)

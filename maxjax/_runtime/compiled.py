@@ -50,8 +50,12 @@ class CompiledProgram:
                 self.direct = run
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
-        if self.direct is not None:
-            return self.direct([x if type(x) is np.ndarray else np.asarray(x) for x in values])
+        direct = self.direct
+        if direct is not None:
+            for x in values:
+                if x.__class__ is not np.ndarray:
+                    return direct([np.asarray(x) for x in values])
+            return direct(values)
         places: list[Any] = [None] * self.slots
         places[:len(values)] = values
         for run, inputs, outputs in self.steps:

@@ -260,6 +260,13 @@ class LazyTrace(Trace):
             avals.append(aval)
         return tuple(avals)
 
+    def array_types(self, values: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
+        """The types of values that are all arrays; else None."""
+        for value in values:
+            if value.__class__ is not ArrayImpl:
+                return None
+        return tuple([value.aval for value in values])
+
     def call(self, closed: ClosedJaxpr, leaves: Sequence[Any],
              donated: Sequence[int] = ()) -> list[ArrayImpl]:
         """Runs a jaxpr on concrete leaves."""

@@ -222,6 +222,7 @@ class Tiering:
         if config.check_tiers.value:
             return check_tiers(program, compiled, values)
         if program.trial_calls >= _TRIAL_CALLS:
+            program.proven = program.compiled
             return compiled(values)
         start = _clock()
         outputs = compiled(values)

@@ -376,7 +376,8 @@ class MojoContext(Lowering):
         outer, size, inner = self._canonical(x, axis)
         return self.call(
             f"gather_rows_{8 * x.dtype.itemsize}", [x, indices],
-            (outer, size, inner, indices.size, indices.dtype.itemsize, THREADS),
+            (outer, size, inner, indices.size, indices.dtype.itemsize,
+             THREADS if inner > 1 else 1),
             [(shape, x.dtype)])[0]
 
     def scatter_rows(self, kind: str, x: Node, rows: Node, updates: Node) -> Node:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from maxjax._max.mojo.fusion import CHEAP, Group
 
 # Nanoseconds on one thread, for one element of a vector.
-_CHEAP = 0.06
-_EXPENSIVE = 0.8
-_MEMORY = 0.2
-# A second thread is worth its waking from so many nanoseconds of work on.
-_WAKING = 30_000
+_CHEAP = 0.03
+_EXPENSIVE = 0.6
+_MEMORY = 0.1
+# Work, in nanoseconds, that is worth waking a thread for: MAX's pool takes 20 us for it when the
+# thread finds a free core, and 300 when it does not.
+_WAKING = 150_000
 
 
 def nanoseconds(group: Group, elements: int) -> float:

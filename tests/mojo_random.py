@@ -29,7 +29,9 @@ FLOATS = (np.float32, np.float32, np.float32, np.float64, np.float16, ml_dtypes.
 INTS = (np.int32, np.int32, np.int64, np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.uint64)
 DTYPES = [np.dtype(x) for x in (*FLOATS, *FLOATS, *INTS, bool)]
 BOOL = np.dtype(bool)
-NOMINAL = 4             # how large a dimension is taken for where sizes must stay bounded
+# What a dimension may be, and what it is taken for where the sizes of arrays must stay bounded.
+SIZES = {"small": ((2, 3), 4), "middling": ((2, 3, 3, 4, 5, 5, 7, 7, 8, 9, 16, 17, 33), 4),
+         "large": ((64, 65, 127, 130, 300, 1025), 40)}
 ASSIGNMENTS = 16
 MOST_ELEMENTS = 3000    # of a value, at nominal sizes
 
@@ -50,11 +52,6 @@ class Value(NamedTuple):
         return self.dtype.kind in "fV" or self.dtype.name == "bfloat16"
 
 
-def nominal(names: tuple[str, ...]) -> int:
-    return math.prod(1 if name == "1" else 0 if name == "0" else NOMINAL ** name.count(".")
-                     if "." in name else NOMINAL for name in names)
-
-
 class Builder:
     """Draws a program: structure from one generator, sizes and values from another."""
 
@@ -63,12 +60,13 @@ class Builder:
         self.sizes_draw = np.random.default_rng((structure, assignment, 2))
         self.data_draw = np.random.default_rng((structure, assignment, 3))
         self.noise_draw: Any = None
-        self.small = bool(self.draw.random() < 0.3)
+        scale = self.choice(["small"] * 3 + ["middling"] * 6 + ["large"])
+        self.ranks = {"small": [0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 6, 7],
+                      "middling": [0, 1, 1, 2, 2, 2, 3, 3, 4], "large": [0, 1, 1, 2]}[scale]
+        sizes, self.nominal = SIZES[scale]
         self.sizes: dict[str, int] = {"1": 1, "0": 0}
         for name in "abcd":
-            self.sizes[name] = int(self.sizes_draw.choice(
-                [2, 3] if self.small else [2, 3, 4, 5, 7, 8, 9, 16, 17, 33],
-                p=None if self.small else [.1, .15, .1, .15, .15, .1, .1, .05, .05, .05]))
+            self.sizes[name] = int(self.sizes_draw.choice(sizes))
         self.fresh = 0
         self.values: list[Value] = []
         self.outputs: list[Value] = []
@@ -87,6 +85,11 @@ class Builder:
     def chance(self, probability: float) -> bool:
         return bool(self.draw.random() < probability)
 
+    def elements(self, names: tuple[str, ...]) -> int:
+        """About how many: what decides may not depend on the sizes."""
+        return math.prod(1 if name in "01" else self.nominal ** max(1, name.count("."))
+                         for name in names)
+
     def name(self, size: int, like: str = "") -> str:
         """A name for a dimension that came about."""
         self.fresh += 1
@@ -98,12 +101,11 @@ class Builder:
         return tuple(self.sizes[name] for name in names)
 
     def draw_names(self) -> tuple[str, ...]:
-        rank = self.choice([0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 6, 7] if self.small
-                           else [0, 1, 1, 2, 2, 2, 3, 3, 4])
+        rank = self.choice(self.ranks)
         names = [self.choice("aabbcd1") for _ in range(rank)]
         if rank and self.chance(0.03):
             names[self.choice(range(rank))] = "0"
-        while nominal(tuple(names)) > MOST_ELEMENTS:
+        while self.elements(tuple(names)) > MOST_ELEMENTS:
             names[self.choice(range(rank))] = "1"
         return tuple(names)
 
@@ -118,7 +120,7 @@ class Builder:
         if not options:
             return None
         # Later values more often: chains grow.
-        weights = np.arange(1, len(options) + 1, dtype=float) ** 2
+        weights = np.arange(1, len(options) + 1, dtype=float) ** 3
         return options[int(self.draw.choice(len(options), p=weights / weights.sum()))]
 
     # --- operations: each gives a value, or None where it does not apply ---
@@ -244,7 +246,7 @@ class Builder:
                 names.insert(position, self.choice("abcd1"))
         del places
         names = tuple(names)
-        if nominal(names) > MOST_ELEMENTS or len(names) > 7:
+        if self.elements(names) > MOST_ELEMENTS or len(names) > 7:
             return None
         array = self.spread_to(x, names)
         return None if array is None else Value(array, names, x.is_exact)
@@ -451,7 +453,7 @@ class Builder:
         free += [name for dim, name in enumerate(y.names)
                  if dim not in numbers[0][1] + numbers[1][1]]
         names = (*batch, *free)
-        if nominal(names) > MOST_ELEMENTS or len(names) > 7:
+        if self.elements(names) > MOST_ELEMENTS or len(names) > 7:
             return None
         return self.tamed(lax.dot_general(x.array, y.array, numbers), names,
                           x.is_exact and y.is_exact)
@@ -465,7 +467,7 @@ class Builder:
         if not self.sizes[x.names[axis]]:
             return None
         names = (*x.names[:axis], *indices.names, *x.names[axis + 1:])
-        if nominal(names) > MOST_ELEMENTS or len(names) > 7:
+        if self.elements(names) > MOST_ELEMENTS or len(names) > 7:
             return None
         mode = self.choice(["clip", "wrap", "fill"])
         fill = {"fill_value": 1} if mode == "fill" else {}
@@ -527,7 +529,7 @@ class Builder:
             arguments, self.input_names, strict=True)]
         names, weights = zip(*self.OPERATIONS, strict=True)
         chances = np.array(weights) / sum(weights)
-        count, made = self.choice([4, 6, 8, 10, 14, 20]), 0
+        count, made = self.choice([4, 6, 8, 10, 14, 20, 40]), 0
         for _ in range(4 * count):
             value = getattr(self, str(self.draw.choice(names, p=chances)))()
             if value is not None:
@@ -536,7 +538,7 @@ class Builder:
                 if made == count:
                     break
         self.outputs = [self.values[-1]]
-        self.outputs += [x for x in self.values[:-1] if self.chance(0.2)]
+        self.outputs += [x for x in self.values[:-1] if self.chance(0.3)]
         return [x.array for x in self.outputs]
 
 

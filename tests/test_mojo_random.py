@@ -19,8 +19,8 @@ from maxjax._runtime.program import Program
 
 # Structures of default runs; each has mojo_random.ASSIGNMENTS programs.
 STRUCTURES = 25
-# Of exhaustive ones: 10,200 programs in batches.
-BATCHES, BATCH, MANY = 10, 30, 34
+# Of exhaustive ones: 10,000 programs in batches.
+BATCHES, BATCH, MANY = 10, 50, 20
 
 pytestmark = pytest.mark.xdist_group("max1")
 

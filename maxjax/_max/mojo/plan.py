@@ -217,6 +217,8 @@ class Part:
         for node in self.fusion.order:
             if node.kind != "assemble":
                 continue
+            if node.name == "pad" and base_of(node.inputs[1]).kind not in ("constant", "input"):
+                continue        # a filler that is computed may come after what is put on it
             for source, piece in zip(node.inputs, node.params, strict=False):
                 dims = _one_to_one(source)
                 base = base_of(source)
@@ -249,8 +251,7 @@ class Part:
                 steps.append((unit, "done"))
             else:
                 steps.append((unit, None))
-        # A filler's value has to be there before it: one that a group makes comes first.
-        return _fillers_after_values(steps, self.fusion)
+        return steps
 
     def owner(self, node: Node) -> Node:
         """The node whose buffer holds a memory node's elements."""
@@ -555,22 +556,6 @@ def _one_to_one(node: Node) -> list[int] | None:
         else:
             return None
     return dims if node.size == base.size else None
-
-
-def _fillers_after_values(steps: list[tuple[Any, Any]], fusion: Fusion) -> list[tuple[Any, Any]]:
-    """Moves a filler behind the unit that makes its value, and what waits for it with it."""
-    made: dict[Any, int] = {}
-    for number, (unit, _) in enumerate(steps):
-        if isinstance(unit, Group):
-            for node in unit.homes:
-                made[node] = number
-        elif unit.kind != "assemble":
-            for user, _ in fusion.users[unit]:
-                made[user] = number
-    for number, (unit, detail) in enumerate(steps):
-        if detail == "fill" and made.get(base_of(unit.inputs[1]), -1) > number:
-            raise NotImplementedError("a filler that is computed after what is put on it")
-    return steps
 
 
 def _collapsed(dims: list[list[int]]) -> list[list[int]]:

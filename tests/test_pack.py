@@ -1,6 +1,6 @@
 """The kernels of the pack, called as the driver of a tape calls them.
 
-Each file of the pack is built once a session. `test_within_bounds` runs everything a second time,
+`test_within_bounds` runs everything a second time,
 in a process of its own, on buffers that end at an inaccessible page.
 """
 
@@ -12,19 +12,16 @@ import mmap
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
+import mojo_programs
 import numpy as np
 import pytest
 
 pytest.importorskip("max.engine")
 
-import maxjax
-from maxjax._max import session
 from maxjax._primitives import comparison, window
 from maxjax._primitives.cumulative import (
     cumlogsumexp_p,
@@ -35,42 +32,18 @@ from maxjax._primitives.cumulative import (
 )
 from maxjax._primitives.random_bits import threefry2x32_p
 
-SOURCES = Path(maxjax.__file__).parent / "_max"
-# Where a process that runs this file again finds what the first has built.
-BUILT = "MAXJAX_TEST_PACK"
-GUARDED = BUILT in os.environ
+# Set in the process that runs this file again, in guarded memory.
+GUARD = "MAXJAX_TEST_GUARD"
+GUARDED = GUARD in os.environ
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_int64))
-
-
-FILES = ("tape", "movement", "ordering", "cumulative", "indexing", "windows", "random")
-
-
-@functools.cache
-def directory() -> Path:
-    if GUARDED:
-        return Path(os.environ[BUILT])
-    holder = tempfile.TemporaryDirectory(prefix="maxjax-pack-")
-    directories.append(holder)  # removed when the process ends
-    return Path(holder.name)
-
-
-directories: list[tempfile.TemporaryDirectory] = []
 
 
 @functools.cache
 def library(name: str) -> ctypes.CDLL:
-    """A file of the pack, built if need be."""
-    session.session()  # has the threads that kernels may use
-    path = directory() / f"{name}.so"
-    if not path.exists():
-        from mojo.run import subprocess_run_mojo
-
-        done = subprocess_run_mojo(
-            ["build", "--emit", "shared-lib", "-I", str(SOURCES),
-             str(SOURCES / "mojo" / "pack" / f"{name}.mojo"), "-o", str(path)],
-            capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    return ctypes.CDLL(str(path))
+    """A file of the pack, from the user's cache."""
+    found = {unit.name: unit.native for unit in mojo_programs.pack().units}[name]
+    assert found is not None, name
+    return found
 
 
 def guarded(array: np.ndarray) -> np.ndarray:
@@ -670,9 +643,8 @@ def test_select_scatter(kind: str, dtype: str) -> None:
 
 @pytest.mark.skipif(GUARDED, reason="this is the process that the test starts")
 def test_within_bounds() -> None:
-    for name in FILES:
-        library(name)
+    mojo_programs.pack()
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
-        env={**os.environ, BUILT: str(directory())}, capture_output=True, text=True)
+        env={**os.environ, GUARD: "1"}, capture_output=True, text=True)
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-2000:]}"

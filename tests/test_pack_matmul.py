@@ -12,51 +12,28 @@ import mmap
 import os
 import subprocess
 import sys
-import tempfile
 import threading
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
+import mojo_programs
 import numpy as np
 import pytest
 
 pytest.importorskip("max.engine")
 
-import maxjax
-from maxjax._max import session
 
-SOURCES = Path(maxjax.__file__).parent / "_max"
-# Where a process that runs this file again finds what the first has built.
-BUILT = "MAXJAX_TEST_PACK_MATMUL"
-GUARDED = BUILT in os.environ
+# Set in the process that runs this file again, in guarded memory.
+GUARD = "MAXJAX_TEST_GUARD"
+GUARDED = GUARD in os.environ
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
-directories: list[tempfile.TemporaryDirectory] = []
-
-
-@functools.cache
-def path() -> Path:
-    if GUARDED:
-        return Path(os.environ[BUILT])
-    from mojo.run import subprocess_run_mojo
-
-    holder = tempfile.TemporaryDirectory(prefix="maxjax-matmul-")
-    directories.append(holder)  # removed when the process ends
-    built = Path(holder.name) / "matmul.so"
-    done = subprocess_run_mojo(
-        ["build", "--emit", "shared-lib", "--fp-mode", "contract=off", "-I", str(SOURCES),
-         str(SOURCES / "mojo" / "pack" / "matmul.mojo"), "-o", str(built)],
-        capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return built
-
-
 @functools.cache
 def library() -> ctypes.CDLL:
-    session.session()  # has the threads that the kernel may use
-    return ctypes.CDLL(str(path()))
+    found = {unit.name: unit.native for unit in mojo_programs.pack().units}["matmul"]
+    assert found is not None
+    return found
 
 
 def numpy_dtype(name: str) -> np.dtype:
@@ -286,8 +263,9 @@ def test_two_callers() -> None:
 
 @pytest.mark.skipif(GUARDED, reason="this is the process that the test starts")
 def test_within_bounds() -> None:
+    mojo_programs.pack()
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k",
          "sizes or strides or batches or nothing or (large and float32)"],
-        env={**os.environ, BUILT: str(path())}, capture_output=True, text=True)
+        env={**os.environ, GUARD: "1"}, capture_output=True, text=True)
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-2000:]}"

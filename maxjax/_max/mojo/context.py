@@ -376,8 +376,7 @@ class MojoContext(Lowering):
         outer, size, inner = self._canonical(x, axis)
         return self.call(
             f"gather_rows_{8 * x.dtype.itemsize}", [x, indices],
-            (outer, size, inner, indices.size, indices.dtype.itemsize,
-             THREADS if inner > 1 else 1),
+            (outer, size, inner, indices.size, indices.dtype.itemsize, THREADS),
             [(shape, x.dtype)])[0]
 
     def scatter_rows(self, kind: str, x: Node, rows: Node, updates: Node) -> Node:

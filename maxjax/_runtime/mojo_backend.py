@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
 from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max import session
 from maxjax._max.mojo.emit import HEADER
 from maxjax._max.mojo.executable import Executable, runner
 from maxjax._max.mojo.pack_library import Pack
-from maxjax._max.mojo.plan import Plan
+from maxjax._max.mojo.plan import Plan, physical_types
 from maxjax._max.mojo.store import KernelStore
 from maxjax._runtime.compiled import CompiledProgram
 from maxjax._runtime.program import Program
@@ -31,9 +30,6 @@ class MojoBackend:
 
     name = "mojo"
     DISPATCH_NANOSECONDS = 1_500
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
 
     @functools.cached_property
     def store(self) -> KernelStore:
@@ -90,8 +86,7 @@ class MojoBackend:
             if address is None:
                 raise RuntimeError(f"the kernel pack has lost {name}")
             addresses[name] = address
-        types = [(var.aval.shape, dtypes.physical(var.aval.dtype)) for var in jaxpr.invars]
-        return Executable(plan, types, addresses, _runner(addresses[_DRIVER]))
+        return Executable(plan, physical_types(jaxpr), addresses, _runner(addresses[_DRIVER]))
 
     def submit(self, program: Program, priority: float,
                done: Callable[[CompiledProgram | None, str | None], None]) -> Any:

@@ -43,7 +43,6 @@ class Group:
         self.axes = axes
         self.maps: dict[Node, list[IndexMap]] = {}
         self.homes: list[Node] = []
-        self.reads: set[Any] = set()    # units
 
     @property
     def inner(self) -> bool:
@@ -176,7 +175,7 @@ class Fusion:
     def _visit(self, node: Node) -> None:
         if node.kind in ("call", "loop", "assemble"):
             for operand in node.inputs:
-                self._demand(base_of(operand), node)
+                self.demanded.add(base_of(operand))
             if node.kind == "assemble":
                 for unit in self._units_using(node):
                     self.reads.setdefault(unit, set()).add(node)
@@ -184,16 +183,13 @@ class Fusion:
             for unit in self._units_using(node):
                 self.reads.setdefault(unit, set()).add(node.inputs[0])
         elif node.kind == "alias":
-            self._demand(base_of(node.inputs[0]), node)
+            self.demanded.add(base_of(node.inputs[0]))
         elif node.kind == "reshape":
             base = base_of(node)
             if base.kind in ("apply", "reduce"):
                 self.demanded.add(base)
         elif node.kind in ("apply", "reduce"):
             self._place(node)
-
-    def _demand(self, base: Node, unit: Node) -> None:
-        self.demanded.add(base)
 
     def _units_using(self, node: Node) -> set[Any]:
         """The units that read a node's memory, through views, reshapes and aliases."""

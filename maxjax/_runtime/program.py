@@ -87,7 +87,7 @@ class Program:
         if compiled is not None:
             if config.compile_mode.value != "never":
                 return tiering.run_compiled(self, compiled, values)
-        elif self.state == "cold" and config.compile_mode.value == "always":
+        elif config.compile_mode.value == "always" and self.state in ("cold", "queued"):
             tiering.compile_or_warn(self)
             compiled = self.compiled
             if compiled is not None:

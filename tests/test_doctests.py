@@ -1,0 +1,106 @@
+"""The examples in the docstrings of the public functions run, and every function has one.
+
+The names ``jax``, ``jnp``, ``lax``, ``np`` and the function's own are there without an import.
+"""
+
+from __future__ import annotations
+
+import collections
+import doctest
+import importlib
+import inspect
+import os
+import types
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("MAXJAX_COMPILE", "never")
+
+import numpy as np
+import pytest
+
+import maxjax
+import maxjax.lax
+import maxjax.numpy
+
+MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg")
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+
+
+def _module(package, name):
+    try:
+        return importlib.import_module(f"{package}.{name}")
+    except ImportError:
+        return types.ModuleType(name)
+
+
+def _is_ours(value):
+    """NumPy's own classes are public names here too, with NumPy's documentation."""
+    module = getattr(value, "__module__", None) or type(value).__module__
+    return not module.startswith(("numpy", "ml_dtypes", "builtins", "typing"))
+
+
+def _callables():
+    """name -> (object, the file that it comes from); an alias counts once."""
+    found, seen = {}, set()
+    for module in MODULES:
+        ours = _module("maxjax", module)
+        public = [name for name in dir(_module("jax", module)) if not name.startswith("_")]
+        for name in public:
+            value = getattr(ours, name, None)
+            if (not callable(value) or inspect.ismodule(value) or id(value) in seen
+                    or not _is_ours(value)):
+                continue
+            seen.add(id(value))
+            found[f"{module}.{name}"] = value
+    return found
+
+
+CALLABLES = _callables()
+
+
+def _methods():
+    return {name: member for name, member in vars(maxjax.Array).items()
+            if not name.startswith("_") and (callable(member) or isinstance(member, property))}
+
+
+def _area(value):
+    code = getattr(inspect.unwrap(getattr(value, "_call", value)), "__code__", None)
+    if code is None:
+        return getattr(value, "__module__", "?")
+    return code.co_filename.rpartition("maxjax/")[2]
+
+
+def _run(name, text, value=None):
+    environment = {name.rpartition(".")[2]: value,
+                   "jax": maxjax, "jnp": maxjax.numpy, "lax": maxjax.lax, "np": np}
+    example = doctest.DocTestParser().get_doctest(text, environment, name, None, None)
+    printed: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    result = runner.run(example, out=printed.append)
+    assert not result.failed, "".join(printed)
+
+
+@pytest.mark.parametrize("name", [n for n, v in CALLABLES.items() if ">>>" in (v.__doc__ or "")])
+def test_example(name):
+    _run(name, CALLABLES[name].__doc__, CALLABLES[name])
+
+
+@pytest.mark.parametrize("name", [n for n, m in _methods().items() if ">>>" in (m.__doc__ or "")])
+def test_example_of_method(name):
+    _run(f"Array.{name}", _methods()[name].__doc__)
+
+
+def test_every_function_has_an_example():
+    lacking = collections.defaultdict(list)
+    for name, value in CALLABLES.items():
+        if ">>>" not in (value.__doc__ or ""):
+            lacking[_area(value)].append(name)
+    listing = "".join(
+        f"\n{area} ({len(names)}): {', '.join(sorted(names))}"
+        for area, names in sorted(lacking.items()))
+    assert not lacking, f"{sum(map(len, lacking.values()))} without an example:{listing}"
+
+
+def test_every_method_is_described():
+    lacking = [name for name, member in _methods().items() if not (member.__doc__ or "").strip()]
+    assert not lacking

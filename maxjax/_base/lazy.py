@@ -28,5 +28,6 @@ class LazyModule:
 
 scipy_special = LazyModule("scipy.special")
 scipy_linalg = LazyModule("scipy.linalg")
+scipy_fft = LazyModule("scipy.fft")
 opt_einsum = LazyModule("opt_einsum")
 threadpoolctl = LazyModule("threadpoolctl")

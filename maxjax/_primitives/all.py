@@ -8,6 +8,8 @@ from maxjax._primitives import (  # noqa: F401
     convolution,
     cumulative,
     dynamic_slice,
+    fft,
+    incomplete,
     indexing,
     linalg,
     random_bits,

@@ -5,6 +5,7 @@ from maxjax.lax._contraction import *  # noqa: F403
 from maxjax.lax._control import *  # noqa: F403
 from maxjax.lax._conversion import *  # noqa: F403
 from maxjax.lax._elementwise import *  # noqa: F403
+from maxjax.lax._fft import *  # noqa: F403
 from maxjax.lax._indexing import *  # noqa: F403
 from maxjax.lax._reductions import *  # noqa: F403
 from maxjax.lax._shape import *  # noqa: F403

@@ -4,6 +4,7 @@ import sys as _sys
 
 from maxjax._ir.trace import Array as ndarray
 from maxjax.numpy import _array_methods
+from maxjax.numpy import fft as fft
 from maxjax.numpy import linalg as linalg
 from maxjax.numpy._contraction import *  # noqa: F403
 from maxjax.numpy._creation import *  # noqa: F403

@@ -1,0 +1,108 @@
+"""Discrete Fourier transforms over the last dimensions, by SciPy on the host."""
+
+from __future__ import annotations
+
+import enum
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._base.lazy import scipy_fft
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import conj, div, mul
+from maxjax._primitives.rules import FactorRule, factor_rule, linear_primitive, scalar_like
+from maxjax._primitives.shape import broadcast_in_dim, move_axis
+
+
+class FftType(enum.IntEnum):
+    """The kinds of discrete Fourier transforms that ``lax.fft`` computes."""
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+_TRANSFORMS = {FftType.FFT: "fftn", FftType.IFFT: "ifftn", FftType.RFFT: "rfftn",
+               FftType.IRFFT: "irfftn"}
+
+# From this many elements on, handing parts to threads costs less than it saves.
+_THREADED_SIZE = 1 << 16
+
+
+def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> ShapedArray:
+    if fft_type == FftType.RFFT:
+        shape = (*x.shape[:-1], fft_lengths[-1] // 2 + 1)
+        return ShapedArray(shape, dtypes.complex_dtype(x.dtype))
+    if fft_type == FftType.IRFFT:
+        return ShapedArray((*x.shape[:-1], fft_lengths[-1]), dtypes.real_dtype(x.dtype))
+    return x
+
+
+def _evaluate(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> np.ndarray:
+    x = np.asarray(x)
+    out = _abstract(ShapedArray(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
+    if not x.size or not out.size:
+        return np.zeros(out.shape, out.dtype)
+    axes = tuple(range(-len(fft_lengths), 0))
+    workers = (os.cpu_count() or 1) if x.size >= _THREADED_SIZE else None
+    transform = getattr(scipy_fft, _TRANSFORMS[fft_type])
+    return transform(x, fft_lengths, axes, workers=workers)
+
+
+def _multiplicity(x: Any, length: int) -> Any:
+    """How many entries of the whole spectrum stand behind each of the half that is kept: 2, but 1
+    for the first and, where the length is even, the last."""
+    size = length // 2 + 1
+    counts = np.full(size, 2, x.dtype)
+    counts[0] = 1
+    if length % 2 == 0:
+        counts[-1] = 1
+    return broadcast_in_dim(counts, x.shape, (len(x.shape) - 1,))
+
+
+def _transpose(cotangent: Any, x: Any, *, fft_type: FftType,
+               fft_lengths: tuple[int, ...]) -> list[Any]:
+    """The transposes, without conjugation: the matrix of a Fourier transform is symmetric."""
+    count = math.prod(fft_lengths)
+    if fft_type == FftType.RFFT:
+        # The real part of the transform of the cotangent, padded with zeros: irfft adds to each
+        # entry its mirror image, which the division takes back.
+        half = div(conj(cotangent), _multiplicity(cotangent, fft_lengths[-1]))
+        whole = fft(half, FftType.IRFFT, fft_lengths)
+        return [mul(whole, scalar_like(count, whole.dtype))]
+    if fft_type == FftType.IRFFT:
+        half = conj(fft(cotangent, FftType.RFFT, fft_lengths))
+        half = mul(half, _multiplicity(half, fft_lengths[-1]))
+        return [mul(half, scalar_like(1 / count, half.dtype))]
+    return [fft(cotangent, fft_type, fft_lengths)]
+
+
+def _batch(size: int, operands: Sequence[Any], axes: Sequence[int], *, fft_type: FftType,
+           fft_lengths: tuple[int, ...]) -> tuple[Any, int]:
+    x, axis = operands[0], axes[0]
+    if axis >= len(x.shape) - len(fft_lengths):
+        x, axis = move_axis(x, axis, 0), 0
+    return fft(x, fft_type, fft_lengths), axis
+
+
+def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+             fft_type: FftType, fft_lengths: tuple[int, ...]) -> FactorRule:
+    """The transformed dimensions are wanted whole; the last may change its size."""
+    last = in_avals[0].ndim - 1
+    transformed = [*range(last + 1 - len(fft_lengths), last)]
+    return factor_rule([[*range(last), "in"]], [[*range(last), "out"]], in_avals, out_avals,
+                       replicated=frozenset({*transformed, "in", "out"}))
+
+
+fft_p = linear_primitive(
+    "fft", abstract=_abstract, evaluate=_evaluate, transpose=_transpose, batch=_batch,
+    factors=_factors, host_reason="MAX has no Fourier transform")
+
+
+def fft(x: Any, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
+    return fft_p.bind(x, fft_type=fft_type, fft_lengths=fft_lengths)

@@ -93,8 +93,10 @@ def _nonzero(x: Any) -> Any:
 
 def fmod(x1: Any, x2: Any, /) -> Array:
     """The remainder, with the sign of x1."""
+    x1, x2 = resolve("fmod", (x1, x2))
+    whole = dtypes.is_integer(dtypes.promote((type_of(x1), type_of(x2)))[0])     # booleans are not
     x1, x2 = _pair("fmod", x1, x2)
-    return bind(registry["rem"], x1, _nonzero(x2) if dtypes.is_integer(x1.dtype) else x2)
+    return bind(registry["rem"], x1, _nonzero(x2) if whole else x2)
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:

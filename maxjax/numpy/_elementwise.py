@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from maxjax._ir.primitive import Primitive, registry
 from maxjax._ir.trace import Array, base_trace, context
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl
+from maxjax.numpy._elementwise_docs import docstring
 from maxjax.numpy._promotion import (
     NO_PARAMS,
     bind,
@@ -26,7 +28,7 @@ from maxjax.numpy._promotion import (
 _CACHE_LIMIT = 4096
 
 
-def unary(name: str, primitive_name: str, *, inexact: bool = False, doc: str = "",
+def unary(name: str, primitive_name: str, *, inexact: bool = False,
           integers: Callable[[Any], Any] | None = None) -> Callable[[Any], Array]:
     """A function of one array that binds one primitive.
 
@@ -59,11 +61,11 @@ def unary(name: str, primitive_name: str, *, inexact: bool = False, doc: str = "
             ready[x.aval] = primitive
         return bind(primitive, operand)
 
-    return described(function, name, doc)
+    return described(function, name, ("x",), inexact)
 
 
 def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int: bool = False,
-           primitive_of_bool: str | None = None, doc: str = "",
+           primitive_of_bool: str | None = None, parameters: tuple[str, ...] = ("x", "y"),
            composed: Callable[[Any, Any], Any] | None = None) -> Callable[[Any, Any], Array]:
     """A function of two arrays that promotes them and binds one primitive.
 
@@ -71,6 +73,7 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
       inexact: integers and booleans are computed in floats.
       bool_as_int: booleans are computed in the default integer type.
       primitive_of_bool: the primitive that serves booleans.
+      parameters: what the signature calls the two.
       composed: what is done to the promoted operands, instead of binding a primitive.
     """
     # type -> the primitive, where operands of that type and dtype need no preparation
@@ -166,12 +169,17 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
             left = base_trace[0].operand(left)
         return context.trace.apply(primitive, (left, right), NO_PARAMS)
 
-    return described(function, name, doc)
+    return described(function, name, parameters, inexact)
 
 
-def described(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    """Gives a generated function the name and description of a written one."""
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = "jax.numpy"
-    function.__doc__ = doc or f"Elementwise {name}."
+def described(function: Callable[..., Any], name: str, parameters: tuple[str, ...],
+              inexact: bool = False) -> Callable[..., Any]:
+    """Gives a generated function the name, signature and description of a written one."""
+    described_: Any = function      # mypy knows of no __signature__
+    described_.__name__ = described_.__qualname__ = name
+    described_.__module__ = "jax.numpy"
+    described_.__doc__ = docstring(name, parameters, inexact)
+    described_.__signature__ = inspect.Signature(
+        [inspect.Parameter(parameter, inspect.Parameter.POSITIONAL_ONLY, annotation=Any)
+         for parameter in parameters], return_annotation=Array)
     return function

@@ -17,7 +17,7 @@ from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy._elementwise import binary, unary
+from maxjax.numpy._elementwise import binary, described, unary
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,
@@ -191,22 +191,20 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *,
 
 
 # The plain functions: operators call them without the object in between.
-add_function = binary("add", "add", primitive_of_bool="or", doc="x + y")
-subtract_function = binary("subtract", "sub", doc="x - y")
-multiply_function = binary("multiply", "mul", primitive_of_bool="and", doc="x * y")
-negative_function = unary("negative", "neg", doc="-x")
-bitwise_and_function = binary("bitwise_and", "and", doc="x & y")
-bitwise_or_function = binary("bitwise_or", "or", doc="x | y")
-bitwise_xor_function = binary("bitwise_xor", "xor", doc="x ^ y")
+add_function = binary("add", "add", primitive_of_bool="or")
+subtract_function = binary("subtract", "sub")
+multiply_function = binary("multiply", "mul", primitive_of_bool="and")
+negative_function = unary("negative", "neg")
+bitwise_and_function = binary("bitwise_and", "and")
+bitwise_or_function = binary("bitwise_or", "or")
+bitwise_xor_function = binary("bitwise_xor", "xor")
 
 
-def _logical(name: str, primitive_name: str, symbol: str) -> Callable[[Any, Any], Array]:
+def _logical(name: str, primitive_name: str) -> Callable[[Any, Any], Array]:
     def function(x: Any, y: Any, /) -> Array:
         x, y = (as_bool(v) for v in resolve(name, (x, y)))
         return registry[primitive_name].bind(*promote_shapes(name, x, y))
-    function.__name__ = name
-    function.__doc__ = f"x {symbol} y, of truth values."
-    return function
+    return described(function, name, ("x", "y"))
 
 
 def _log_sum(x1: Any, x2: Any, name: str, base_two: bool) -> Array:
@@ -271,8 +269,6 @@ def _logaddexp2(x1: Any, x2: Any, /) -> Array:
 
 
 maximum_function, minimum_function = ufuncs._maximum, ufuncs._minimum
-maximum_function.__doc__, minimum_function.__doc__ = (
-    "The greater element; NaN if one is.", "The lesser element; NaN if one is.")
 
 
 add = ufunc(add_function, 2, 1, name="add", identity=0, reduce=reductions.sum,
@@ -286,11 +282,11 @@ minimum = ufunc(minimum_function, 2, 1, name="minimum", reduce=reductions.min, a
 bitwise_and = ufunc(bitwise_and_function, 2, 1, name="bitwise_and", identity=-1)
 bitwise_or = ufunc(bitwise_or_function, 2, 1, name="bitwise_or", identity=0)
 bitwise_xor = ufunc(bitwise_xor_function, 2, 1, name="bitwise_xor", identity=0)
-logical_and = ufunc(_logical("logical_and", "and", "and"), 2, 1, identity=True,
+logical_and = ufunc(_logical("logical_and", "and"), 2, 1, identity=True,
                     reduce=reductions.all)
-logical_or = ufunc(_logical("logical_or", "or", "or"), 2, 1, identity=False,
+logical_or = ufunc(_logical("logical_or", "or"), 2, 1, identity=False,
                    reduce=reductions.any)
-logical_xor = ufunc(_logical("logical_xor", "xor", "xor"), 2, 1, identity=False)
+logical_xor = ufunc(_logical("logical_xor", "xor"), 2, 1, identity=False)
 logaddexp = ufunc(_logaddexp, 2, 1, name="logaddexp", identity=-np.inf)
 logaddexp2 = ufunc(_logaddexp2, 2, 1, name="logaddexp2", identity=-np.inf)
 

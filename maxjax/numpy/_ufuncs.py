@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
@@ -21,6 +23,7 @@ from maxjax.numpy._promotion import (
     cast,
     check_out,
     constant,
+    inexact_dtype,
     inexact_type,
     promote_args,
     promote_args_inexact,
@@ -52,43 +55,42 @@ def _unchanged(x: Any) -> Array:
     return as_array(x)
 
 
-sin = unary("sin", "sin", inexact=True, doc="Sine, elementwise; radians.")
-cos = unary("cos", "cos", inexact=True, doc="Cosine, elementwise; radians.")
-tan = unary("tan", "tan", inexact=True, doc="Tangent, elementwise; radians.")
-arcsin = unary("arcsin", "asin", inexact=True, doc="Inverse sine, in radians.")
-arccos = unary("arccos", "acos", inexact=True, doc="Inverse cosine, in radians.")
-arctan = unary("arctan", "atan", inexact=True, doc="Inverse tangent, in radians.")
-sinh = unary("sinh", "sinh", inexact=True, doc="Hyperbolic sine.")
-cosh = unary("cosh", "cosh", inexact=True, doc="Hyperbolic cosine.")
-tanh = unary("tanh", "tanh", inexact=True, doc="Hyperbolic tangent.")
-arcsinh = unary("arcsinh", "asinh", inexact=True, doc="Inverse hyperbolic sine.")
-arccosh = unary("arccosh", "acosh", inexact=True, doc="Inverse hyperbolic cosine.")
-arctanh = unary("arctanh", "atanh", inexact=True, doc="Inverse hyperbolic tangent.")
-exp = unary("exp", "exp", inexact=True, doc="e to the power of each element.")
-exp2 = unary("exp2", "exp2", inexact=True, doc="2 to the power of each element.")
-expm1 = unary("expm1", "expm1", inexact=True, doc="exp(x) - 1, exact for small x.")
-log = unary("log", "log", inexact=True, doc="The natural logarithm.")
-log1p = unary("log1p", "log1p", inexact=True, doc="log(1 + x), exact for small x.")
-sqrt = unary("sqrt", "sqrt", inexact=True, doc="The non-negative square root.")
-cbrt = unary("cbrt", "cbrt", inexact=True, doc="The cube root.")
-sign = unary("sign", "sign", doc="-1, 0 or 1; x / |x| for complex numbers.")
-floor = unary("floor", "floor", integers=_unchanged, doc="The greatest integer not above.")
-ceil = unary("ceil", "ceil", integers=_unchanged, doc="The least integer not below.")
+sin = unary("sin", "sin", inexact=True)
+cos = unary("cos", "cos", inexact=True)
+tan = unary("tan", "tan", inexact=True)
+arcsin = unary("arcsin", "asin", inexact=True)
+arccos = unary("arccos", "acos", inexact=True)
+arctan = unary("arctan", "atan", inexact=True)
+sinh = unary("sinh", "sinh", inexact=True)
+cosh = unary("cosh", "cosh", inexact=True)
+tanh = unary("tanh", "tanh", inexact=True)
+arcsinh = unary("arcsinh", "asinh", inexact=True)
+arccosh = unary("arccosh", "acosh", inexact=True)
+arctanh = unary("arctanh", "atanh", inexact=True)
+exp = unary("exp", "exp", inexact=True)
+exp2 = unary("exp2", "exp2", inexact=True)
+expm1 = unary("expm1", "expm1", inexact=True)
+log = unary("log", "log", inexact=True)
+log1p = unary("log1p", "log1p", inexact=True)
+sqrt = unary("sqrt", "sqrt", inexact=True)
+cbrt = unary("cbrt", "cbrt", inexact=True)
+sign = unary("sign", "sign")
+floor = unary("floor", "floor", integers=_unchanged)
+ceil = unary("ceil", "ceil", integers=_unchanged)
 acos, acosh, asin, asinh, atan, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctanh
 
-bitwise_not = unary("bitwise_not", "not", doc="Inverts every bit.")
-invert = unary("invert", "not", doc="Inverts every bit.")
-bitwise_invert = unary("bitwise_invert", "not", doc="Inverts every bit.")
+bitwise_not = unary("bitwise_not", "not")
+invert = unary("invert", "not")
+bitwise_invert = unary("bitwise_invert", "not")
 
-divide = binary("divide", "div", inexact=True, doc="x / y, in floats.")
+divide = binary("divide", "div", inexact=True, parameters=("x1", "x2"))
 true_divide = divide
-arctan2 = binary("arctan2", "atan2", inexact=True, doc="The angle of the point (y, x).")
+arctan2 = binary("arctan2", "atan2", inexact=True, parameters=("x1", "x2"))
 atan2 = arctan2
-nextafter = binary("nextafter", "nextafter", inexact=True,
-                   doc="The next float after x towards y.")
-equal = binary("equal", "eq", doc="x == y")
-not_equal = binary("not_equal", "ne", doc="x != y")
-left_shift = binary("left_shift", "shift_left", bool_as_int=True, doc="x << y")
+nextafter = binary("nextafter", "nextafter", inexact=True)
+equal = binary("equal", "eq")
+not_equal = binary("not_equal", "ne")
+left_shift = binary("left_shift", "shift_left", bool_as_int=True)
 bitwise_left_shift = left_shift
 
 
@@ -115,10 +117,9 @@ def _ordered(name: str, primitive_name: str) -> Any:
                 return of_complex(x, y)
             raise
 
-    return described(function, name, f"x {_SYMBOLS[primitive_name]} y")
+    return described(function, name, ("x", "y"))
 
 
-_SYMBOLS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 less, less_equal = _ordered("less", "lt"), _ordered("less_equal", "le")
 greater, greater_equal = _ordered("greater", "gt"), _ordered("greater_equal", "ge")
 
@@ -221,8 +222,8 @@ def _zeros(x: Array) -> Array:
 def angle(z: Any, deg: bool = False) -> Array:
     """The argument of complex numbers, in radians (degrees with ``deg``)."""
     z = _one("angle", z)
-    z = convert_element_type(
-        z, dtypes.canonical(dtypes.float64) if _is_exact(z) else z.dtype)
+    if not dtypes.is_complex(z.dtype):      # the angle of a real number is strongly typed
+        z = convert_element_type(z, inexact_dtype(z.dtype))
     result = arctan2(imag(z), real(z))
     return degrees(result) if deg else result
 
@@ -230,28 +231,40 @@ def angle(z: Any, deg: bool = False) -> Array:
 def _scaled(name: str, factor: float) -> Any:
     def function(x: Any, /) -> Array:
         return _one_inexact(name, x) * factor
-    function.__name__ = function.__qualname__ = name
-    return function
+    return described(function, name, ("x",), inexact=True)
 
 
 degrees = _scaled("degrees", 180 / np.pi)
 rad2deg = _scaled("rad2deg", 180 / np.pi)
 radians = _scaled("radians", np.pi / 180)
 deg2rad = _scaled("deg2rad", np.pi / 180)
-degrees.__doc__ = rad2deg.__doc__ = "Radians to degrees."
-radians.__doc__ = deg2rad.__doc__ = "Degrees to radians."
 
 
 def log2(x: Any, /) -> Array:
-    """The logarithm to base 2."""
-    x = log(_one_inexact("log2", x))
-    return x / log(cast(2.0, x.dtype))
+    """The logarithm to base 2.
+
+    >>> jnp.log2(jnp.array([1, 8, 0.25]))
+    Array([ 0.,  3., -2.], dtype=float32)
+    """
+    x = _one_inexact("log2", x)
+    return _each_part(log(x), lambda part: part / log(cast(2.0, part.dtype)))
 
 
 def log10(x: Any, /) -> Array:
-    """The logarithm to base 10."""
-    x = log(_one_inexact("log10", x))
-    return x * cast(1 / np.log(10), x.dtype)
+    """The logarithm to base 10.
+
+    >>> jnp.log10(jnp.array([1, 10, 1000]))
+    Array([0., 1., 3.], dtype=float32)
+    """
+    x = _one_inexact("log10", x)
+    return _each_part(log(x), lambda part: part * cast(1 / np.log(10), part.dtype))
+
+
+def _each_part(x: Array, function: Callable[[Array], Array]) -> Array:
+    """The function of x, or of both parts of a complex x."""
+    if dtypes.is_complex(x.dtype):
+        return _complex(function(real(x)), function(imag(x)))
+    return function(x)
 
 
 def sinc(x: Any, /) -> Array:
@@ -269,8 +282,20 @@ def i0(x: Any) -> Array:
     x = _one_inexact("i0", x)
     if dtypes.is_complex(x.dtype):
         raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.dtype}")
+    return _i0(x)
+
+
+@custom_jvp
+def _i0(x: Array) -> Array:
     x = abs(x)
     return exp(x) * registry["bessel_i0e"].bind(x)
+
+
+@_i0.defjvp
+def _i0_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    # The general rules would take the derivative of |x| at its edge.
+    (x,), (tangent,) = primals, tangents
+    return _i0(x), tangent * exp(abs(x)) * registry["bessel_i1e"].bind(x)
 
 
 # --- rounding -------------------------------------------------------------------------------------
@@ -466,6 +491,8 @@ def spacing(x: Any, /) -> Array:
     x = _one_inexact("spacing", x)
     if dtypes.is_complex(x.dtype):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
+    if x.dtype == dtypes.float16:      # as NumPy: always to the float above
+        return nextafter(x, constant(np.inf, x.dtype)) - x
     away = nextafter(x, copysign(np.inf, x).astype(x.dtype))
     gap = away - x
     least = dtypes.finfo(x.dtype).smallest_subnormal
@@ -527,7 +554,8 @@ def isneginf(x: Any, /, out: Any = None) -> Array:
 
 def iscomplex(x: Any) -> Array:
     """Whether each element has an imaginary part."""
-    return imag(x) != 0
+    part = imag(x)
+    return bind(registry["ne"], part, constant(0, part.dtype, part.weak_type))
 
 
 def isreal(x: Any) -> Array:

@@ -11,7 +11,6 @@ import functools
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -231,13 +230,7 @@ _folders: list[tempfile.TemporaryDirectory] = []
 def build(items: Iterable[Item]) -> int:
     """Builds the kernels of all items; returns how many there are."""
     sources = list(dict.fromkeys(source for item in items for source in item.kernels))
-    known = store()
-    missing = [source for source in sources if source not in known._addresses]
-    count = -(-len(missing) // PER_LIBRARY)
-    # Neighbours resemble one another: each library gets some of all sorts.
-    parts = [missing[number::count] for number in range(count)]
-    with ThreadPoolExecutor(CORES) as workers:
-        list(workers.map(known.build, parts))
+    store().build(sources)
     return len(sources)
 
 

@@ -32,6 +32,8 @@ Done = Callable[["str | None"], None]
 _LOCK_POLL_SECONDS = 0.1
 _WAIT_POLL_SECONDS = 0.1
 _BISECTIONS = 2
+# For fewer kernels, a second start of the compiler costs more than is gained.
+_FEWEST_PER_LIBRARY = 2
 _LOCATED_ERROR = re.compile(
     rf"^[^\n]*{re.escape(toolchain.SOURCE_NAME)}:(\d+):\d+: error: (.*)$", re.MULTILINE)
 _LOCATION = re.compile(rf"{re.escape(toolchain.SOURCE_NAME)}:(\d+):\d+")
@@ -281,7 +283,12 @@ class KernelStore:
       header: the text before the kernels of every library: imports and shared declarations.
       cache: where libraries are kept; by default the user's cache.
       per_library: the most kernels in one library.
+
+    Attributes:
+      workers: the most builds at a time.
     """
+
+    workers = min(2, os.cpu_count() or 1)
 
     def __init__(self, header: str = HEADER, cache: ArtifactCache | None = None,
                  per_library: int = 64):
@@ -340,8 +347,7 @@ class KernelStore:
                 mine = [source for key, source in keys.items() if key in locked or not patient]
                 # Another process may have stored some between the look and the lock.
                 mine = self._missing(mine)
-                for start in range(0, len(mine), self.per_library):
-                    self._build(mine[start:start + self.per_library])
+                self._build_side_by_side(mine)
             if not mine and self._missing(wanted):
                 time.sleep(_LOCK_POLL_SECONDS)
         failed = [source for source in wanted if source in self._failed]
@@ -374,6 +380,33 @@ class KernelStore:
         elif library is not None:
             self.libraries.cache.discard(key)
         return place
+
+    def _build_side_by_side(self, sources: Sequence[str]) -> None:
+        """Builds kernels into as many libraries as fill the processors, and at least as need be.
+
+        A build is one thread for most of its time, so two of half the size are done sooner.
+        """
+        workers = min(self.workers, max(1, len(sources) // _FEWEST_PER_LIBRARY))
+        count = max(workers, -(-len(sources) // self.per_library))
+        # The longest first, each to the library that has the least text.
+        libraries: list[list[str]] = [[] for _ in range(count)]
+        for source in sorted(sources, key=len, reverse=True):
+            open_ = [library for library in libraries if len(library) < self.per_library]
+            min(open_, key=lambda library: sum(map(len, library))).append(source)
+        waiting = iter(libraries)
+
+        def work() -> None:
+            while (library := next(waiting, None)) is not None:
+                self._build(library)
+
+        # Daemons, not a pool of concurrent.futures: the interpreter does not wait for a build.
+        helpers = [threading.Thread(target=work, name="maxjax-kernels-build", daemon=True)
+                   for _ in range(workers - 1)]
+        for helper in helpers:
+            helper.start()
+        work()
+        for helper in helpers:
+            helper.join()
 
     def _build(self, sources: Sequence[str], bisections: int = 0) -> None:
         """Builds kernels into one library, or, where one of them is at fault, into several."""

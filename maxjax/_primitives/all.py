@@ -2,6 +2,7 @@
 
 from maxjax._primitives import (  # noqa: F401
     arithmetic,
+    bit_generator,
     comparison,
     contraction,
     convert,
@@ -9,15 +10,19 @@ from maxjax._primitives import (  # noqa: F401
     cumulative,
     dynamic_slice,
     fft,
+    identities,
     incomplete,
     indexing,
-    linalg,
+    linalg_factors,
+    linalg_solve,
+    linalg_spectral,
     random_bits,
     random_rejection,
     reduction,
     shape,
     sorting,
     special,
+    stacking,
     transcendental,
     window,
 )

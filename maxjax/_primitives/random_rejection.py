@@ -17,7 +17,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.printing import shown_params
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import div, mul
-from maxjax._primitives.builders import elementwise
+from maxjax._primitives.incomplete import random_gamma_grad_p
 from maxjax._primitives.random_bits import erf_inv_float32, random_bits, split_keys
 from maxjax._primitives.rules import replicated_factors
 from maxjax._primitives.shape import broadcast_leading, move_axis
@@ -136,23 +136,6 @@ random_gamma_p = Primitive(
     batch=_leading_batch(lambda: random_gamma_p),
     factors=replicated_factors,
 )
-
-
-def _gamma_grad_evaluate(alpha: Any, sample: Any) -> np.ndarray:
-    """d sample / d alpha at a fixed quantile, by a central difference in float64."""
-    a, x = np.asarray(alpha, np.float64), np.asarray(sample, np.float64)
-    quantile = scipy_special.gammainc(a, x)
-    upper = scipy_special.gammaincc(a, x)
-    step = 1e-4 * np.maximum(a, 1e-3)
-    ends = [np.where(quantile < 0.5, scipy_special.gammaincinv(a + s, quantile),
-                     scipy_special.gammainccinv(a + s, upper)) for s in (-step, step)]
-    return np.asarray((ends[1] - ends[0]) / (2 * step)).astype(np.asarray(sample).dtype)
-
-
-random_gamma_grad_p = elementwise(
-    "random_gamma_grad", evaluate=_gamma_grad_evaluate,
-    host_reason="the inverse of the incomplete gamma function is SciPy's",
-    no_derivative="the second derivative of a gamma variate by its parameter")
 
 
 # --- Poisson --------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """jax.lax: the operations nearest to the primitives; they validate, and do not promote."""
 
 from maxjax.lax import linalg as linalg
+from maxjax.lax._barriers import *  # noqa: F403
 from maxjax.lax._contraction import *  # noqa: F403
 from maxjax.lax._control import *  # noqa: F403
 from maxjax.lax._conversion import *  # noqa: F403
 from maxjax.lax._elementwise import *  # noqa: F403
 from maxjax.lax._fft import *  # noqa: F403
+from maxjax.lax._generators import *  # noqa: F403
 from maxjax.lax._indexing import *  # noqa: F403
 from maxjax.lax._reductions import *  # noqa: F403
 from maxjax.lax._shape import *  # noqa: F403

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from maxjax._base import dtypes
+from maxjax._higher_order.composed import bind_composed, ragged_dot_general_p, scaled_dot_p
 from maxjax._ir.trace import Array
 from maxjax._primitives import arithmetic, comparison, convert, shape
 from maxjax._primitives.contraction import dot_general_p
@@ -16,7 +17,8 @@ from maxjax.lax._shape import integers
 
 __all__ = [
     "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "Precision", "PrecisionLike",
-    "batch_matmul", "dot", "dot_general", "dot_general_p", "ragged_dot",
+    "RaggedDotDimensionNumbers", "batch_matmul", "dot", "dot_general", "dot_general_p",
+    "ragged_dot", "ragged_dot_general", "scaled_dot",
 ]
 
 
@@ -217,6 +219,44 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Array:
     return dot_general(x, y, (((rank - 1,), (rank - 2,)), (batch, batch)), precision)
 
 
+# --- ragged products ------------------------------------------------------------------------------
+
+class RaggedDotDimensionNumbers:
+    """Which dimensions ``ragged_dot_general`` multiplies, and along which the groups lie.
+
+    Args:
+      dot_dimension_numbers: as for ``dot_general``.
+      lhs_ragged_dimensions: the one dimension of lhs that is parted into groups.
+      rhs_group_dimensions: the dimension of rhs that has one entry for each group, or none.
+
+    >>> lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)).rhs_group_dimensions
+    (0,)
+    """
+
+    def __init__(self, dot_dimension_numbers: Any, lhs_ragged_dimensions: Sequence[int],
+                 rhs_group_dimensions: Sequence[int]):
+        (lhs, rhs), (lhs_batch, rhs_batch) = dot_dimension_numbers
+        self.dot_dimension_numbers = ((integers(lhs), integers(rhs)),
+                                      (integers(lhs_batch), integers(rhs_batch)))
+        self.lhs_ragged_dimensions = integers(lhs_ragged_dimensions)
+        self.rhs_group_dimensions = integers(rhs_group_dimensions)
+
+    def _fields(self) -> tuple[Any, ...]:
+        return self.dot_dimension_numbers, self.lhs_ragged_dimensions, self.rhs_group_dimensions
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, RaggedDotDimensionNumbers)
+                and self._fields() == other._fields())
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        numbers, ragged, groups = self._fields()
+        return (f"RaggedDotDimensionNumbers(dot_dimension_numbers={numbers}, "
+                f"lhs_ragged_dimensions={ragged}, rhs_group_dimensions={groups})")
+
+
 def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, precision: PrecisionLike = None,
                preferred_element_type: Any = None, group_offset: Any = None,
                out_sharding: Any = None) -> Array:
@@ -228,26 +268,222 @@ def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, precision: PrecisionLike = 
       group_sizes: (G,) integers; rows past their sum give zeros.
 
     Raises:
-      TypeError: shapes do not fit.
+      TypeError: shapes do not fit, or ``group_sizes`` are no integers.
       NotImplementedError: for a ``group_offset``.
+
+    >>> lax.ragged_dot(jnp.ones((3, 2)), jnp.arange(4.).reshape(2, 2, 1), jnp.array([2, 1]))
+    Array([[1.],
+           [1.],
+           [5.]], dtype=float32)
     """
+    numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+    return ragged_dot_general(lhs, rhs, group_sizes, numbers, precision, preferred_element_type,
+                              group_offset)
+
+
+def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
+                       ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+                       precision: PrecisionLike = None, preferred_element_type: Any = None,
+                       group_offset: Any = None, out_sharding: Any = None) -> Array:
+    """A product whose operands are parted into groups along the ragged dimension of lhs.
+
+    Args:
+      lhs, rhs: arrays.
+      group_sizes: integers (G,), or (..., G) with sizes for each place of the dimensions before
+        the ragged one.
+      ragged_dot_dimension_numbers: the ragged dimension of lhs is one that stays (each group is
+        multiplied by its entry of rhs's group dimension), is summed over (the result gets a
+        leading dimension of groups) or is a batch dimension.
+      precision, preferred_element_type: as for ``dot_general``.
+
+    Raises:
+      TypeError: shapes or dimension numbers do not fit, or ``group_sizes`` are no integers.
+      NotImplementedError: for a ``group_offset``.
+
+    >>> numbers = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())
+    >>> x = jnp.ones((4, 1))
+    >>> lax.ragged_dot_general(x, x, jnp.array([1, 3]), numbers).ravel()
+    Array([1., 3.], dtype=float32)
+    """
+    name = "ragged_dot_general"
     if group_offset is not None:
-        raise NotImplementedError("ragged_dot with a group_offset is not implemented; slice "
+        raise NotImplementedError(f"{name} with a group_offset is not implemented; slice "
                                   "group_sizes and rhs instead.")
-    x, y = as_operand(lhs, "ragged_dot"), as_operand(rhs, "ragged_dot", 1)
-    sizes = as_operand(group_sizes, "ragged_dot", 2)
-    if x.ndim != 2 or y.ndim != 3 or sizes.shape != y.shape[:1] or x.shape[1] != y.shape[1]:
-        raise TypeError(f"ragged_dot requires lhs (M, K), rhs (G, K, N) and group_sizes (G,), got "
-                        f"{x.shape}, {y.shape} and {sizes.shape}.")
-    groups, rows = y.shape[0], x.shape[0]
-    # Row r belongs to group g where the groups before g end at r or before, and g after.
-    stops = cumsum(sizes, 0)
+    x, y = as_operand(lhs, name), as_operand(rhs, name, 1)
+    sizes = as_operand(group_sizes, name, 2)
+    numbers = ragged_dot_dimension_numbers
+    if not dtypes.is_integer(sizes.dtype):
+        raise TypeError(f"{name} requires that group_sizes.dtype is subtype of np.integer.")
+    _check(x, y, numbers.dot_dimension_numbers)
+    before = _check_ragged(x, y, sizes, numbers)
+    precision = canonical_precision(precision)
+    if preferred_element_type is not None:
+        preferred_element_type = dtypes.canonical(preferred_element_type)
+
+    def compose(x: Any, y: Any, sizes: Any) -> list[Any]:
+        return [_ragged_product(x, y, sizes, numbers, before, precision, preferred_element_type)]
+
+    return bind_composed(
+        ragged_dot_general_p, compose, [x, y, sizes], ragged_dot_dimension_numbers=numbers,
+        precision=precision, preferred_element_type=preferred_element_type, group_offset=None,
+        out_sharding=None)[0]
+
+
+def _check_ragged(x: Array, y: Array, sizes: Array,
+                  numbers: RaggedDotDimensionNumbers) -> tuple[int, ...]:
+    """The dimensions of lhs that group sizes may differ along."""
+    name = "ragged_dot_general"
+    (contracting, rhs_contracting), (batch, rhs_batch) = numbers.dot_dimension_numbers
+    if len(numbers.lhs_ragged_dimensions) != 1:
+        raise TypeError(f"{name} expects exactly one lhs ragged dimension.")
+    ragged, = numbers.lhs_ragged_dimensions
+    groups = numbers.rhs_group_dimensions
+    if not 0 <= ragged < x.ndim:
+        raise TypeError(f"{name} requires lhs ragged dimension numbers to be nonnegative and less "
+                        f"than the number of axes of the lhs value, got {ragged} for lhs of rank "
+                        f"{x.ndim}.")
+    if ragged in contracting or ragged in batch:
+        if groups:
+            raise TypeError(f"{name} requires zero group dimensions in the rhs when lhs ragged "
+                            "dimension is contracting or batch.")
+        outer = batch if ragged in batch else contracting
+        inside = outer[:outer.index(ragged)]
+    else:
+        if len(groups) != 1:
+            raise TypeError(f"{name} requires exactly one rhs group dimension when lhs ragged "
+                            "dimension is noncontracting.")
+        if not 0 <= groups[0] < y.ndim:
+            raise TypeError(f"{name} requires rhs group dimension numbers to be nonnegative and "
+                            f"less than the number of axes of the rhs value, got {groups[0]} for "
+                            f"rhs of rank {y.ndim}.")
+        if groups[0] in (*rhs_contracting, *rhs_batch):
+            raise TypeError(f"{name} requires rhs group dimension numbers to be distinct from "
+                            "contracting and batch dimensions.")
+        inside = tuple(dim for dim in range(ragged) if dim not in (*contracting, *batch))
+    before = inside if ragged in batch else (*batch, *inside)
+    if not sizes.ndim:
+        raise TypeError("expected rank of group_sizes to be at least 1, got 0.")
+    count = sizes.shape[-1]
+    expected = (*(x.shape[dim] for dim in before), count)
+    if sizes.ndim > 1 and sizes.shape != expected or groups and y.shape[groups[0]] != count:
+        wanted = expected if not groups else (*expected[:-1], y.shape[groups[0]])
+        shown = wanted[-1:] if sizes.ndim == 1 or not before else wanted
+        raise TypeError(f"expected group_sizes to have shape {shown}, got {sizes.shape}.")
+    return before
+
+
+def _ragged_product(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers,
+                    before: tuple[int, ...], precision: Any, preferred: Any) -> Array:
+    (contracting, rhs_contracting), (batch, rhs_batch) = numbers.dot_dimension_numbers
+    ragged, = numbers.lhs_ragged_dimensions
+    if ragged in batch:      # groups of products side by side: each is what it is
+        return dot_general(x, y, numbers.dot_dimension_numbers, precision, preferred)
+    # An element belongs to group g where the groups before g end at it or before, and g after.
+    count = sizes.shape[-1]
+    stops = cumsum(sizes, sizes.ndim - 1)
     starts = arithmetic.sub(stops, sizes)
-    position = shape.iota(sizes.dtype, (groups, rows), 1)
-    inside = comparison.and_p.bind(
-        comparison.ge(position, shape.broadcast_in_dim(starts, (groups, rows), (0,))),
-        comparison.lt_p.bind(position, shape.broadcast_in_dim(stops, (groups, rows), (0,))))
-    mask = convert.convert_element_type(inside, x.dtype)
-    wide = shape.broadcast_leading(x, groups)
-    wide = arithmetic.mul(wide, shape.broadcast_in_dim(mask, wide.shape, (0, 1)))
-    return dot_general(wide, y, (((0, 2), (0, 1)), ((), ())), precision, preferred_element_type)
+    wide = (count, *x.shape)
+
+    def spread(bounds: Any) -> Any:
+        bounds = shape.move_axis(bounds, bounds.ndim - 1, 0)
+        dims = (0, *(dim + 1 for dim in before)) if sizes.ndim > 1 else (0,)
+        order = sorted(range(len(dims)), key=lambda place: dims[place])
+        return shape.broadcast_in_dim(shape.transpose(bounds, order), wide, sorted(dims))
+
+    position = shape.iota(sizes.dtype, wide, ragged + 1)
+    inside = comparison.and_p.bind(comparison.ge(position, spread(starts)),
+                                   comparison.lt_p.bind(position, spread(stops)))
+    parted = comparison.select(inside, shape.full(wide, 0, x.dtype),
+                               shape.broadcast_leading(x, count))
+    moved = tuple(dim + 1 for dim in contracting)
+    moved_batch = tuple(dim + 1 for dim in batch)
+    if ragged in contracting:
+        out = dot_general(parted, y, ((moved, rhs_contracting), (moved_batch, rhs_batch)),
+                          precision, preferred)
+        return shape.move_axis(out, len(batch), 0)
+    group, = numbers.rhs_group_dimensions
+    return dot_general(parted, y, (((0, *moved), (group, *rhs_contracting)),
+                                   (moved_batch, rhs_batch)), precision, preferred)
+
+
+# --- scaled products ------------------------------------------------------------------------------
+
+def scaled_dot(lhs: Any, rhs: Any, *, lhs_scale: Any = None, rhs_scale: Any = None,
+               dimension_numbers: DotDimensionNumbers | None = None,
+               preferred_element_type: Any = None) -> Array:
+    """The product of two arrays each of which is multiplied by scales, one for several elements.
+
+    Args:
+      lhs, rhs: arrays of one rank.
+      lhs_scale, rhs_scale: of the operands' shapes, but for the contracting dimension, whose size
+        divides the operand's at least twice; absent: 1.
+      dimension_numbers: as for ``dot_general``; by default products of matrices, matched over
+        the first dimension in rank 3.
+      preferred_element_type: of the result; bfloat16 if absent.
+
+    Raises:
+      TypeError: shapes do not fit.
+
+    >>> x = jnp.ones((1, 4), jnp.bfloat16)
+    >>> lax.scaled_dot(x, x.T, lhs_scale=jnp.array([[1, 8]], jnp.bfloat16))
+    Array([[18]], dtype=bfloat16)
+    """
+    name = "scaled_dot"
+    x, y = as_operand(lhs, name), as_operand(rhs, name, 1)
+    if dimension_numbers is None:
+        dimension_numbers = ((((2,), (1,)), ((0,), (0,))) if x.ndim == 3
+                             else (((1,), (0,)), ((), ())))
+    (left, right), (left_batch, right_batch) = dimension_numbers
+    numbers = ((integers(left), integers(right)), (integers(left_batch), integers(right_batch)))
+    preferred = (dtypes.bfloat16 if preferred_element_type is None
+                 else dtypes.canonical(preferred_element_type))
+    scales = [None if scale is None else as_operand(scale, name) for scale in (
+        lhs_scale, rhs_scale)]
+    ranks = [value.ndim for value in (x, y)]
+    ranks += [rank if scale is None else scale.ndim
+              for rank, scale in zip(ranks, scales, strict=True)]
+    if len(set(ranks)) > 1:
+        raise TypeError(
+            "All input tensors must have the same rank. Got lhs rank: {} rhs rank: {} lhs_scale "
+            "rank: {} rhs_scale rank: {}.".format(*ranks))
+    _check(x, y, numbers)
+    for side, value, scale, contracting in (("LHS", x, scales[0], numbers[0][0]),
+                                            ("RHS", y, scales[1], numbers[0][1])):
+        if scale is not None:
+            _check_scale(side, value, scale, contracting)
+    present = [scale for scale in scales if scale is not None]
+
+    def compose(x: Any, y: Any, *given: Any) -> list[Any]:
+        rest = iter(given)
+        x, y = (_scaled(value, None if scale is None else next(rest), preferred)
+                for value, scale in zip((x, y), scales, strict=True))
+        return [dot_general(x, y, numbers, None, preferred)]
+
+    return bind_composed(scaled_dot_p, compose, [x, y, *present], dimension_numbers=numbers,
+                         preferred_element_type=preferred)[0]
+
+
+def _check_scale(side: str, value: Array, scale: Array, contracting: Sequence[int]) -> None:
+    for dim, (size, count) in enumerate(zip(value.shape, scale.shape, strict=True)):
+        if dim not in contracting:
+            if size != count:
+                raise TypeError(
+                    f"{side} dim {dim} of size {size} does not match scale dim size {count}.")
+            continue
+        if not count or size % count:
+            raise TypeError(f"{side} contracting dim {dim} of size {size} must be divisible by "
+                            f"its scale's dim size {count}.")
+        if size // count < 2:
+            raise TypeError(f"The ratio of {side} contracting dim {dim} to its scale's dim size "
+                            f"({size // count}) must be at least 2.")
+
+
+def _scaled(value: Any, scale: Any, dtype: Any) -> Any:
+    value = convert.convert_element_type(value, dtype)
+    if scale is None:
+        return value
+    ratios = [size // max(count, 1) for size, count in zip(value.shape, scale.shape, strict=True)]
+    pairs = [size for pair in zip(scale.shape, ratios, strict=True) for size in pair]
+    scale = shape.broadcast_in_dim(
+        convert.convert_element_type(scale, dtype), pairs, tuple(range(0, len(pairs), 2)))
+    return arithmetic.mul(value, shape.reshape(scale, value.shape))

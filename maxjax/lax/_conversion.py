@@ -39,7 +39,7 @@ def dtype(x: Any) -> Any:
     return aval.dtype
 
 
-def _dtype_argument(new_dtype: Any, name: str) -> Any:
+def dtype_argument(new_dtype: Any, name: str) -> Any:
     """A dtype argument in its canonical form; 64 bits that are off become 32, with a warning."""
     wanted = dtypes.as_dtype(new_dtype)
     if dtypes.is_key(wanted):
@@ -71,7 +71,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     """
     if new_dtype is None:
         raise ValueError("dtype must be specified.")
-    target = _dtype_argument(new_dtype, "convert_element_type")
+    target = dtype_argument(new_dtype, "convert_element_type")
     if isinstance(operand, Array):
         aval = operand.aval
         if aval.dtype == target and not aval.weak_type:
@@ -104,7 +104,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
       ValueError: the last dimension does not fill the new elements.
     """
     x = as_operand(operand, "bitcast_convert_type")
-    target = _dtype_argument(new_dtype, "bitcast_convert_type")
+    target = dtype_argument(new_dtype, "bitcast_convert_type")
     source = x.aval.dtype
     for kind in (source, target):
         if dtypes.is_key(kind):

@@ -15,7 +15,14 @@ from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives import arithmetic, comparison, convert, special, transcendental
+from maxjax._primitives import (
+    arithmetic,
+    comparison,
+    convert,
+    incomplete,
+    special,
+    transcendental,
+)
 from maxjax._primitives.rules import broadcast_shape
 from maxjax._primitives.widths import INEXACT, NUMBERS
 from maxjax.lax._conversion import convert_element_type
@@ -186,7 +193,11 @@ shift_right_logical = _binary(comparison.shift_right_logical_p, "shift_right_log
                               "``x >> y``, filling with zeros.")
 shift_right_arithmetic = _binary(comparison.shift_right_arithmetic_p, "shift_right_arithmetic",
                                  "``x >> y``, filling with the sign.")
-mulhi = _binary(comparison.mulhi_p, "mulhi", "The upper half of the bits of ``x * y``.")
+_mulhi = _binary(comparison.mulhi_p, "mulhi", "")
+_igamma = _binary(incomplete.igamma_p, "igamma", "")
+_igammac = _binary(incomplete.igammac_p, "igammac", "")
+_igamma_grad_a = _binary(incomplete.igamma_grad_a_p, "igamma_grad_a", "")
+_random_gamma_grad = _binary(incomplete.random_gamma_grad_p, "random_gamma_grad", "")
 _polygamma = _binary(special.polygamma_p, "polygamma", "")
 _zeta = _binary(special.zeta_p, "zeta", "")
 
@@ -203,6 +214,15 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
     return _mul(convert_element_type(x, out_dtype), convert_element_type(y, out_dtype))
 
 
+def mulhi(x: Any, y: Any, /) -> Array:
+    """The upper half of the bits of the product of integers.
+
+    >>> lax.mulhi(jnp.uint32(1 << 31), jnp.uint32(6))
+    Array(3, dtype=uint32)
+    """
+    return _mulhi(x, y)
+
+
 def nextafter(x1: Any, x2: Any) -> Array:
     """The next number after ``x1`` in the direction of ``x2``."""
     return _nextafter(x1, x2)
@@ -216,6 +236,70 @@ def polygamma(m: Any, x: Any) -> Array:
 def zeta(x: Any, q: Any) -> Array:
     """The Hurwitz zeta function: the sum of ``(q + k) ** -x`` over ``k >= 0``."""
     return _zeta(x, q)
+
+
+def igamma(a: Any, x: Any) -> Array:
+    """The regularized lower incomplete gamma function.
+
+    It is the probability that a gamma variate with the parameter ``a`` is at most ``x``.
+    Differentiable in both.
+
+    >>> lax.igamma(2., 1.5).round(4)
+    Array(0.4422, dtype=float32, weak_type=True)
+    """
+    return _igamma(a, x)
+
+
+def igammac(a: Any, x: Any) -> Array:
+    """The regularized upper incomplete gamma function: ``1 - igamma(a, x)``, exact near 0.
+
+    >>> lax.igammac(2., 30.)
+    Array(2.900878e-12, dtype=float32, weak_type=True)
+    """
+    return _igammac(a, x)
+
+
+def igamma_grad_a(a: Any, x: Any) -> Array:
+    """The derivative of ``igamma`` by its first argument; itself without a derivative.
+
+    >>> lax.igamma_grad_a(2., 1.5).round(4)
+    Array(-0.3094, dtype=float32, weak_type=True)
+    """
+    return _igamma_grad_a(a, x)
+
+
+def random_gamma_grad(*args: Any) -> Array:
+    """The derivative of a gamma variate by its parameter, at a fixed quantile.
+
+    Args:
+      args: the parameter and the variate, positive arrays of one shape.
+
+    >>> lax.random_gamma_grad(jnp.array([2.]), jnp.array([1.5])).round(3)
+    Array([0.925], dtype=float32)
+    """
+    return _random_gamma_grad(*args)
+
+
+def betainc(a: Any, b: Any, x: Any) -> Array:
+    """The regularized incomplete beta function.
+
+    It is the probability that a beta variate with the parameters ``a`` and ``b`` is at most
+    ``x``. Differentiable in ``x`` alone.
+
+    Raises:
+      ValueError: it is differentiated by ``a`` or ``b``.
+
+    >>> lax.betainc(2., 3., 0.5)
+    Array(0.6875, dtype=float32, weak_type=True)
+    """
+    primitive = incomplete.regularized_incomplete_beta_p
+    operands = [as_operand(value, primitive.name, i) for i, value in enumerate((a, b, x))]
+    avals = [operand.aval for operand in operands]
+    broadcast_shape(primitive.name, [aval.shape for aval in avals])
+    check_accepted(primitive, avals)
+    if not avals[0].dtype == avals[1].dtype == avals[2].dtype:
+        raise same_dtypes_error(primitive.name, avals)
+    return primitive.bind(*operands)
 
 
 def pow(x: Any, y: Any) -> Array:
@@ -371,13 +455,15 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Array:
 
 _PRIMITIVES = {
     f"{name}_p": getattr(module, f"{name}_p")
-    for module in (arithmetic, comparison, convert, special, transcendental)
+    for module in (arithmetic, comparison, convert, incomplete, special, transcendental)
     for name in (
         "abs acos acosh add and asin asinh atan atan2 atanh bessel_i0e bessel_i1e "
         "bitcast_convert_type cbrt ceil clamp clz complex conj convert_element_type cos cosh "
-        "digamma div eq eq_to erf erf_inv erfc exp exp2 expm1 floor ge gt imag integer_pow "
+        "digamma div eq eq_to erf erf_inv erfc exp exp2 expm1 floor ge gt igamma igamma_grad_a "
+        "igammac imag integer_pow "
         "is_finite le le_to lgamma log log1p logistic lt lt_to max min mul mulhi ne neg nextafter "
-        "not or polygamma population_count pow real reduce_precision rem round rsqrt select_n "
+        "not or polygamma population_count pow real reduce_precision "
+        "regularized_incomplete_beta rem round rsqrt select_n "
         "shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square "
         "stop_gradient sub tan tanh xor zeta").split()
     if hasattr(module, f"{name}_p")
@@ -385,14 +471,14 @@ _PRIMITIVES = {
 globals().update(_PRIMITIVES)
 
 __all__ = [
-    "AccuracyMode", "RoundingMethod", "Tolerance",
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e",
-    "bessel_i1e", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "ceil",
-    "clamp", "clz", "complex", "conj", "cos", "cosh", "digamma", "div", "eq", "erf", "erf_inv",
-    "erfc", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag", "integer_pow", "is_finite", "le",
-    "lgamma", "log", "log1p", "logistic", "lt", "max", "min", "mul", "mulhi", "ne", "neg",
-    "nextafter", "polygamma", "population_count", "pow", "real", "reciprocal", "reduce_precision",
-    "rem", "round", "rsqrt", "select", "select_n", "shift_left", "shift_right_arithmetic",
+    "AccuracyMode", "RoundingMethod", "Tolerance", "abs", "acos", "acosh", "add", "asin", "asinh",
+    "atan", "atan2", "atanh", "bessel_i0e", "bessel_i1e", "betainc", "bitwise_and", "bitwise_not",
+    "bitwise_or", "bitwise_xor", "cbrt", "ceil", "clamp", "clz", "complex", "conj", "cos", "cosh",
+    "digamma", "div", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "ge", "gt",
+    "igamma", "igamma_grad_a", "igammac", "imag", "integer_pow", "is_finite", "le", "lgamma", "log",
+    "log1p", "logistic", "lt", "max", "min", "mul", "mulhi", "ne", "neg", "nextafter", "polygamma",
+    "population_count", "pow", "random_gamma_grad", "real", "reciprocal", "reduce_precision", "rem",
+    "round", "rsqrt", "select", "select_n", "shift_left", "shift_right_arithmetic",
     "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh", "zeta",
     *_PRIMITIVES,
 ]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._higher_order.composed import bind_composed, reduce_p
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
@@ -48,8 +49,8 @@ __all__ = [
     "argmax", "argmax_p", "argmin", "argmin_p", "cumlogsumexp", "cumlogsumexp_p", "cummax",
     "cummax_p", "cummin", "cummin_p", "cumprod", "cumprod_p", "cumsum", "cumsum_p", "reduce",
     "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p", "reduce_min", "reduce_min_p",
-    "reduce_or", "reduce_or_p", "reduce_prod", "reduce_prod_p", "reduce_sum", "reduce_sum_p",
-    "reduce_xor", "reduce_xor_p",
+    "reduce_or", "reduce_or_p", "reduce_p", "reduce_prod", "reduce_prod_p", "reduce_sum",
+    "reduce_sum_p", "reduce_xor", "reduce_xor_p",
 ]
 
 
@@ -299,7 +300,10 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
         if not is_identity(inits[0], identity(arrays[0].dtype)):
             out = single.bind(inits[0], out)
         return pytree.unflatten(tree, [out])
-    return pytree.unflatten(tree, _fold(arrays, inits, combine, axes))
+    count = len(arrays)
+    return pytree.unflatten(tree, bind_composed(
+        reduce_p, lambda *xs: _fold(xs[:count], xs[count:], combine, axes), [*arrays, *inits],
+        computation=computation, jaxpr=combine.closed.jaxpr, dimensions=axes))
 
 
 def _fold(arrays: Sequence[Array], inits: Sequence[Any], combine: Computation,

@@ -10,6 +10,7 @@ from typing import Any
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._primitives import shape as shapes
+from maxjax._primitives.identities import stage_p
 from maxjax._primitives.shape import (
     broadcast_in_dim_p,
     concatenate_p,
@@ -23,15 +24,16 @@ from maxjax._primitives.shape import (
     squeeze_p,
     transpose_p,
 )
+from maxjax._primitives.stacking import stack_p, tile_p, unstack_p
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._operands import same_dtypes_error
 
 __all__ = [
-    "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes",
+    "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_like", "broadcast_shapes",
     "broadcast_to_rank", "broadcasted_iota", "collapse", "concatenate", "concatenate_p", "copy_p",
     "expand_dims", "iota", "iota_p", "pad", "pad_p", "reshape", "reshape_p", "rev", "rev_p",
-    "slice", "slice_p", "split", "split_p", "squeeze", "squeeze_p", "stack", "tile", "transpose",
-    "transpose_p", "unstack",
+    "slice", "slice_p", "split", "split_p", "squeeze", "squeeze_p", "stack", "stack_p", "stage",
+    "stage_p", "tile", "tile_p", "transpose", "transpose_p", "unstack", "unstack_p",
 ]
 
 _slice = slice      # the builtin, which the operation below hides
@@ -130,19 +132,60 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
                                    tuple(range(rank - x.ndim, rank)))
 
 
-def broadcast_shapes(*args: Sequence[int]) -> tuple[int, ...]:
+def broadcast_like(arr: Any, like_arr: Any) -> Array:
+    """Repeats an array until it has the shape of another.
+
+    Args:
+      arr: an array; its dimensions are the last of ``like_arr``, or of size 1.
+      like_arr: gives the shape.
+
+    Raises:
+      ValueError: ``arr`` does not broadcast to the shape.
+
+    >>> lax.broadcast_like(jnp.arange(3), jnp.zeros((2, 3)))
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
+    x, like = as_operand(arr, "broadcast_like"), as_operand(like_arr, "broadcast_like", 1)
+    shape = like.shape
+    if x.shape == shape:
+        return x
+    if x.ndim > len(shape):
+        raise ValueError("Cannot broadcast to shape with fewer dimensions: "
+                         f"arr_shape={x.shape} shape={shape}")
+    ending = shape[len(shape) - x.ndim:]
+    if any(size not in (1, wide) for size, wide in zip(x.shape, ending, strict=True)):
+        wanted = x.aval.update(shape=shape)
+        raise ValueError(f"Incompatible types for broadcasting: input type={x.aval.str_short()} "
+                         f"and requested type={wanted.str_short()}")
+    return shapes.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
+
+
+def stage(x: Any, /) -> Array:
+    """A scalar or array as an array, or as a value of the function that is being traced.
+
+    Raises:
+      TypeError: ``x`` is no number or array.
+
+    >>> lax.stage(3)
+    Array(3, dtype=int32, weak_type=True)
+    """
+    return as_operand(x, "stage")
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that shapes have in common once they are broadcast.
 
     Raises:
       ValueError: they have none.
     """
-    rank = max((len(shape) for shape in args), default=0)
+    rank = max((len(shape) for shape in shapes), default=0)
     result = []
-    for column in zip(*[(1,) * (rank - len(shape)) + tuple(shape) for shape in args],
+    for column in zip(*[(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes],
                       strict=True):
         wide = {size for size in column if size != 1}
         if len(wide) > 1:
-            raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(args)}")
+            raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}")
         result.append(wide.pop() if wide else 1)
     return tuple(result)
 
@@ -332,15 +375,15 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     if len({x.shape for x in arrays}) > 1:
         raise ValueError("All input arrays must have the same shape.")
     axis = canonical_axis(axis, arrays[0].ndim + 1)
-    return concatenate([shapes.expand_axis(x, axis) for x in arrays], axis)
+    check_same_dtypes("stack", arrays)
+    return stack_p.bind(*arrays, axis=axis)
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along a dimension, which they lack."""
     x = as_operand(x, "unstack")
     axis = canonical_axis(axis, x.ndim)
-    parts = split_p.bind(x, sizes=(1,) * x.shape[axis], axis=axis)
-    return tuple([squeeze_p.bind(part, dimensions=(axis,)) for part in parts])
+    return tuple(unstack_p.bind(x, axis=axis))
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
@@ -365,13 +408,10 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
     x = as_operand(operand, "tile")
     reps = integers(reps)
     if len(reps) != x.ndim:
-        raise TypeError(f"tile reps must have one entry for each dimension of the operand, got "
-                        f"reps {reps} for shape {x.shape}.")
+        raise TypeError("tile reps must have one entry for each dimension of the operand, got "
+                        f"len(reps)={len(reps)} and ndim={x.ndim}.")
     check_nonnegative("tile", "reps", reps)
-    wide = [size for pair in zip(reps, x.shape, strict=True) for size in pair]
-    x_wide = shapes.broadcast_in_dim(x, wide, tuple(range(1, 2 * x.ndim, 2)))
-    return shapes.reshape(x_wide, tuple(
-        rep * size for rep, size in zip(reps, x.shape, strict=True)))
+    return tile_p.bind(x, reps=reps)
 
 
 # --- pad and slice --------------------------------------------------------------------------------

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes
+from maxjax._higher_order.composed import approx_top_k_p, bind_composed
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import neg
 from maxjax._primitives.sorting import sort_p, top_k_p
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._shape import canonical_axis
 
-__all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "sort_p", "top_k", "top_k_p"]
+__all__ = [
+    "approx_max_k", "approx_min_k", "approx_top_k_p", "sort", "sort_key_val", "sort_p", "top_k",
+    "top_k_p",
+]
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
@@ -73,8 +77,9 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     return top_k_p.bind(x, k=k, axis=axis)
 
 
-def _approximate(operand: Any, k: int, reduction_dimension: int, aggregate_to_topk: bool,
-                 sign: int) -> list[Array]:
+def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: float,
+                 reduction_input_size_override: int, aggregate_to_topk: bool,
+                 is_max: bool) -> list[Array]:
     x = as_operand(operand, "approx_top_k")
     axis = canonical_axis(reduction_dimension, x.ndim)
     k = operator.index(k)
@@ -85,10 +90,18 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, aggregate_to_to
     if not dtypes.is_floating(x.dtype):
         raise ValueError("operand must be a floating type")
     count = k if aggregate_to_topk else x.shape[axis]
-    if sign > 0:
-        return top_k_p.bind(x, k=count, axis=axis)
-    values, indices = top_k_p.bind(neg(x), k=count, axis=axis)
-    return [neg(values), indices]
+
+    def compose(x: Any) -> list[Any]:
+        if is_max:
+            return top_k_p.bind(x, k=count, axis=axis)
+        values, indices = top_k_p.bind(neg(x), k=count, axis=axis)
+        return [neg(values), indices]
+
+    return bind_composed(
+        approx_top_k_p, compose, [x], k=k, reduction_dimension=reduction_dimension,
+        recall_target=recall_target, is_max_k=is_max,
+        reduction_input_size_override=reduction_input_size_override,
+        aggregate_to_topk=aggregate_to_topk)
 
 
 def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
@@ -99,7 +112,8 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
     Raises:
       ValueError: k is out of range, or the dtype not floating.
     """
-    return _approximate(operand, k, reduction_dimension, aggregate_to_topk, 1)
+    return _approximate(operand, k, reduction_dimension, recall_target,
+                        reduction_input_size_override, aggregate_to_topk, True)
 
 
 def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
@@ -110,4 +124,5 @@ def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
     Raises:
       ValueError: k is out of range, or the dtype not floating.
     """
-    return _approximate(operand, k, reduction_dimension, aggregate_to_topk, -1)
+    return _approximate(operand, k, reduction_dimension, recall_target,
+                        reduction_input_size_override, aggregate_to_topk, False)

@@ -10,6 +10,11 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._higher_order.composed import (
+    bind_composed,
+    reduce_window_p,
+    select_and_scatter_p,
+)
 from maxjax._ir.trace import Array
 from maxjax._primitives import arithmetic
 from maxjax._primitives.comparison import select
@@ -28,7 +33,7 @@ from maxjax._primitives.window import (
     select_and_gather_add_p,
     select_and_scatter_add_p,
 )
-from maxjax.lax._contraction import canonical_precision
+from maxjax.lax._contraction import canonical_precision, dot_general
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._operands import same_dtypes_error
 from maxjax.lax._reductions import Computation, initial_values, is_identity
@@ -36,10 +41,13 @@ from maxjax.lax._shape import integers
 
 __all__ = [
     "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "PaddingType", "conv",
-    "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_p",
-    "conv_general_dilated_patches", "conv_transpose", "conv_with_general_padding",
-    "padtype_to_pads", "reduce_window", "reduce_window_max_p", "reduce_window_min_p",
-    "reduce_window_sum_p", "select_and_gather_add_p", "select_and_scatter_add_p",
+    "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_local",
+    "conv_general_dilated_p", "conv_general_dilated_patches", "conv_general_permutations",
+    "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose",
+    "conv_transpose_shape_tuple", "conv_with_general_padding", "padtype_to_pads",
+    "reduce_window", "reduce_window_max_p", "reduce_window_min_p", "reduce_window_p",
+    "reduce_window_shape_tuple", "reduce_window_sum_p", "select_and_gather_add_p",
+    "select_and_scatter_add_p", "select_and_scatter_p",
 ]
 
 ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
@@ -328,6 +336,150 @@ def conv_general_dilated_patches(
         preferred_element_type=preferred_element_type)
 
 
+def conv_general_dilated_local(
+        lhs: Any, rhs: Any, window_strides: Sequence[int],
+        padding: str | Sequence[tuple[int, int]], filter_shape: Sequence[int],
+        lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+        dimension_numbers: Any = None, precision: Any = None) -> Array:
+    """A convolution with a window of its own at each place of the result.
+
+    Args:
+      lhs: as for ``conv_general_dilated``.
+      rhs: its spatial sizes are those of the result, and its input features (features, window...)
+        in the order of ``conv_general_dilated_patches``.
+      filter_shape: the spatial sizes of a window.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for
+        ``conv_general_dilated``.
+
+    >>> x, kernels = jnp.arange(4.).reshape(1, 1, 4), jnp.ones((1, 2, 3))
+    >>> lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (2,))
+    Array([[[1., 3., 5.]]], dtype=float32)
+    """
+    name = "conv_general_dilated_local"
+    x, y = as_operand(lhs, name), as_operand(rhs, name, 1)
+    numbers = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
+    patches = conv_general_dilated_patches(
+        x, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers, precision)
+    _, rhs_spec, out_spec = numbers
+    # (spatial..., batch, out features) -> the result's order.
+    out = dot_general(patches, y, (((out_spec[1],), (rhs_spec[1],)),
+                                   (out_spec[2:], rhs_spec[2:])), precision)
+    order = [0] * x.ndim
+    for place, dim in enumerate((*out_spec[2:], *out_spec[:2])):
+        order[dim] = place
+    return transpose(out, tuple(order))
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int],
+                     pads: Any, batch_group_count: int = 1) -> tuple[Any, ...]:
+    """The shape of a convolution, all shapes as (batch or out features, features, spatial...).
+
+    Raises:
+      TypeError: ``pads`` has not a pair for each spatial dimension.
+
+    >>> lax.conv_shape_tuple((1, 2, 8), (4, 2, 3), (1,), [(0, 0)])[:2]
+    (1, 4)
+    """
+    if isinstance(pads, (str, PaddingType)):
+        pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
+    if len(pads) != len(lhs_shape) - 2:
+        raise TypeError("Wrong number of explicit pads for convolution: expected "
+                        f"{len(lhs_shape) - 2}, got {len(pads)}.")
+    ones = (1,) * len(pads)
+    spatial = output_spatial(lhs_shape[2:], rhs_shape[2:], strides, pads, ones, ones)
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0],
+            *(np.int64(size) for size in spatial))
+
+
+def conv_general_permutations(dimension_numbers: Any) -> tuple[tuple[int, ...], ...]:
+    """Where (N, C), (O, I), (N, C) and the spatial dimensions stand in three strings.
+
+    Raises:
+      TypeError: a string lacks one of these letters, or the spatial ones differ.
+
+    >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+    ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+    """
+    lhs, rhs, out = dimension_numbers
+    for number, (spec, letters) in enumerate(((lhs, "NC"), (rhs, "OI"), (out, "NC"))):
+        if any(list(spec).count(letter) != 1 for letter in letters):
+            raise TypeError(f"convolution dimension_numbers[{number}] must contain the characters "
+                            f"'{letters[0]}' and '{letters[1]}' exactly once, got {spec}.")
+        if len(set(spec)) != len(spec):
+            raise TypeError(f"convolution dimension_numbers[{number}] cannot have duplicate "
+                            f"characters, got {spec}.")
+    if not (set(lhs) - set("NC") == set(rhs) - set("OI") == set(out) - set("NC")):
+        raise TypeError("convolution dimension_numbers elements must each have the same set of "
+                        f"spatial characters, got {dimension_numbers}.")
+    spatial = [char for char in rhs if char not in "OI"]
+    return tuple(tuple(spec.index(char) for char in (*letters, *spatial))
+                 for spec, letters in ((lhs, "NC"), (rhs, "OI"), (out, "NC")))
+
+
+def _permuted_shape(lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any,
+                    shape_of: Callable[[Any, Any], Sequence[int]]) -> tuple[Any, ...]:
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    shape = shape_of(tuple(lhs_shape[dim] for dim in lhs), tuple(rhs_shape[dim] for dim in rhs))
+    return tuple(np.int64(shape[place]) for place in np.argsort(out))
+
+
+def conv_general_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
+                             window_strides: Sequence[int], padding: Any,
+                             dimension_numbers: Any) -> tuple[Any, ...]:
+    """The shape of a convolution with dimension numbers given as three strings.
+
+    >>> numbers = ("NHC", "HIO", "NHC")
+    >>> tuple(map(int, lax.conv_general_shape_tuple((1, 8, 2), (3, 2, 4), (1,), "SAME", numbers)))
+    (1, 8, 4)
+    """
+    return _permuted_shape(lhs_shape, rhs_shape, dimension_numbers,
+                           lambda lhs, rhs: conv_shape_tuple(lhs, rhs, window_strides, padding))
+
+
+def conv_transpose_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
+                               window_strides: Sequence[int], padding: Any,
+                               dimension_numbers: Any) -> tuple[int, ...]:
+    """The shape of a transposed convolution: that which the strides have made ``lhs_shape`` of.
+
+    >>> numbers = ("NHC", "HIO", "NHC")
+    >>> tuple(map(int, lax.conv_transpose_shape_tuple(
+    ...     (1, 8, 2), (3, 2, 4), (2,), "SAME", numbers)))
+    (1, 16, 4)
+    """
+    def shape_of(lhs: Sequence[int], rhs: Sequence[int]) -> Sequence[int]:
+        if isinstance(padding, str):
+            pads = [_transposed_padding(width, stride, padding)
+                    for width, stride in zip(rhs[2:], window_strides, strict=True)]
+        else:
+            pads = padding
+        ones = (1,) * len(pads)
+        return (lhs[0], rhs[0], *output_spatial(
+            lhs[2:], rhs[2:], ones, pads, window_strides, ones))
+
+    return _permuted_shape(lhs_shape, rhs_shape, dimension_numbers, shape_of)
+
+
+def reduce_window_shape_tuple(operand_shape: Sequence[int], window_dimensions: Sequence[int],
+                              window_strides: Sequence[int], padding: Any,
+                              base_dilation: Sequence[int] | None = None,
+                              window_dilation: Sequence[int] | None = None) -> tuple[int, ...]:
+    """The shape of ``reduce_window``.
+
+    Args:
+      padding: pairs (before, after).
+
+    >>> lax.reduce_window_shape_tuple((5, 6), (2, 2), (1, 2), [(0, 1), (1, 1)])
+    (5, 4)
+    """
+    ones = (1,) * len(operand_shape)
+    return tuple(int(size) for size in output_spatial(
+        operand_shape, window_dimensions, window_strides, padding,
+        ones if base_dilation is None else base_dilation,
+        ones if window_dilation is None else window_dilation))
+
+
 # --- reduce_window --------------------------------------------------------------------------------
 
 # The reductions that have a primitive: that of the computation -> (reduction, identity).
@@ -373,7 +525,10 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable[[Any, Any
         if not is_identity(inits[0], identity(arrays[0].dtype)):
             out = single.bind(inits[0], out)
         return pytree.unflatten(tree, [out])
-    return pytree.unflatten(tree, _by_elements(arrays, inits, combine, **params))
+    count = len(arrays)
+    return pytree.unflatten(tree, bind_composed(
+        reduce_window_p, lambda *xs: _by_elements(xs[:count], xs[count:], combine, **params),
+        [*arrays, *inits], jaxpr=combine.closed.jaxpr, consts=(), **params))
 
 
 def _window_parameters(shape: tuple[int, ...], window_dimensions: Sequence[int],

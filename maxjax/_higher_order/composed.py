@@ -1,0 +1,84 @@
+"""Primitives that stand for what other primitives compute, by a jaxpr among their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from maxjax._higher_order.jit import hoist_tracers, jit_p
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.printing import shown_params
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import aval_of
+from maxjax._primitives.rules import call_factors
+from maxjax._transforms import simplify
+
+HIDDEN = "decomposition"
+
+
+def composed(name: str, *, differentiable: bool = True, batchable: bool = True,
+             **rules: Any) -> Primitive:
+    """A primitive whose rules are those of the jaxpr in its parameter ``decomposition``.
+
+    Its other parameters are there to be read.
+    """
+    def jaxpr_of(rule: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        if rule is None:
+            return None
+        return lambda *args, decomposition, **params: rule(
+            *args, jaxpr=decomposition, name=name)
+
+    primitive = Primitive(
+        name,
+        abstract=lambda *avals, decomposition, **params: tuple(decomposition.out_avals),
+        evaluate=lambda *values, decomposition, **params: interpreter(
+            simplify.simplify_once(decomposition))(*values),
+        lower=lambda ctx, *values, decomposition, **params: ctx.lower_closed(
+            decomposition, values),
+        **{"jvp": jaxpr_of(jit_p.jvp) if differentiable else None,
+           "linearize": jaxpr_of(jit_p.linearize) if differentiable else None,
+           "transpose": jaxpr_of(jit_p.transpose) if differentiable else None,
+           "batch": jaxpr_of(jit_p.batch) if batchable else None,
+           **rules},
+        factors=call_factors,
+        multiple_results=True,
+        cacheable=False,
+    )
+    simplify.CALLS[name] = HIDDEN
+    shown_params[name] = lambda params: {
+        key: value for key, value in params.items() if key != HIDDEN}
+    return primitive
+
+
+def bind_composed(primitive: Primitive, function: Callable[..., Sequence[Any]],
+                  operands: Sequence[Any], **params: Any) -> list[Any]:
+    """Applies a composed primitive to what ``function`` does with the operands."""
+    closed = trace_to_jaxpr(function, [aval_of(x) for x in operands], primitive.name,
+                            primitive.name)
+    return bind_closed(primitive, closed, operands, **params)
+
+
+def bind_closed(primitive: Primitive, closed: ClosedJaxpr, operands: Sequence[Any],
+                **params: Any) -> list[Any]:
+    closed, captured = hoist_tracers(closed)
+    return list(primitive.bind(*captured, *operands, decomposition=closed, **params))
+
+
+# --- the primitives -------------------------------------------------------------------------------
+
+reduce_p = composed("reduce")
+reduce_window_p = composed("reduce_window")
+select_and_scatter_p = composed("select_and_scatter")
+approx_top_k_p = composed("approx_top_k")
+ragged_dot_general_p = composed("ragged_dot_general")
+scaled_dot_p = composed("scaled_dot", differentiable=False)
+
+
+def _composite_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    raise ValueError("JVP rule for composite not implemented. You can use `jax.custom_jvp` to add "
+                     "support. See https://docs.jax.dev/en/latest/_autosummary/jax.custom_jvp.html")
+
+
+composite_p = composed("composite", differentiable=False, batchable=False, jvp=_composite_jvp)

@@ -1,0 +1,151 @@
+"""rng_bit_generator and rng_uniform: XLA's generators of random bits.
+
+Philox4x32-10 and Threefry2x32 (J. K. Salmon and others, "Parallel random numbers: as easy as 1, 2,
+3"), with state and layout of XLA: the state is a key and a counter of 64 bits each.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.random_bits import threefry2x32
+from maxjax._primitives.rules import replicated_factors
+from maxjax._primitives.shape import move_axis
+
+THREEFRY = 1
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_WEYL = 0x9E3779B9, 0xBB67AE85
+
+
+def _counters(start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The low and high words of so many counters from ``start`` on."""
+    values = np.uint64(start) + np.arange(count, dtype=np.uint64)
+    return values & _LOW, values >> _HALF
+
+
+def _philox(key: int, start: int, count: int) -> np.ndarray:
+    """(count, 4) words; the upper half of each counter of 128 bits is the key."""
+    keys = [key & 0xFFFFFFFF, key >> 32]
+    c0, c1 = _counters(start, count)
+    c2, c3 = (np.full(count, word, np.uint64) for word in keys)
+    for number in range(10):
+        k0, k1 = (np.uint64((word + number * step) & 0xFFFFFFFF)
+                  for word, step in zip(keys, _WEYL, strict=True))
+        left, right = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
+        c0, c1, c2, c3 = ((right >> _HALF) ^ c1 ^ k0, right & _LOW,
+                          (left >> _HALF) ^ c3 ^ k1, left & _LOW)
+    return np.stack([c0, c1, c2, c3], 1).astype(np.uint32)
+
+
+def _philox_bits(key: int, start: int, shape: tuple[int, ...],
+                 dtype: np.dtype) -> tuple[np.ndarray, int]:
+    size = math.prod(shape)
+    words = size * max(1, dtype.itemsize // 4)
+    blocks = -(-words // 4)
+    flat = _philox(key, start, blocks).reshape(-1)[:words]
+    if dtype.itemsize == 8:
+        flat = flat[0::2].astype(np.uint64) | flat[1::2].astype(np.uint64) << _HALF
+    return flat.astype(dtype).reshape(shape), blocks
+
+
+def _threefry(key: int, start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    low, high = (part.astype(np.uint32) for part in _counters(start, count))
+    first, second = (np.uint32(word) for word in (key & 0xFFFFFFFF, key >> 32))
+    return threefry2x32(first, second, low, high)
+
+
+def _threefry_bits(key: int, start: int, shape: tuple[int, ...],
+                   dtype: np.dtype) -> tuple[np.ndarray, int]:
+    """A block gives two words: neighbours along the first even dimension, or the largest one."""
+    size = math.prod(shape)
+    if dtype.itemsize == 8:
+        x, y = _threefry(key, start, size)
+        return (x.astype(np.uint64) | y.astype(np.uint64) << _HALF).reshape(shape), size
+    if not shape:
+        x, _ = _threefry(key, start, 1)
+        return x.astype(dtype).reshape(shape), 1
+    even = [dim for dim, width in enumerate(shape) if width % 2 == 0]
+    axis = even[0] if even else max(range(len(shape)), key=lambda dim: shape[dim])
+    half = -(-shape[axis] // 2)
+    halved = (*shape[:axis], half, *shape[axis + 1:])
+    blocks = math.prod(halved)
+    pair = [words.reshape(halved) for words in _threefry(key, start, blocks)]
+    padded = (*shape[:axis], 2 * half, *shape[axis + 1:])
+    joined = np.stack(pair, axis + 1).reshape(padded)
+    kept = joined[(*(slice(None),) * axis, slice(shape[axis]))]
+    return kept.astype(dtype), blocks
+
+
+def _generate(state: np.ndarray, shape: tuple[int, ...], dtype: np.dtype,
+              algorithm: int) -> tuple[np.ndarray, np.ndarray]:
+    key, counter = (int(word) for word in np.ascontiguousarray(state).view(np.uint64))
+    generate = _threefry_bits if algorithm == THREEFRY else _philox_bits
+    bits, blocks = generate(key, counter, shape, dtype)
+    moved = np.array([key, (counter + blocks) & (1 << 64) - 1], np.uint64)
+    return moved.view(state.dtype), bits
+
+
+def _evaluate(states, *, shape, dtype, algorithm, **params):
+    """One application for each state of a batch."""
+    moved = np.empty(states.shape, states.dtype)
+    bits = np.empty((*states.shape[:-1], *shape), dtype)
+    for index in np.ndindex(states.shape[:-1]):
+        moved[index], bits[index] = _generate(states[index], shape, dtype, algorithm)
+    return [moved, bits]
+
+
+rng_bit_generator_p = Primitive(
+    "rng_bit_generator",
+    abstract=lambda states, *, shape, dtype, **params: [
+        states.update(weak_type=False), ShapedArray((*states.shape[:-1], *shape), dtype)],
+    evaluate=_evaluate,
+    host_reason="XLA's own generators of random bits are NumPy's work here",
+    jvp=lambda primals, tangents, **params: (
+        rng_bit_generator_p.bind(*primals, **params), [None, None]),
+    batch=lambda size, operands, axes, **params: (
+        rng_bit_generator_p.bind(move_axis(operands[0], axes[0], 0), **params), [0, 0]),
+    factors=replicated_factors,
+    multiple_results=True,
+)
+
+# --- rng_uniform ----------------------------------------------------------------------------------
+
+_stateful = np.random.default_rng(0)
+_lock = threading.Lock()
+
+
+def _uniform(low, high, *, shape):
+    """New numbers at each call, from one generator of the process."""
+    dtype = np.asarray(low).dtype
+    with _lock:
+        if dtypes.is_integer(dtype) or dtypes.is_bool(dtype):
+            if not low < high:
+                return np.full(shape, low, dtype)
+            return _stateful.integers(int(low), int(high), shape).astype(dtype)
+        wide = np.float64 if dtype.itemsize == 8 else np.float32
+        unit = _stateful.random(shape, wide)
+    result = (unit * (wide(high) - wide(low)) + wide(low)).astype(dtype)
+    below = np.nextafter(dtype.type(high), dtype.type(low)) if dtype.itemsize > 2 else high
+    return np.where(result >= high, below, result).astype(dtype)
+
+
+rng_uniform_p = Primitive(
+    "rng_uniform",
+    abstract=lambda low, high, *, shape: ShapedArray(shape, low.dtype),
+    evaluate=_uniform,
+    host_reason="it draws from a generator that keeps its state in the process",
+    no_derivative="random numbers have no derivative",
+    factors=replicated_factors,
+    cacheable=False,
+)
+# Never dropped, never taken for another call's numbers.
+setattr(rng_uniform_p, "effects", True)  # noqa: B010

@@ -1,0 +1,105 @@
+"""Primitives that compute nothing: barriers, sinks, placements, and tokens.
+
+A token is an empty array of booleans: it orders nothing that is not ordered already, as programs
+run their effects in the order in which they were written.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
+
+
+def _identity(name, **rules):
+    return linear_primitive(
+        name,
+        abstract=lambda x, **params: x,
+        evaluate=lambda x, **params: x,
+        lower=lambda ctx, x, **params: x,
+        transpose=lambda cotangent, operand, **params: [cotangent],
+        factors=lambda in_avals, out_avals, **params: axis_factors(in_avals, out_avals),
+        **rules)
+
+
+stage_p = _identity(
+    "stage", batch=lambda size, operands, axes: (stage_p.bind(operands[0]), axes[0]))
+
+
+# --- of several operands --------------------------------------------------------------------------
+
+
+def _each_jvp(primitive):
+    """Zeros stay zeros."""
+    def jvp(primals, tangents, **params):
+        outs = primitive().bind(*primals, **params)
+        places = [i for i, tangent in enumerate(tangents) if tangent is not None]
+        moved = primitive().bind(*[tangents[i] for i in places], **params) if places else []
+        given = dict(zip(places, moved, strict=True))
+        return outs, [given.get(i) for i in range(len(primals))]
+    return jvp
+
+
+def _several(name, transpose):
+    primitive = Primitive(
+        name,
+        abstract=lambda *avals, **params: list(avals),
+        evaluate=lambda *xs, **params: list(xs),
+        lower=lambda ctx, *xs, **params: list(xs),
+        jvp=_each_jvp(lambda: primitive),
+        transpose=transpose,
+        batch=lambda size, operands, axes, **params: (
+            primitive.bind(*operands, **params), list(axes)),
+        factors=lambda in_avals, out_avals, **params: factor_rule(
+            [[(i, dim) for dim in range(aval.ndim)] for i, aval in enumerate(in_avals)],
+            [[(i, dim) for dim in range(aval.ndim)] for i, aval in enumerate(out_avals)],
+            in_avals, out_avals),
+        multiple_results=True,
+    )
+    return primitive
+
+
+def _each_transpose(cotangents, *operands, **params):
+    return list(cotangents)
+
+
+optimization_barrier_p = _several("optimization_barrier", _each_transpose)
+device_put_p = _several("device_put", _each_transpose)
+
+dce_sink_p = Primitive(
+    "dce_sink",
+    abstract=lambda *avals, prevent_mlir_dce: [],
+    evaluate=lambda *xs, prevent_mlir_dce: [],
+    lower=lambda ctx, *xs, prevent_mlir_dce: [],
+    jvp=lambda primals, tangents, **params: (dce_sink_p.bind(*primals, **params), []),
+    batch=lambda size, operands, axes, **params: (dce_sink_p.bind(*operands, **params), []),
+    factors=lambda in_avals, out_avals, **params: factor_rule(
+        [[(i, dim) for dim in range(aval.ndim)] for i, aval in enumerate(in_avals)], [],
+        in_avals, out_avals),
+    multiple_results=True,
+)
+
+# --- tokens ---------------------------------------------------------------------------------------
+
+TOKEN = ShapedArray((0,), dtypes.bool_)
+
+
+def _token(name):
+    primitive = Primitive(
+        name,
+        abstract=lambda *tokens: TOKEN,
+        evaluate=lambda *tokens: np.zeros(TOKEN.shape, TOKEN.dtype),
+        lower=lambda ctx, *tokens: ctx.full(TOKEN.shape, False, TOKEN.dtype),
+        jvp=lambda primals, tangents: (primitive.bind(*primals), None),
+        batch=lambda size, operands, axes: (primitive.bind(), None),
+        factors=lambda in_avals, out_avals: factor_rule(
+            [["token"]] * len(in_avals), [["token"]], in_avals, out_avals),
+    )
+    return primitive
+
+
+create_token_p = _token("create_token")
+after_all_p = _token("after_all")

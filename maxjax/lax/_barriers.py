@@ -1,0 +1,100 @@
+"""Operations that compute nothing: barriers, sinks, tokens, and functions under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from maxjax._base import pytree
+from maxjax._higher_order.composed import bind_composed, composite_p
+from maxjax._higher_order.control import operands_of
+from maxjax._ir.trace import Array
+from maxjax._primitives.identities import (
+    after_all_p,
+    create_token_p,
+    dce_sink_p,
+    device_put_p,
+    optimization_barrier_p,
+)
+from maxjax.lax._operands import operand as as_operand
+
+__all__ = [
+    "after_all", "after_all_p", "composite", "create_token", "create_token_p", "dce_sink",
+    "dce_sink_p", "device_put_p", "optimization_barrier", "optimization_barrier_p",
+]
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """The leaves of a pytree as they are; nothing is moved or merged across it.
+
+    Args:
+      operand: a pytree of arrays.
+
+    >>> lax.optimization_barrier({"a": jnp.arange(2)})
+    {'a': Array([0, 1], dtype=int32)}
+    """
+    leaves, tree = pytree.flatten(operand)
+    values = [as_operand(x, "optimization_barrier", i) for i, x in enumerate(leaves)]
+    return pytree.unflatten(tree, optimization_barrier_p.bind(*values) if values else [])
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Accepts a pytree of arrays, and does nothing with it.
+
+    >>> lax.dce_sink(jnp.arange(2))
+    """
+    values = [as_operand(x, "dce_sink", i) for i, x in enumerate(pytree.leaves(val))]
+    dce_sink_p.bind(*values, prevent_mlir_dce=bool(prevent_mlir_dce))
+
+
+def create_token(_: Any = None) -> Array:
+    """A token: an empty array, for effects that are to follow one another. The argument is
+    ignored.
+
+    >>> lax.create_token().shape
+    (0,)
+    """
+    return create_token_p.bind()
+
+
+def after_all(*operands: Any) -> Array:
+    """A token that comes after all of ``operands``, which are tokens.
+
+    >>> lax.after_all(lax.create_token(), lax.create_token()).shape
+    (0,)
+    """
+    return after_all_p.bind(*[as_operand(x, "after_all", i) for i, x in enumerate(operands)])
+
+
+def composite(decomposition: Callable[..., Any], name: str,
+              version: int = 0) -> Callable[..., Any]:
+    """``decomposition`` as one operation under a name, which jaxprs show.
+
+    Args:
+      decomposition: a function of arrays or pytrees; its keyword arguments are static.
+      name, version: of the operation.
+
+    Returns:
+      A function that is called like ``decomposition``. It has no derivative and cannot be mapped
+      by ``vmap``: ``custom_jvp`` gives it one.
+
+    >>> double = lax.composite(lambda x, *, times=2: x * times, name="my.multiply")
+    >>> double(jnp.arange(3), times=3)
+    Array([0, 3, 6], dtype=int32)
+    """
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = pytree.flatten(args)
+        out_tree: Any = None
+
+        def flat(*values: Any) -> list[Any]:
+            nonlocal out_tree
+            results, out_tree = pytree.flatten(
+                decomposition(*pytree.unflatten(tree, values), **kwargs))
+            return operands_of(results)
+
+        attributes = tuple((key, value) for key, value in kwargs.items() if value is not None)
+        outs = bind_composed(composite_p, flat, operands_of(leaves), name=name, version=version,
+                             attributes=attributes)
+        return pytree.unflatten(out_tree, outs)
+
+    return call

@@ -2,7 +2,6 @@
 
 from maxjax._primitives import (  # noqa: F401
     arithmetic,
-    bit_generator,
     comparison,
     contraction,
     convert,
@@ -10,7 +9,6 @@ from maxjax._primitives import (  # noqa: F401
     cumulative,
     dynamic_slice,
     fft,
-    identities,
     incomplete,
     indexing,
     linalg_factors,
@@ -22,7 +20,6 @@ from maxjax._primitives import (  # noqa: F401
     shape,
     sorting,
     special,
-    stacking,
     transcendental,
     window,
 )

@@ -20,6 +20,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "integer": (*dtypes.INTS, *dtypes.SMALL_INTS),
     "floating": (*dtypes.FLOATS, *dtypes.SMALL_FLOATS),
     "complexfloating": dtypes.COMPLEX,
+    "int32": (dtypes.int32,),
     "float32": (dtypes.float32,),
     "float64": (dtypes.float64,),
     "extended": (*map(dtypes.key_dtype, ("threefry2x32", "rbg", "unsafe_rbg")),),

@@ -11,7 +11,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
-from maxjax._primitives.linalg import solve_p
+from maxjax._primitives.linalg_solve import solve_p
 from maxjax.lax import linalg as lax_linalg
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _creation as creation

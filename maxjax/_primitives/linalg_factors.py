@@ -1,0 +1,349 @@
+"""Factorizations that need no iteration: Cholesky, LU, QR, and products of reflections."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import add, mul, sub
+from maxjax._primitives.comparison import eq
+from maxjax._primitives.linalg_rules import (
+    adjoint,
+    as_dtype,
+    each,
+    eye_like,
+    fitted,
+    lapack,
+    like,
+    linalg_primitive,
+    lower,
+    matmul,
+    on_diagonal,
+    real,
+    swapped,
+    together,
+    upper,
+    weak,
+)
+from maxjax._primitives.linalg_solve import solve, triangular_solve
+from maxjax._primitives.rules import scalar_like
+from maxjax._primitives.shape import (
+    broadcast_in_dim,
+    concatenate,
+    full,
+    iota,
+    pad,
+    slice_in_dim,
+)
+from maxjax._primitives.widths import FLOATING, WIDER, accepted
+
+# --- cholesky -------------------------------------------------------------------------------------
+
+
+def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
+    factor = cholesky_p.bind(*primals)
+    # L^-1 a' L^-H, its lower triangle with half the diagonal.
+    inner = triangular_solve(factor, tangents[0], left_side=False, lower=True, transpose_a=True,
+                             conjugate_a=True)
+    inner = triangular_solve(factor, inner, left_side=True, lower=True)
+    half = scalar_like(0.5, inner.dtype)
+    inner = sub(lower(inner), mul(half, on_diagonal(inner)))
+    return factor, matmul(factor, inner)
+
+
+cholesky_p = linalg_primitive(
+    "cholesky",
+    abstract=lambda a: a,
+    # The upper triangle is zero even where the matrix is not positive definite.
+    evaluate=lambda a: np.tril(together(
+        lambda x: (np.linalg.cholesky(x),), [ShapedArray(a.shape, a.dtype)], a)[0]),
+    jvp=_cholesky_jvp,
+)
+
+
+def _cholesky_update_evaluate(r: Any, w: Any) -> np.ndarray:
+    """By one rotation of a row of R and what is left of w for each element of w."""
+    dtype = r.dtype
+    wide = WIDER.get(dtype, dtype)
+    r, w = np.array(r, wide), np.array(w, wide)
+    for k in range(len(w)):
+        length = np.hypot(r[k, k], w[k])
+        cosine, sine = (r[k, k] / length, w[k] / length) if length else (wide.type(1),
+                                                                         wide.type(0))
+        r[k], w = cosine * r[k] + sine * w, cosine * w - sine * r[k]
+    return r.astype(dtype, copy=False)
+
+
+cholesky_update_p = linalg_primitive(
+    "cholesky_update", accepts=FLOATING,
+    abstract=lambda r, w: ShapedArray(r.shape, r.dtype, weak(r, w)),
+    evaluate=_cholesky_update_evaluate,
+    host_reason="a loop over rows, each of which needs the one before",
+    batch=None,
+    no_derivative="the rank-1 update has no derivative in JAX either",
+)
+
+# --- lu -------------------------------------------------------------------------------------------
+
+
+def _lu_abstract(a: ShapedArray) -> tuple[ShapedArray, ...]:
+    *batch, m, n = a.shape
+    return (a, like(a, (*batch, min(m, n)), dtypes.int32), like(a, (*batch, m), dtypes.int32))
+
+
+def permutation_of(pivots: np.ndarray, size: int) -> np.ndarray:
+    """The order of rows that results from exchanging row i with row ``pivots[i]``, one by one."""
+    order = np.arange(size, dtype=np.int32)
+    for row, other in enumerate(np.clip(pivots, 0, max(size - 1, 0))):
+        order[[row, other]] = order[[other, row]]
+    return order
+
+
+def _lu_one(a: np.ndarray) -> tuple[np.ndarray, ...]:
+    if not a.size:
+        return a, np.zeros(0, np.int32), np.arange(len(a), dtype=np.int32)
+    factors, pivots, _ = lapack("getrf", a.dtype)(a)
+    return factors, pivots, permutation_of(pivots, len(a))
+
+
+def permuted_rows(x: Any, order: Any) -> Any:
+    """The rows of matrices in the given order: a product with the permutation's matrix."""
+    batch = len(x.shape) - 2
+    m = x.shape[-2]
+    square = (*x.shape[:-2], m, m)
+    chosen = eq(broadcast_in_dim(order, square, (*range(batch), batch)),
+                iota(dtypes.int32, square, batch + 1))
+    return matmul(as_dtype(chosen, x.dtype), x)
+
+
+def _lu_jvp(primals: Any, tangents: Any) -> Any:
+    a = primals[0]
+    factors, pivots, order = lu_p.bind(a)
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    batch = len(a.shape) - 2
+    tangent = permuted_rows(tangents[0], order)
+    none = ((0, 0, 0),) * batch
+    left = lower(slice_in_dim(factors, 0, k, batch + 1), -1)
+    left = pad(left, 0, (*none, (0, 0, 0), (0, m - k, 0)))
+    left = add(left, eye_like(left))
+    right = upper(slice_in_dim(factors, 0, k, batch))
+    right = pad(right, 0, (*none, (0, n - k, 0), (0, 0, 0)))
+    if n > k:      # ones below, so that it can be inverted
+        ones = full((*a.shape[:-2], n - k, n - k), 1, a.dtype)
+        right = add(right, pad(on_diagonal(ones), 0, (*none, (k, 0, 0), (k, 0, 0))))
+    inner = triangular_solve(left, tangent, left_side=True, lower=True, unit_diagonal=True)
+    inner = triangular_solve(right, inner)
+    change = add(matmul(left, lower(inner, -1)), matmul(upper(inner), right))
+    return [factors, pivots, order], [change, None, None]
+
+
+lu_p = linalg_primitive(
+    "lu", abstract=_lu_abstract, jvp=_lu_jvp, multiple_results=True,
+    evaluate=lambda a: each(_lu_one, _lu_abstract(ShapedArray(a.shape, a.dtype)), a),
+)
+
+
+def _permutation_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
+    return like(pivots, (*pivots.shape[:-1], permutation_size))
+
+
+lu_pivots_to_permutation_p = linalg_primitive(
+    "lu_pivots_to_permutation", rank=1, accepts=accepted("int32"),
+    abstract=_permutation_abstract,
+    evaluate=lambda pivots, *, permutation_size: each(
+        lambda x: (permutation_of(x, permutation_size),),
+        [_permutation_abstract(ShapedArray(pivots.shape, pivots.dtype),
+                               permutation_size=permutation_size)], pivots, ranks=(1,))[0],
+    host_reason="a loop over exchanges, each of which changes what the next one finds",
+    jvp=lambda primals, tangents, **params: (
+        lu_pivots_to_permutation_p.bind(*primals, **params), None),
+)
+
+# --- products of reflections ----------------------------------------------------------------------
+
+
+def _householder_one(a: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray]:
+    if not a.size:
+        return a,
+    if not len(taus):
+        return np.eye(*a.shape, dtype=a.dtype),
+    return fitted(lapack("orgqr ungqr", a.dtype), a, taus)[0],
+
+
+householder_product_p = linalg_primitive(
+    "householder_product",
+    abstract=lambda a, taus: ShapedArray(a.shape, a.dtype, weak(a, taus)),
+    evaluate=lambda a, taus: each(
+        _householder_one, [ShapedArray(a.shape, a.dtype)], a, taus, ranks=(2, 1))[0],
+    no_derivative="the product of reflections has no derivative in JAX either",
+)
+
+
+def _ormqr_evaluate(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> np.ndarray:
+    def multiply(a: np.ndarray, taus: np.ndarray, c: np.ndarray) -> tuple[np.ndarray]:
+        count = min(*a.shape, len(taus))
+        if not c.size or not count:
+            return c,
+        form = "N" if not transpose else "C" if c.dtype.kind == "c" else "T"
+        return fitted(_with_workspace(lapack("ormqr unmqr", c.dtype)), "L" if left else "R", form,
+                      a[:, :count], taus[:count], c)[0],
+
+    return each(multiply, [ShapedArray(c.shape, c.dtype)], a, taus, c, ranks=(2, 1, 2))[0]
+
+
+def _with_workspace(routine: Any) -> Any:
+    """``ormqr`` with its workspace's size by name, as other routines have it."""
+    return lambda *args, lwork: routine(*args, lwork)
+
+
+ormqr_p = linalg_primitive(
+    "ormqr",
+    abstract=lambda a, taus, c, **params: ShapedArray(c.shape, c.dtype, weak(a, taus, c)),
+    evaluate=_ormqr_evaluate,
+    no_derivative="the product with reflections has no derivative in JAX either",
+)
+
+# --- qr -------------------------------------------------------------------------------------------
+
+
+def _geqrf_abstract(a: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
+    *batch, m, n = a.shape
+    return a, like(a, (*batch, min(m, n)))
+
+
+def _geqrf_one(a: np.ndarray) -> tuple[np.ndarray, ...]:
+    if not a.size:
+        return a, np.zeros(0, a.dtype)
+    return fitted(lapack("geqrf", a.dtype), a)
+
+
+geqrf_p = linalg_primitive(
+    "geqrf", abstract=_geqrf_abstract, multiple_results=True,
+    evaluate=lambda a: each(_geqrf_one, _geqrf_abstract(ShapedArray(a.shape, a.dtype)), a),
+    no_derivative="the reflections of a QR decomposition have no derivative in JAX either",
+)
+
+
+def _qr_abstract(a: ShapedArray, *, full_matrices: bool, pivoting: bool,
+                 use_magma: bool | None) -> tuple[ShapedArray, ...]:
+    *batch, m, n = a.shape
+    k = m if full_matrices else min(m, n)
+    factors = like(a, (*batch, m, k)), like(a, (*batch, k, n))
+    return (*factors, like(a, (*batch, n), dtypes.int32)) if pivoting else factors
+
+
+def _pivoted_one(a: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:
+    m, n = a.shape
+    if not a.size:
+        return (np.eye(m, columns, dtype=a.dtype), np.zeros((columns, n), a.dtype),
+                np.arange(n, dtype=np.int32))
+    packed, order, taus = fitted(lapack("geqp3", a.dtype), a)
+    vectors = np.zeros((m, columns), a.dtype)
+    vectors[:, :min(m, n)] = packed[:, :min(m, n)]
+    return _householder_one(vectors, taus)[0], np.triu(packed[:columns]), order - 1
+
+
+def _qr_evaluate(a: Any, *, full_matrices: bool, pivoting: bool,
+                 use_magma: bool | None) -> list[np.ndarray]:
+    a = np.asarray(a)
+    *batch, m, n = a.shape
+    k = m if full_matrices else min(m, n)
+    if pivoting:
+        avals = _qr_abstract(ShapedArray(a.shape, a.dtype), full_matrices=full_matrices,
+                             pivoting=True, use_magma=None)
+        return each(lambda x: _pivoted_one(x, k), avals, a)
+    if not a.size:
+        q = np.broadcast_to(np.eye(m, k, dtype=a.dtype), (*batch, m, k))
+        return [q, np.zeros((*batch, k, n), a.dtype)]
+    return list(np.linalg.qr(a, "complete" if full_matrices else "reduced"))
+
+
+def _reduced_tangents(q: Any, r: Any, tangent: Any) -> tuple[Any, Any]:
+    """Of ``a = q r`` with square ``r``."""
+    whole = triangular_solve(r, tangent)                   # a' r^-1
+    projected = matmul(adjoint(q), whole)
+    strict = lower(projected, -1)
+    turn = sub(strict, adjoint(strict))                    # q^H q' is skew-Hermitian
+    if dtypes.is_complex(q.dtype):                         # and r has a real diagonal
+        turn = add(turn, on_diagonal(sub(projected, as_dtype(real(projected), q.dtype))))
+    return (add(matmul(q, sub(turn, projected)), whole),
+            matmul(sub(projected, turn), r))
+
+
+def _complement_tangent(q: Any, tangent: Any) -> Any:
+    """The tangent of the columns of square ``q`` beyond those that ``tangent`` is given of.
+
+    A product of n reflections is ``I - Y T Y^H`` with m x n matrices Y. With its first n columns
+    ``Q1 = [B; C]``, the others are ``[0; I] + (Q1 - [I; 0]) K``, where ``(B - I)^H K = C^H``.
+    """
+    m, n = tangent.shape[-2:]
+    row, column = len(q.shape) - 2, len(q.shape) - 1
+    first = slice_in_dim(q, 0, n, column)
+    first = sub(first, eye_like(first))
+    top, bottom = slice_in_dim(first, 0, n, row), slice_in_dim(first, n, m, row)
+    mixing = solve(adjoint(top), adjoint(bottom))
+    change = sub(adjoint(slice_in_dim(tangent, n, m, row)),
+                 matmul(adjoint(slice_in_dim(tangent, 0, n, row)), mixing))
+    return add(matmul(tangent, mixing), matmul(first, solve(adjoint(top), change)))
+
+
+def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool,
+            use_magma: bool | None) -> Any:
+    a, tangent = primals[0], tangents[0]
+    m, n = a.shape[-2:]
+    row, column = len(a.shape) - 2, len(a.shape) - 1
+    q, r, *order = outs = qr_p.bind(a, full_matrices=full_matrices, pivoting=pivoting,
+                                    use_magma=use_magma)
+    if pivoting:
+        tangent = swapped(permuted_rows(swapped(tangent), order[0]))
+    if m < n:
+        # The first columns alone give q; the others of r are q^H times theirs.
+        q_tangent, r_tangent = _reduced_tangents(
+            q, slice_in_dim(r, 0, m, column), slice_in_dim(tangent, 0, m, column))
+        others = slice_in_dim(tangent, m, n, column)
+        # q^H a = r for them, so that q'^H a = q'^H q r.
+        rest = add(matmul(adjoint(q), others),
+                   matmul(matmul(adjoint(q_tangent), q), slice_in_dim(r, m, n, column)))
+        return list(outs), [q_tangent, concatenate([r_tangent, rest], column), *[None] * pivoting]
+    if not full_matrices or m == n:
+        return list(outs), [*_reduced_tangents(q, r, tangent), *[None] * pivoting]
+    q_tangent, r_tangent = _reduced_tangents(
+        slice_in_dim(q, 0, n, column), slice_in_dim(r, 0, n, row), tangent)
+    q_tangent = concatenate([q_tangent, _complement_tangent(q, q_tangent)], column)
+    zeros = full((*a.shape[:-2], m - n, n), 0, a.dtype)
+    return list(outs), [q_tangent, concatenate([r_tangent, zeros], row), *[None] * pivoting]
+
+
+qr_p = linalg_primitive("qr", abstract=_qr_abstract, evaluate=_qr_evaluate, jvp=_qr_jvp,
+                        multiple_results=True)
+
+# --- symmetric product ----------------------------------------------------------------------------
+
+
+def _symmetric_product(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+    product = mul(scalar_like(alpha, a.dtype), matmul(a, swapped(a)))
+    return add(product, mul(scalar_like(beta, c.dtype), c))
+
+
+def _symmetric_product_evaluate(a: Any, c: Any, *, alpha: float, beta: float) -> np.ndarray:
+    dtype = a.dtype
+    wide = WIDER.get(dtype, dtype)
+    a, c = np.asarray(a, wide), np.asarray(c, wide)
+    product = wide.type(alpha) * (a @ np.swapaxes(a, -1, -2)) + wide.type(beta) * c
+    return product.astype(dtype, copy=False)
+
+
+symmetric_product_p = linalg_primitive(
+    "symmetric_product", accepts=FLOATING,
+    abstract=lambda a, c, **params: ShapedArray(c.shape, c.dtype, weak(a, c)),
+    evaluate=_symmetric_product_evaluate,
+    host_reason=None,
+    lower=lambda ctx, a, c, **params: ctx.decompose(
+        functools.partial(_symmetric_product, **params), a, c),
+    no_derivative="the symmetric product has no derivative in JAX either",
+)

@@ -1,0 +1,225 @@
+"""What the primitives of linear algebra are written with.
+
+Every one of them works on the last two dimensions; the leading ones are batch dimensions, so that
+its batching rule only moves an axis to the front.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._base.lazy import scipy_linalg
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import add, real_p
+from maxjax._primitives.arithmetic import conj as elementwise_conj
+from maxjax._primitives.comparison import eq, ge, select
+from maxjax._primitives.contraction import dot_general
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.rules import FactorRule, factor_rule
+from maxjax._primitives.shape import (
+    broadcast_in_dim,
+    broadcast_leading,
+    full,
+    iota,
+    move_axis,
+    reduce_sum,
+    transpose,
+)
+from maxjax._primitives.widths import INEXACT
+
+HOST_REASON = "MAX has no LAPACK"
+LAPACK_DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
+
+# --- on tracers -----------------------------------------------------------------------------------
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """The product of the matrices in the last two dimensions."""
+    rank = len(x.shape)
+    batch = tuple(range(rank - 2))
+    return dot_general(x, y, (((rank - 1,), (rank - 2,)), (batch, batch)))
+
+
+def swapped(x: Any) -> Any:
+    """The transposed matrices."""
+    rank = len(x.shape)
+    return transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def conj(x: Any) -> Any:
+    return elementwise_conj(x) if dtypes.is_complex(x.dtype) else x
+
+
+def adjoint(x: Any) -> Any:
+    return conj(swapped(x))
+
+
+def real(x: Any) -> Any:
+    return real_p.bind(x) if dtypes.is_complex(x.dtype) else x
+
+
+def as_dtype(x: Any, dtype: Any) -> Any:
+    return x if x.dtype == dtype else convert_element_type(x, dtype)
+
+
+def _where_lower(x: Any, offset: int, otherwise: Any) -> Any:
+    """``x`` on and below the diagonal number ``offset``, ``otherwise`` above."""
+    last = len(x.shape) - 1
+    row, column = (iota(dtypes.int32, x.shape, axis) for axis in (last - 1, last))
+    return select(ge(add(row, np.int32(offset)), column), otherwise, x)
+
+
+def lower(x: Any, offset: int = 0) -> Any:
+    """The lower triangle, with zeros above."""
+    return _where_lower(x, offset, full(x.shape, 0, x.dtype))
+
+
+def upper(x: Any, offset: int = 0) -> Any:
+    """The upper triangle, with zeros below."""
+    return _where_lower(full(x.shape, 0, x.dtype), offset - 1, x)
+
+
+def on_diagonal(x: Any) -> Any:
+    """``x`` on the diagonal, zero elsewhere."""
+    last = len(x.shape) - 1
+    row, column = (iota(dtypes.int32, x.shape, axis) for axis in (last - 1, last))
+    return select(eq(row, column), full(x.shape, 0, x.dtype), x)
+
+
+def diagonal(x: Any) -> Any:
+    """The diagonals of square matrices."""
+    return reduce_sum(on_diagonal(x), (len(x.shape) - 1,))
+
+
+def eye_like(x: Any) -> Any:
+    return on_diagonal(full(x.shape, 1, x.dtype))
+
+
+def columns(x: Any, matrix: Any) -> Any:
+    """Vectors ``(..., n)``, an element for each column of ``matrix``."""
+    rank = len(matrix.shape)
+    return broadcast_in_dim(x, matrix.shape, (*range(rank - 2), rank - 1))
+
+
+def rows(x: Any, matrix: Any) -> Any:
+    """Vectors ``(..., m)``, an element for each row of ``matrix``."""
+    rank = len(matrix.shape)
+    return broadcast_in_dim(x, matrix.shape, (*range(rank - 2), rank - 2))
+
+
+# --- on the host ----------------------------------------------------------------------------------
+
+
+@functools.cache
+def lapack(name: str, dtype: Any) -> Callable[..., Any]:
+    """The LAPACK routine of that name for a dtype; of two names, the real or the complex one.
+
+    ``lapack("sytrd hetrd", dtype)`` is ``dsytrd`` for float64 and ``zhetrd`` for complex128.
+    """
+    names = name.split()
+    chosen = names[-1] if dtype.kind == "c" else names[0]
+    return scipy_linalg.get_lapack_funcs((chosen,), dtype=dtype)[0]
+
+
+def fitted(routine: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, ...]:
+    """Calls a routine that returns its workspace with as much of it as it asks for.
+
+    Raises:
+      LinAlgError: it failed.
+    """
+    size = int(routine(*args, lwork=-1, **options)[-2][0].real)
+    *results, _, info = routine(*args, lwork=max(size, 1), **options)
+    check(info)
+    return tuple(results)
+
+
+def check(info: int) -> None:
+    """Raises LinAlgError for a routine that failed."""
+    if info:
+        raise np.linalg.LinAlgError(f"info = {info}")
+
+
+def each(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: Any,
+         ranks: Sequence[int] | None = None) -> list[np.ndarray]:
+    """The results of a function of matrices, for each element of the batch.
+
+    All of an element's results are NaN (0 if integers) where the function raises LinAlgError, as
+    in JAX.
+
+    Args:
+      avals: the types of all results together, ``abstract``'s.
+      ranks: of the function's arguments, 2 by default.
+    """
+    arrays = tuple(map(np.asarray, arrays))
+    ranks = ranks or [2] * len(arrays)
+    batch = arrays[0].shape[:arrays[0].ndim - ranks[0]]
+    outs = [np.empty(aval.shape, aval.dtype) for aval in avals]
+    for index in np.ndindex(*batch):
+        try:
+            results = function(*[x[index] for x in arrays])
+        except np.linalg.LinAlgError:
+            results = [np.nan if out.dtype.kind in "fc" else 0 for out in outs]
+        for out, result in zip(outs, results, strict=True):
+            out[index] = result
+    return outs
+
+
+def together(function: Callable[..., Any], avals: Sequence[ShapedArray],
+             *arrays: Any) -> list[np.ndarray]:
+    """``each``, but all matrices at once if none fails: for functions that take a batch."""
+    arrays = tuple(map(np.asarray, arrays))
+    try:
+        return [np.asarray(x, aval.dtype) for x, aval in zip(
+            function(*arrays), avals, strict=True)]
+    except np.linalg.LinAlgError:
+        return each(function, avals, *arrays)
+
+
+# --- the primitives -------------------------------------------------------------------------------
+
+
+def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+             batch: int) -> FactorRule:
+    """Batch dimensions correspond; the matrices themselves cannot be split."""
+    names = iter(range(batch, batch + sum(aval.ndim for aval in (*in_avals, *out_avals))))
+    dims = [[*range(batch), *(next(names) for _ in aval.shape[batch:])]
+            for aval in (*in_avals, *out_avals)]
+    rule = factor_rule(dims[:len(in_avals)], dims[len(in_avals):], in_avals, out_avals)
+    rule.replicated = frozenset(name for name in rule.sizes if name >= batch)
+    return rule
+
+
+def linalg_primitive(name: str, *, rank: int = 2, accepts: Any = INEXACT,
+                     host_reason: str | None = HOST_REASON, **rules: Any) -> Primitive:
+    """A primitive of matrices with leading batch dimensions, which all operands have.
+
+    Args:
+      rank: of the first operand without its batch dimensions.
+    """
+    def batch(size: int, operands: Any, axes: Any, **params: Any) -> tuple[Any, Any]:
+        moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
+                 for x, axis in zip(operands, axes, strict=True)]
+        out = primitive.bind(*moved, **params)
+        return out, [0] * len(out) if primitive.multiple_results else 0
+
+    def factors(in_avals: Any, out_avals: Any, **params: Any) -> FactorRule:
+        return _factors(in_avals, out_avals, batch=in_avals[0].ndim - rank)
+
+    rules = {"batch": batch, "factors": factors, **rules}
+    primitive = Primitive(name, host_reason=host_reason, accepts=accepts, **rules)
+    return primitive
+
+
+def like(a: ShapedArray, shape: Sequence[int], dtype: Any = None) -> ShapedArray:
+    """The type of a result with the weakness of ``a``."""
+    return ShapedArray(tuple(shape), dtype or a.dtype, a.weak_type)
+
+
+def weak(*avals: ShapedArray) -> bool:
+    return all(aval.weak_type for aval in avals)

@@ -1,0 +1,238 @@
+"""Systems of linear equations: triangular, general, tridiagonal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._base.lazy import scipy_linalg
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import mul, neg, sub
+from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.linalg_rules import (
+    check,
+    conj,
+    each,
+    lapack,
+    linalg_primitive,
+    lower,
+    matmul,
+    on_diagonal,
+    rows,
+    swapped,
+    upper,
+    weak,
+)
+from maxjax._primitives.rules import is_linear
+from maxjax._primitives.shape import pad, slice_in_dim
+from maxjax._primitives.widths import WIDER
+
+# --- triangular -----------------------------------------------------------------------------------
+
+_BLAS = {dtypes.float32: "strsm", dtypes.float64: "dtrsm", dtypes.complex64: "ctrsm",
+         dtypes.complex128: "ztrsm"}
+
+
+def _trsm(dtype: Any) -> Any:
+    # BLAS divides by zero as floats do, where LAPACK's solver gives up.
+    return getattr(scipy_linalg.blas, _BLAS[dtype])
+
+
+def _triangular_abstract(a: ShapedArray, b: ShapedArray, **params: Any) -> ShapedArray:
+    return ShapedArray(b.shape, b.dtype, weak(a, b))
+
+
+def _triangular_evaluate(a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool,
+                         conjugate_a: bool, unit_diagonal: bool) -> np.ndarray:
+    a, b = np.asarray(a), np.asarray(b)
+    dtype = b.dtype
+    if not b.size:
+        return np.zeros_like(b)
+    if dtype in WIDER:
+        a, b = a.astype(WIDER[dtype]), b.astype(WIDER[dtype])
+    if conjugate_a and not transpose_a:
+        a = np.conj(a)
+    solve = _trsm(b.dtype)
+    form = 0 if not transpose_a else 2 if conjugate_a else 1
+    result, = each(lambda x, y: (solve(1, x, y, side=0 if left_side else 1, lower=int(lower),
+                                       trans_a=form, diag=int(unit_diagonal)),),
+                   [ShapedArray(b.shape, b.dtype)], a, b)
+    return result.astype(dtype, copy=False)
+
+
+def _triangular_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    a, b = primals
+    a_tangent, b_tangent = tangents
+    out = triangular_solve_p.bind(a, b, **params)
+    total = None if b_tangent is None else triangular_solve_p.bind(a, b_tangent, **params)
+    if a_tangent is not None:
+        # op(a) x = b: the tangent of x solves op(a) x' = b' - op(a') x.
+        change = lower(a_tangent) if params["lower"] else upper(a_tangent)
+        if params["unit_diagonal"]:
+            change = sub(change, on_diagonal(change))
+        if params["transpose_a"]:
+            change = swapped(change)
+        if params["conjugate_a"]:
+            change = conj(change)
+        product = matmul(change, out) if params["left_side"] else matmul(out, change)
+        total = add_tangents(total, triangular_solve_p.bind(a, neg(product), **params))
+    return out, total
+
+
+def _triangular_transpose(cotangent: Any, a: Any, b: Any, *, transpose_a: bool,
+                          conjugate_a: bool, **params: Any) -> list[Any]:
+    # The transposes are linear without conjugation: that of conj(a) solves with conj(a)^T.
+    if conjugate_a:
+        a = conj(a)
+    return [None, triangular_solve_p.bind(a, cotangent, transpose_a=not transpose_a,
+                                          conjugate_a=False, **params)]
+
+
+triangular_solve_p = linalg_primitive(
+    "triangular_solve",
+    abstract=_triangular_abstract,
+    evaluate=_triangular_evaluate,
+    jvp=_triangular_jvp,
+    transpose=_triangular_transpose,
+)
+
+
+def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = False,
+                     transpose_a: bool = False, conjugate_a: bool = False,
+                     unit_diagonal: bool = False) -> Any:
+    """Solves ``op(a) x = b`` or ``x op(a) = b`` for triangular ``a``."""
+    return triangular_solve_p.bind(
+        a, b, left_side=left_side, lower=lower, transpose_a=transpose_a, conjugate_a=conjugate_a,
+        unit_diagonal=unit_diagonal)
+
+
+# --- general --------------------------------------------------------------------------------------
+
+
+def _solve_one(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray]:
+    """By LU; a singular matrix divides by zero."""
+    factors, pivots, _ = lapack("getrf", a.dtype)(a)
+    order = np.arange(len(a))
+    for row, other in enumerate(pivots):
+        order[[row, other]] = order[[other, row]]
+    solve = _trsm(b.dtype)
+    return solve(1, factors, solve(1, factors, b[order], lower=1, diag=1)),
+
+
+def _solve_evaluate(a: Any, b: Any) -> np.ndarray:
+    a, b = np.asarray(a), np.asarray(b)
+    if not b.size:
+        return np.zeros_like(b)
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        return each(_solve_one, [ShapedArray(b.shape, b.dtype)], a, b)[0]
+
+
+def _solve_jvp(primals: Any, tangents: Any) -> Any:
+    a, b = primals
+    a_tangent, b_tangent = tangents
+    out = solve_p.bind(a, b)
+    change = b_tangent
+    if a_tangent is not None:
+        product = neg(matmul(a_tangent, out))
+        change = product if change is None else add_tangents(change, product)
+    return out, None if change is None else solve_p.bind(a, change)
+
+
+solve_p = linalg_primitive(
+    "linear_solve",
+    abstract=lambda a, b: ShapedArray(b.shape, b.dtype, weak(a, b)),
+    evaluate=_solve_evaluate,
+    jvp=_solve_jvp,
+    transpose=lambda cotangent, a, b: [None, solve_p.bind(swapped(a), cotangent)],
+)
+
+
+def solve(a: Any, b: Any) -> Any:
+    """Solves ``a x = b`` for square ``a``."""
+    return solve_p.bind(a, b)
+
+
+# --- tridiagonal ----------------------------------------------------------------------------------
+
+
+def _tridiagonal_one(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray, *,
+                     perturb: bool) -> tuple[np.ndarray]:
+    if len(d) < 3:      # less than LAPACK's wrappers take
+        matrix = np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1)
+        if not perturb or len(d) == 0:
+            return np.linalg.solve(matrix, b),
+        lu, pivots, _ = lapack("getrf", d.dtype)(matrix)
+        np.fill_diagonal(lu, _perturbed(np.diagonal(lu), np.abs(np.triu(lu)).max()))
+        return lapack("getrs", d.dtype)(lu, pivots, b)[0],
+    if not perturb:
+        *_, x, info = lapack("gtsv", d.dtype)(dl[1:], d, du[:-1], b)
+        check(info)
+        return x,
+    lower, pivots, above, second, order, _ = lapack("gttrf", d.dtype)(dl[1:], d, du[:-1])
+    pivots = _perturbed(pivots, max(np.abs(x).max() for x in (pivots, above, second)))
+    return lapack("gttrs", d.dtype)(lower, pivots, above, second, order, b)[0],
+
+
+def _perturbed(pivots: np.ndarray, greatest: Any) -> np.ndarray:
+    """The diagonal of U without elements so small that dividing by them would overflow."""
+    info = np.finfo(pivots.dtype)
+    least = max(info.eps * greatest, info.tiny)
+    return np.where(np.abs(pivots) < least, least.astype(pivots.dtype), pivots)
+
+
+def _tridiagonal_evaluate(dl: Any, d: Any, du: Any, b: Any, *,
+                          perturb_singular: bool) -> np.ndarray:
+    b = np.asarray(b)
+    if not b.size:
+        return np.zeros_like(b)
+    return each(lambda *xs: _tridiagonal_one(*xs, perturb=perturb_singular),
+                [ShapedArray(b.shape, b.dtype)], dl, d, du, b, ranks=(1, 1, 1, 2))[0]
+
+
+def _shifted(x: Any, by: int) -> Any:
+    """The rows of ``x`` moved down by one (up: -1), zeros where none comes."""
+    axis = len(x.shape) - 2
+    n = x.shape[axis]
+    none = (0, 0, 0)
+    if not n:
+        return x
+    if by > 0:
+        return pad(slice_in_dim(x, 0, n - 1, axis), 0, ((none,) * axis) + ((1, 0, 0), none))
+    return pad(slice_in_dim(x, 1, n, axis), 0, ((none,) * axis) + ((0, 1, 0), none))
+
+
+def _tridiagonal_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    *bands, b = primals
+    out = tridiagonal_solve_p.bind(*bands, b, **params)
+    *band_tangents, change = tangents
+    # Row i of A' x is dl'[i] x[i - 1] + d'[i] x[i] + du'[i] x[i + 1].
+    neighbours = (_shifted(out, 1), out, _shifted(out, -1))
+    for tangent, neighbour in zip(band_tangents, neighbours, strict=True):
+        if tangent is not None:
+            term = neg(mul(rows(tangent, out), neighbour))
+            change = term if change is None else add_tangents(change, term)
+    return out, None if change is None else tridiagonal_solve_p.bind(*bands, change, **params)
+
+
+def _tridiagonal_transpose(cotangent: Any, dl: Any, d: Any, du: Any, b: Any,
+                           **params: Any) -> list[Any]:
+    assert is_linear(b)
+    last = len(d.shape) - 1
+    n = d.shape[last]
+    none = ((0, 0, 0),) * last
+    below = pad(slice_in_dim(du, 0, n - 1, last), 0, (*none, (1, 0, 0)))
+    above = pad(slice_in_dim(dl, 1, n, last), 0, (*none, (0, 1, 0)))
+    return [None, None, None, tridiagonal_solve_p.bind(below, d, above, cotangent, **params)]
+
+
+tridiagonal_solve_p = linalg_primitive(
+    "tridiagonal_solve", rank=1,
+    abstract=lambda dl, d, du, b, **params: ShapedArray(b.shape, b.dtype, weak(dl, d, du, b)),
+    evaluate=_tridiagonal_evaluate,
+    jvp=_tridiagonal_jvp,
+    transpose=_tridiagonal_transpose,
+)

@@ -1,0 +1,330 @@
+"""Eigenvalues and singular values, and the reductions that lead to them.
+
+Derivatives follow M. Giles, "Collected matrix derivative results for forward and reverse mode
+algorithmic differentiation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import abs_, add, complex_p, conj, div, imag_p, mul, real_p, sub
+from maxjax._primitives.comparison import eq, select
+from maxjax._primitives.linalg_rules import (
+    adjoint,
+    as_dtype,
+    check,
+    columns,
+    diagonal,
+    each,
+    eye_like,
+    fitted,
+    lapack,
+    like,
+    linalg_primitive,
+    matmul,
+    on_diagonal,
+    real,
+    rows,
+    together,
+)
+from maxjax._primitives.linalg_solve import solve
+from maxjax._primitives.reduction import argmax_p
+from maxjax._primitives.rules import scalar_like
+from maxjax._primitives.shape import full, iota, reduce_sum
+
+# --- hermitian ------------------------------------------------------------------------------------
+
+
+def _eigh_abstract(a: ShapedArray, **params: Any) -> tuple[ShapedArray, ShapedArray]:
+    return a, like(a, a.shape[:-1], dtypes.real_dtype(a.dtype))
+
+
+def _eigh_evaluate(a: Any, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any,
+                   algorithm: Any) -> list[np.ndarray]:
+    def decompose(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, vectors = np.linalg.eigh(x, "L" if lower else "U")
+        return vectors, values
+
+    return together(decompose, _eigh_abstract(ShapedArray(a.shape, a.dtype)), a)
+
+
+def _gaps(values: Any, matrix: Any) -> Any:
+    """1 / (w[j] - w[i]) off the diagonal, 0 on it."""
+    eye = eye_like(matrix)
+    gaps = sub(add(eye, columns(values, matrix)), rows(values, matrix))
+    return sub(div(scalar_like(1, matrix.dtype), gaps), eye)
+
+
+def _eigh_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    vectors, values = eigh_p.bind(*primals, **params)
+    inner = matmul(adjoint(vectors), matmul(tangents[0], vectors))
+    share = _gaps(as_dtype(values, vectors.dtype), inner)
+    return [vectors, values], [matmul(vectors, mul(share, inner)), real(diagonal(inner))]
+
+
+eigh_p = linalg_primitive("eigh", abstract=_eigh_abstract, evaluate=_eigh_evaluate,
+                          jvp=_eigh_jvp, multiple_results=True)
+
+# --- general eigenvalues --------------------------------------------------------------------------
+
+
+def _eig_abstract(a: ShapedArray, *, compute_left_eigenvectors: bool,
+                  compute_right_eigenvectors: bool, **params: Any) -> tuple[ShapedArray, ...]:
+    dtype = dtypes.complex_dtype(a.dtype)
+    vectors = like(a, a.shape, dtype)
+    return (like(a, a.shape[:-1], dtype),
+            *[vectors] * (compute_left_eigenvectors + compute_right_eigenvectors))
+
+
+def _eig_one(a: np.ndarray, *, left: bool, right: bool) -> list[np.ndarray]:
+    if not np.isfinite(a).all():
+        raise np.linalg.LinAlgError("not finite")
+    routine = lapack("geev", a.dtype)
+    size, info = lapack("geev_lwork", a.dtype)(len(a), compute_vl=left, compute_vr=right)
+    check(info)
+    *values, left_vectors, right_vectors, info = routine(
+        a, compute_vl=left, compute_vr=right, lwork=int(size.real))
+    check(info)
+    wanted = [vectors for vectors, chosen in ((left_vectors, left), (right_vectors, right))
+              if chosen]
+    if a.dtype.kind == "c":
+        return [values[0], *wanted]
+    real_part, imaginary = values
+    return [real_part + 1j * imaginary, *[_paired(vectors, imaginary) for vectors in wanted]]
+
+
+def _paired(vectors: np.ndarray, imaginary: np.ndarray) -> np.ndarray:
+    """Complex vectors of a real matrix: of a conjugate pair, LAPACK gives the two parts."""
+    result = vectors.astype(dtypes.complex_dtype(vectors.dtype))
+    for first in np.nonzero(imaginary > 0)[0]:
+        result.imag[:, first] = vectors[:, first + 1]
+        result[:, first + 1] = result[:, first].conj()
+    return result
+
+
+def _eig_evaluate(a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
+                  **params: Any) -> list[np.ndarray]:
+    avals = _eig_abstract(ShapedArray(a.shape, a.dtype),
+                          compute_left_eigenvectors=compute_left_eigenvectors,
+                          compute_right_eigenvectors=compute_right_eigenvectors)
+    if compute_left_eigenvectors:
+        return each(lambda x: _eig_one(x, left=True, right=compute_right_eigenvectors), avals, a)
+    function = np.linalg.eig if compute_right_eigenvectors else lambda x: (np.linalg.eigvals(x),)
+    return together(function, avals, a)
+
+
+def _normalized_tangent(vectors: Any, change: Any) -> Any:
+    """Adds multiples of the vectors so that they keep LAPACK's form.
+
+    That is, length 1, and an element of greatest magnitude that is real.
+    """
+    rank = len(vectors.shape)
+    row = rank - 2
+    index = argmax_p.bind(abs_(vectors), axes=(row,), index_dtype=dtypes.int32)
+    greatest = eq(columns(index, vectors), iota(dtypes.int32, vectors.shape, row))
+    zero = full(vectors.shape, 0, vectors.dtype)
+
+    def at_greatest(x: Any) -> Any:
+        return reduce_sum(select(greatest, zero, x), (row,))
+
+    lengthening = real_p.bind(reduce_sum(mul(conj(vectors), change), (row,)))
+    turning = div(imag_p.bind(at_greatest(change)), real_p.bind(at_greatest(vectors)))
+    return sub(change, mul(vectors, columns(complex_p.bind(lengthening, turning), vectors)))
+
+
+def _vectors_tangent(values: Any, vectors: Any, tangent: Any) -> tuple[Any, Any]:
+    """The tangents of the eigenvalues and of the right eigenvectors."""
+    inner = solve(vectors, matmul(tangent, vectors))
+    change = matmul(vectors, mul(_gaps(values, inner), inner))
+    return diagonal(inner), _normalized_tangent(vectors, change)
+
+
+def _eig_jvp(primals: Any, tangents: Any, *, compute_left_eigenvectors: bool,
+             compute_right_eigenvectors: bool, enable_eigvec_derivs: bool,
+             implementation: Any) -> Any:
+    a = primals[0]
+    wanted = compute_left_eigenvectors or compute_right_eigenvectors
+    if wanted and not enable_eigvec_derivs:
+        raise NotImplementedError(
+            "The derivatives of non-symmetric eigenvectors hold only where all eigenvalues "
+            "differ, which cannot be checked. Pass enable_eigvec_derivs=True to "
+            "jax.lax.linalg.eig to have them (see https://github.com/jax-ml/jax/issues/2748).")
+    outs = eig_p.bind(a, compute_left_eigenvectors=compute_left_eigenvectors,
+                      compute_right_eigenvectors=True, enable_eigvec_derivs=enable_eigvec_derivs,
+                      implementation=implementation)
+    values, *left, right = outs
+    tangent = as_dtype(tangents[0], values.dtype)
+    if not wanted:
+        # diag(V^-1 a' V)
+        inner = solve(right, matmul(tangent, right))
+        return [values], [diagonal(inner)]
+    values_tangent, right_tangent = _vectors_tangent(values, right, tangent)
+    results, result_tangents = [values], [values_tangent]
+    if left:      # the right eigenvectors of a^H
+        _, left_tangent = _vectors_tangent(conj(values), left[0], adjoint(tangent))
+        results.append(left[0])
+        result_tangents.append(left_tangent)
+    if compute_right_eigenvectors:
+        results.append(right)
+        result_tangents.append(right_tangent)
+    return results, result_tangents
+
+
+eig_p = linalg_primitive("eig", abstract=_eig_abstract, evaluate=_eig_evaluate, jvp=_eig_jvp,
+                         multiple_results=True)
+
+# --- schur, hessenberg, tridiagonal ---------------------------------------------------------------
+
+
+def _schur_abstract(a: ShapedArray, *, compute_schur_vectors: bool,
+                    **params: Any) -> tuple[ShapedArray, ...]:
+    return (a, a) if compute_schur_vectors else (a,)
+
+
+def _schur_evaluate(a: Any, *, compute_schur_vectors: bool, **params: Any) -> list[np.ndarray]:
+    def decompose(x: np.ndarray) -> list[np.ndarray]:
+        if not x.size:
+            return [x, x][:1 + compute_schur_vectors]
+        triangle, *_, vectors = fitted(lapack("gees", x.dtype), lambda *values: None, x,
+                                       compute_v=int(compute_schur_vectors), sort_t=0)
+        return [triangle, vectors] if compute_schur_vectors else [triangle]
+
+    return each(decompose, _schur_abstract(ShapedArray(a.shape, a.dtype),
+                                           compute_schur_vectors=compute_schur_vectors), a)
+
+
+schur_p = linalg_primitive(
+    "schur", abstract=_schur_abstract, evaluate=_schur_evaluate, multiple_results=True,
+    no_derivative="the Schur decomposition has no derivative in JAX either")
+
+
+def _hessenberg_abstract(a: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
+    return a, like(a, (*a.shape[:-2], a.shape[-1] - 1))
+
+
+def _hessenberg_one(a: np.ndarray) -> tuple[np.ndarray, ...]:
+    n = len(a)
+    size, _ = lapack("gehrd_lwork", a.dtype)(n)
+    packed, taus, info = lapack("gehrd", a.dtype)(a, lwork=max(int(size.real), n))
+    check(info)
+    return packed, taus
+
+
+hessenberg_p = linalg_primitive(
+    "hessenberg", abstract=_hessenberg_abstract, multiple_results=True,
+    evaluate=lambda a: each(
+        _hessenberg_one, _hessenberg_abstract(ShapedArray(a.shape, a.dtype)), a),
+    no_derivative="the Hessenberg reduction has no derivative in JAX either")
+
+
+def _tridiagonal_abstract(a: ShapedArray, *, lower: bool) -> tuple[ShapedArray, ...]:
+    *batch, n, _ = a.shape
+    dtype = dtypes.real_dtype(a.dtype)
+    return (a, like(a, (*batch, n), dtype), like(a, (*batch, n - 1), dtype),
+            like(a, (*batch, n - 1)))
+
+
+def _tridiagonal_evaluate(a: Any, *, lower: bool) -> list[np.ndarray]:
+    def reduce(x: np.ndarray) -> tuple[np.ndarray, ...]:
+        n = len(x)
+        size, _ = lapack("sytrd_lwork hetrd_lwork", x.dtype)(n, lower=int(lower))
+        *results, info = lapack("sytrd hetrd", x.dtype)(
+            x, lower=int(lower), lwork=max(int(size.real), 1))
+        check(info)
+        return tuple(results)
+
+    return each(reduce, _tridiagonal_abstract(ShapedArray(a.shape, a.dtype), lower=lower), a)
+
+
+tridiagonal_p = linalg_primitive(
+    "tridiagonal", abstract=_tridiagonal_abstract, evaluate=_tridiagonal_evaluate,
+    multiple_results=True,
+    no_derivative="the reduction to tridiagonal form has no derivative in JAX either")
+
+# --- singular values ------------------------------------------------------------------------------
+
+
+def _svd_abstract(a: ShapedArray, *, full_matrices: bool, compute_uv: bool,
+                  **params: Any) -> tuple[ShapedArray, ...]:
+    *batch, m, n = a.shape
+    k = min(m, n)
+    values = like(a, (*batch, k), dtypes.real_dtype(a.dtype))
+    if not compute_uv:
+        return (values,)
+    return (values, like(a, (*batch, m, m if full_matrices else k)),
+            like(a, (*batch, n if full_matrices else k, n)))
+
+
+def _svd_by_qr(a: np.ndarray, full_matrices: bool, compute_uv: bool) -> Sequence[np.ndarray]:
+    size, _ = lapack("gesvd_lwork", a.dtype)(
+        *a.shape, compute_uv=compute_uv, full_matrices=full_matrices)
+    left, values, right, info = lapack("gesvd", a.dtype)(
+        a, compute_uv=compute_uv, full_matrices=full_matrices, lwork=int(size.real))
+    check(info)
+    return (values, left, right) if compute_uv else (values,)
+
+
+def _svd_evaluate(a: Any, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any,
+                  algorithm: Any) -> list[np.ndarray]:
+    avals = _svd_abstract(ShapedArray(a.shape, a.dtype), full_matrices=full_matrices,
+                          compute_uv=compute_uv)
+    if algorithm is not None and algorithm.name == "QR" and a.size:
+        return each(lambda x: _svd_by_qr(x, full_matrices, compute_uv), avals, a)
+
+    def decompose(x: np.ndarray) -> tuple[np.ndarray, ...]:
+        if not compute_uv:
+            return np.linalg.svd(x, compute_uv=False),
+        left, values, right = np.linalg.svd(x, full_matrices)
+        return values, left, right
+
+    return together(decompose, avals, a)
+
+
+def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool,
+             subset_by_index: Any, algorithm: Any) -> Any:
+    a, tangent = primals[0], tangents[0]
+    m, n = a.shape[-2:]
+    if compute_uv and full_matrices and m != n:
+        raise NotImplementedError(
+            "Singular value decomposition JVP not implemented for full matrices")
+    values, left, right = svd_p.bind(a, full_matrices=False, compute_uv=True,
+                                     subset_by_index=subset_by_index, algorithm=algorithm)
+    left_adjoint, right_vectors = adjoint(left), adjoint(right)
+    inner = matmul(matmul(left_adjoint, tangent), right_vectors)
+    values_tangent = real(diagonal(inner))
+    if not compute_uv:
+        return [values], [values_tangent]
+    wide = as_dtype(values, a.dtype)
+    column, row = columns(wide, inner), rows(wide, inner)
+    eye = eye_like(inner)
+    # The difference of squares as a product: less is lost where values are close.
+    gaps = mul(add(column, row), sub(column, row))
+    share = sub(div(scalar_like(1, a.dtype), add(gaps, eye)), eye)
+    scaled, scaling = mul(inner, column), mul(row, inner)
+    left_turn = mul(share, add(scaled, adjoint(scaled)))
+    right_turn = mul(share, add(scaling, adjoint(scaling)))
+    if dtypes.is_complex(a.dtype):      # the phase, which left vectors take
+        skew = on_diagonal(sub(inner, adjoint(inner)))
+        left_turn = add(left_turn, div(skew, mul(scalar_like(2, a.dtype), column)))
+    left_tangent = matmul(left, left_turn)
+    right_tangent = matmul(right_vectors, right_turn)
+    if m > n:      # what leaves the span of the left vectors
+        image = matmul(tangent, right_vectors)
+        image = div(image, columns(wide, image))
+        left_tangent = add(left_tangent, sub(image, matmul(left, matmul(left_adjoint, image))))
+    if n > m:
+        image = matmul(adjoint(tangent), left)
+        image = div(image, columns(wide, image))
+        right_tangent = add(
+            right_tangent, sub(image, matmul(right_vectors, matmul(right, image))))
+    return [values, left, right], [values_tangent, left_tangent, adjoint(right_tangent)]
+
+
+svd_p = linalg_primitive("svd", abstract=_svd_abstract, evaluate=_svd_evaluate, jvp=_svd_jvp,
+                         multiple_results=True)

@@ -2,6 +2,7 @@
 
 from maxjax._primitives import (  # noqa: F401
     arithmetic,
+    bit_generator,
     comparison,
     contraction,
     convert,
@@ -9,6 +10,7 @@ from maxjax._primitives import (  # noqa: F401
     cumulative,
     dynamic_slice,
     fft,
+    identities,
     incomplete,
     indexing,
     linalg_factors,
@@ -20,6 +22,7 @@ from maxjax._primitives import (  # noqa: F401
     shape,
     sorting,
     special,
+    stacking,
     transcendental,
     window,
 )

@@ -62,7 +62,9 @@ class Tolerance:
 
 # --- builders -------------------------------------------------------------------------------------
 
-def _unary(primitive: Primitive, name: str, doc: str, accuracy: bool = False) -> Callable[..., Any]:
+def _unary(primitive: Primitive, name: str, what: str, example: str, result: str,
+           accuracy: bool = False) -> Callable[..., Any]:
+    """An operation of one operand; ``example`` are arguments, for which it prints ``result``."""
     valid: set[Any] = set()
 
     def operation(x: Any) -> Array:
@@ -75,15 +77,17 @@ def _unary(primitive: Primitive, name: str, doc: str, accuracy: bool = False) ->
         return context.trace.apply(primitive, (x,), {})
 
     if not accuracy:
-        return _named(operation, name, doc)
+        return _named(operation, name, what, example, result)
 
     def with_accuracy(x: Any, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
         return operation(x)
 
-    return _named(with_accuracy, name, doc)
+    return _named(with_accuracy, name, what, example, result)
 
 
-def _binary(primitive: Primitive, name: str, doc: str) -> Callable[..., Any]:
+def _binary(primitive: Primitive, name: str, what: str = "", example: str = "",
+            result: str = "") -> Callable[..., Any]:
+    """An operation of two operands; see ``_unary``."""
     valid: set[Any] = set()
 
     def operation(x: Any, y: Any) -> Array:
@@ -99,7 +103,7 @@ def _binary(primitive: Primitive, name: str, doc: str) -> Callable[..., Any]:
             valid.add(avals)
         return context.trace.apply(primitive, (x, y), {})
 
-    return _named(operation, name, doc)
+    return _named(operation, name, what, example, result)
 
 
 def check_binary(primitive: Primitive, avals: tuple[ShapedArray, ShapedArray]) -> None:
@@ -109,97 +113,172 @@ def check_binary(primitive: Primitive, avals: tuple[ShapedArray, ShapedArray]) -
         raise same_dtypes_error(primitive.name, avals)
 
 
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+def _named(function: Callable[..., Any], name: str, what: str, example: str,
+           result: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "maxjax.lax"
-    function.__doc__ = doc
+    function.__doc__ = f"{what}\n\n>>> lax.{name}({example})\n{result}\n"
     return function
 
 
 # --- unary ----------------------------------------------------------------------------------------
 
-neg = _unary(arithmetic.neg_p, "neg", "``-x``; wraps around for integers.")
-sign = _unary(arithmetic.sign_p, "sign", "-1, 0 or 1; ``x / |x|`` for complex numbers. Zeros keep "
-              "their sign, NaN is NaN.")
-abs = _unary(arithmetic.abs_p, "abs", "``|x|``; real for complex numbers.")
-floor = _unary(arithmetic.floor_p, "floor", "The greatest whole number not above ``x``.")
-ceil = _unary(arithmetic.ceil_p, "ceil", "The least whole number not below ``x``.")
-is_finite = _unary(arithmetic.is_finite_p, "is_finite", "Whether neither infinite nor NaN.")
-square = _unary(arithmetic.square_p, "square", "``x * x``.")
-real = _unary(arithmetic.real_p, "real", "The real part of complex numbers.")
-imag = _unary(arithmetic.imag_p, "imag", "The imaginary part of complex numbers.")
-exp = _unary(transcendental.exp_p, "exp", "``e ** x``.", True)
-exp2 = _unary(transcendental.exp2_p, "exp2", "``2 ** x``.", True)
-expm1 = _unary(transcendental.expm1_p, "expm1", "``e ** x - 1``, exact near 0.", True)
-log = _unary(transcendental.log_p, "log", "The natural logarithm.", True)
-log1p = _unary(transcendental.log1p_p, "log1p", "``log(1 + x)``, exact near 0.", True)
-logistic = _unary(transcendental.logistic_p, "logistic", "``1 / (1 + e ** -x)``.", True)
-sin = _unary(transcendental.sin_p, "sin", "The sine of radians.", True)
-cos = _unary(transcendental.cos_p, "cos", "The cosine of radians.", True)
-tan = _unary(transcendental.tan_p, "tan", "The tangent of radians.", True)
-asin = _unary(transcendental.asin_p, "asin", "The inverse sine, in radians.")
-acos = _unary(transcendental.acos_p, "acos", "The inverse cosine, in radians.")
-atan = _unary(transcendental.atan_p, "atan", "The inverse tangent, in radians.")
-sinh = _unary(transcendental.sinh_p, "sinh", "The hyperbolic sine.")
-cosh = _unary(transcendental.cosh_p, "cosh", "The hyperbolic cosine.")
-tanh = _unary(transcendental.tanh_p, "tanh", "The hyperbolic tangent.", True)
-asinh = _unary(transcendental.asinh_p, "asinh", "The inverse hyperbolic sine.")
-acosh = _unary(transcendental.acosh_p, "acosh", "The inverse hyperbolic cosine.")
-atanh = _unary(transcendental.atanh_p, "atanh", "The inverse hyperbolic tangent.")
-sqrt = _unary(transcendental.sqrt_p, "sqrt", "The square root.", True)
-rsqrt = _unary(transcendental.rsqrt_p, "rsqrt", "``1 / sqrt(x)``.", True)
-cbrt = _unary(transcendental.cbrt_p, "cbrt", "The cube root.", True)
-erf = _unary(special.erf_p, "erf", "The error function.")
-erfc = _unary(special.erfc_p, "erfc", "``1 - erf(x)``, exact for large ``x``.")
-erf_inv = _unary(special.erf_inv_p, "erf_inv", "The inverse of the error function.")
-lgamma = _unary(special.lgamma_p, "lgamma", "``log |gamma(x)|``.")
-digamma = _unary(special.digamma_p, "digamma", "The derivative of ``lgamma``.")
+neg = _unary(arithmetic.neg_p, "neg",
+    "``-x``, element by element; integers wrap around. Takes numbers, not booleans.",
+    "jnp.array([1, -2])", "Array([-1,  2], dtype=int32)")
+sign = _unary(arithmetic.sign_p, "sign",
+    "-1, 0 or 1; ``x / |x|`` for complex numbers. Zeros keep their sign, NaN is NaN.",
+    "jnp.array([-3., 0., 2.])", "Array([-1.,  0.,  1.], dtype=float32)")
+abs = _unary(arithmetic.abs_p, "abs", "``|x|``; real for complex numbers.",
+    "jnp.array([-3., 2.])", "Array([3., 2.], dtype=float32)")
+floor = _unary(arithmetic.floor_p, "floor",
+    "The greatest whole number not above ``x``, for floats.",
+    "jnp.array([-1.5, 1.5])", "Array([-2.,  1.], dtype=float32)")
+ceil = _unary(arithmetic.ceil_p, "ceil", "The least whole number not below ``x``, for floats.",
+    "jnp.array([-1.5, 1.5])", "Array([-1.,  2.], dtype=float32)")
+is_finite = _unary(arithmetic.is_finite_p, "is_finite",
+    "Whether floats are neither infinite nor NaN, as booleans.",
+    "jnp.array([1., jnp.inf, jnp.nan])", "Array([ True, False, False], dtype=bool)")
+square = _unary(arithmetic.square_p, "square", "``x * x``.",
+    "jnp.array([-3, 2])", "Array([9, 4], dtype=int32)")
+real = _unary(arithmetic.real_p, "real", "The real part of complex numbers.",
+    "jnp.array([1 + 2j])", "Array([1.], dtype=float32)")
+imag = _unary(arithmetic.imag_p, "imag", "The imaginary part of complex numbers.",
+    "jnp.array([1 + 2j])", "Array([2.], dtype=float32)")
+exp = _unary(transcendental.exp_p, "exp", "``e ** x``, for floats and complex numbers.",
+    "jnp.array([0., 1.])", "Array([1.       , 2.7182817], dtype=float32)", True)
+exp2 = _unary(transcendental.exp2_p, "exp2", "``2 ** x``, for floats and complex numbers.",
+    "jnp.array([-1., 10.])", "Array([5.000e-01, 1.024e+03], dtype=float32)", True)
+expm1 = _unary(transcendental.expm1_p, "expm1", "``e ** x - 1``, exact near 0.",
+    "jnp.array([1e-10])", "Array([1.e-10], dtype=float32)", True)
+log = _unary(transcendental.log_p, "log", "The natural logarithm; NaN below 0 for floats.",
+    "jnp.array([1., 0., -1.])", "Array([  0., -inf,  nan], dtype=float32)", True)
+log1p = _unary(transcendental.log1p_p, "log1p", "``log(1 + x)``, exact near 0.",
+    "jnp.array([1e-10])", "Array([1.e-10], dtype=float32)", True)
+logistic = _unary(transcendental.logistic_p, "logistic", "``1 / (1 + e ** -x)``.",
+    "jnp.array([-100., 0., 2.])", "Array([0.      , 0.5     , 0.880797], dtype=float32)", True)
+sin = _unary(transcendental.sin_p, "sin", "The sine of radians.",
+    "jnp.array([0., 1.])", "Array([0.        , 0.84147096], dtype=float32)", True)
+cos = _unary(transcendental.cos_p, "cos", "The cosine of radians.",
+    "jnp.array([0., 1.])", "Array([1.       , 0.5403023], dtype=float32)", True)
+tan = _unary(transcendental.tan_p, "tan", "The tangent of radians.",
+    "jnp.array([0., 1.])", "Array([0.       , 1.5574077], dtype=float32)", True)
+asin = _unary(transcendental.asin_p, "asin",
+    "The inverse sine, in radians; NaN outside of [-1, 1] for floats.",
+    "jnp.array([1., 2.])", "Array([1.5707964,       nan], dtype=float32)")
+acos = _unary(transcendental.acos_p, "acos",
+    "The inverse cosine, in radians; NaN outside of [-1, 1] for floats.",
+    "jnp.array([1., 2.])", "Array([ 0., nan], dtype=float32)")
+atan = _unary(transcendental.atan_p, "atan", "The inverse tangent, in radians.",
+    "jnp.array([1., jnp.inf])", "Array([0.7853981, 1.5707964], dtype=float32)")
+sinh = _unary(transcendental.sinh_p, "sinh", "The hyperbolic sine.",
+    "jnp.array([0., 1.])", "Array([0.       , 1.1752012], dtype=float32)")
+cosh = _unary(transcendental.cosh_p, "cosh", "The hyperbolic cosine.",
+    "jnp.array([0., 1.])", "Array([1.       , 1.5430806], dtype=float32)")
+tanh = _unary(transcendental.tanh_p, "tanh", "The hyperbolic tangent.",
+    "jnp.array([0., 100.])", "Array([0., 1.], dtype=float32)", True)
+asinh = _unary(transcendental.asinh_p, "asinh", "The inverse hyperbolic sine.",
+    "jnp.array([0., 1.])", "Array([0.        , 0.88137364], dtype=float32)")
+acosh = _unary(transcendental.acosh_p, "acosh",
+    "The inverse hyperbolic cosine; NaN below 1 for floats.",
+    "jnp.array([1., 0.])", "Array([ 0., nan], dtype=float32)")
+atanh = _unary(transcendental.atanh_p, "atanh",
+    "The inverse hyperbolic tangent; infinite at the ends of [-1, 1].",
+    "jnp.array([0.5, 1.])", "Array([0.54930615,        inf], dtype=float32)")
+sqrt = _unary(transcendental.sqrt_p, "sqrt", "The square root; NaN below 0 for floats.",
+    "jnp.array([4., -1.])", "Array([ 2., nan], dtype=float32)", True)
+rsqrt = _unary(transcendental.rsqrt_p, "rsqrt", "``1 / sqrt(x)``.",
+    "jnp.array([4., 0.])", "Array([0.5, inf], dtype=float32)", True)
+cbrt = _unary(transcendental.cbrt_p, "cbrt", "The real cube root of floats.",
+    "jnp.array([8., -8.])", "Array([ 2., -2.], dtype=float32)", True)
+erf = _unary(special.erf_p, "erf", "The error function of floats.",
+    "jnp.array([0., jnp.inf])", "Array([0., 1.], dtype=float32)")
+erfc = _unary(special.erfc_p, "erfc", "``1 - erf(x)``, exact for large ``x``.",
+    "jnp.array([0., 5.])", "Array([1.0000000e+00, 1.5374597e-12], dtype=float32)")
+erf_inv = _unary(special.erf_inv_p, "erf_inv", "The inverse of the error function, on [-1, 1].",
+    "jnp.array([0., 1.])", "Array([ 0., inf], dtype=float32)")
+lgamma = _unary(special.lgamma_p, "lgamma", "``log |gamma(x)|``.",
+    "jnp.array([3., -1.])", "Array([0.6931474,       inf], dtype=float32)")
+digamma = _unary(special.digamma_p, "digamma", "The derivative of ``lgamma``.",
+    "jnp.array([1., 10.])", "Array([-0.5772154,  2.2517526], dtype=float32)")
 bessel_i0e = _unary(special.bessel_i0e_p, "bessel_i0e",
-                    "The modified Bessel function of order 0, times ``e ** -|x|``.")
+    "The modified Bessel function of order 0, times ``e ** -|x|``.",
+    "jnp.array([0., 1.])", "Array([1.0000001 , 0.46575963], dtype=float32)")
 bessel_i1e = _unary(special.bessel_i1e_p, "bessel_i1e",
-                    "The modified Bessel function of order 1, times ``e ** -|x|``.")
-bitwise_not = _unary(comparison.not_p, "bitwise_not", "``~x``; logical for booleans.")
+    "The modified Bessel function of order 1, times ``e ** -|x|``.",
+    "jnp.array([0., 1.])", "Array([0.        , 0.20791042], dtype=float32)")
+bitwise_not = _unary(comparison.not_p, "bitwise_not", "``~x``; logical for booleans.",
+    "jnp.array([0, 5])", "Array([-1, -6], dtype=int32)")
 population_count = _unary(comparison.population_count_p, "population_count",
-                          "The number of bits that are set.")
-clz = _unary(comparison.clz_p, "clz", "The number of leading bits that are not set.")
+    "How many bits of integers are set.",
+    "jnp.array([0, 7, -1])", "Array([ 0,  3, 32], dtype=int32)")
+clz = _unary(comparison.clz_p, "clz", "How many of the leading bits of integers are not set.",
+    "jnp.array([0, 1, -1])", "Array([32, 31,  0], dtype=int32)")
 
 # --- binary ---------------------------------------------------------------------------------------
 
-add = _binary(arithmetic.add_p, "add", "``x + y``; wraps around for integers.")
-sub = _binary(arithmetic.sub_p, "sub", "``x - y``; wraps around for integers.")
-_mul = _binary(arithmetic.mul_p, "mul", "``x * y``; wraps around for integers.")
-div = _binary(arithmetic.div_p, "div", "``x / y``; towards zero for integers, and -1 by zero.")
-rem = _binary(arithmetic.rem_p, "rem", "The remainder of division towards zero: the sign of ``x``; "
-              "``x`` itself for integers by zero.")
-max = _binary(arithmetic.max_p, "max", "The greater; NaN if either is. Complex numbers are ordered "
-              "by their real, then their imaginary parts.")
-min = _binary(arithmetic.min_p, "min", "The lesser; NaN if either is.")
-_nextafter = _binary(arithmetic.nextafter_p, "nextafter", "")
-complex = _binary(arithmetic.complex_p, "complex", "``x + i y``.")
+add = _binary(arithmetic.add_p, "add", "``x + y``; integers wrap around.",
+    "jnp.array([1, 2]), jnp.array([10, 20])", "Array([11, 22], dtype=int32)")
+sub = _binary(arithmetic.sub_p, "sub", "``x - y``; integers wrap around.",
+    "jnp.array([1, 2]), jnp.array([10, 20])", "Array([ -9, -18], dtype=int32)")
+_mul = _binary(arithmetic.mul_p, "mul")
+div = _binary(arithmetic.div_p, "div",
+    "``x / y``; for integers towards zero, and -1 where ``y`` is 0.",
+    "jnp.array([7, -7, 1]), jnp.array([2, 2, 0])", "Array([ 3, -3, -1], dtype=int32)")
+rem = _binary(arithmetic.rem_p, "rem",
+    "The remainder of division towards zero, with the sign of ``x``; for integers ``x`` "
+    "itself where ``y`` is 0.",
+    "jnp.array([7, -7, 1]), jnp.array([3, 3, 0])", "Array([ 1, -1,  1], dtype=int32)")
+max = _binary(arithmetic.max_p, "max",
+    "The greater; NaN if either is. Complex numbers are ordered by their real, then their "
+    "imaginary parts.",
+    "jnp.array([1., jnp.nan]), jnp.array([2., 2.])", "Array([ 2., nan], dtype=float32)")
+min = _binary(arithmetic.min_p, "min",
+    "The lesser; NaN if either is. Complex numbers are ordered by their real, then their "
+    "imaginary parts.",
+    "jnp.array([1., jnp.nan]), jnp.array([2., 2.])", "Array([ 1., nan], dtype=float32)")
+_nextafter = _binary(arithmetic.nextafter_p, "nextafter")
+complex = _binary(arithmetic.complex_p, "complex",
+    "``x + i y``, of two arrays of float32 or of float64.",
+    "jnp.array([1.]), jnp.array([2.])", "Array([1.+2.j], dtype=complex64)")
 atan2 = _binary(transcendental.atan2_p, "atan2",
-                "The angle of a point; the first argument is the ordinate.")
-eq = _binary(comparison.eq_p, "eq", "``x == y``.")
-ne = _binary(comparison.ne_p, "ne", "``x != y``.")
-lt = _binary(comparison.lt_p, "lt", "``x < y``.")
-le = _binary(comparison.le_p, "le", "``x <= y``.")
-gt = _binary(comparison.gt_p, "gt", "``x > y``.")
-ge = _binary(comparison.ge_p, "ge", "``x >= y``.")
-bitwise_and = _binary(comparison.and_p, "bitwise_and", "``x & y``.")
-bitwise_or = _binary(comparison.or_p, "bitwise_or", "``x | y``.")
-bitwise_xor = _binary(comparison.xor_p, "bitwise_xor", "``x ^ y``.")
+    "The angle of the point ``(y, x)``, in radians; the first argument is the ordinate.",
+    "jnp.array([1., -0.]), jnp.array([1., -1.])",
+    "Array([ 0.7853982, -3.1415927], dtype=float32)")
+eq = _binary(comparison.eq_p, "eq", "``x == y``, as booleans; NaN equals nothing.",
+    "jnp.array([1., jnp.nan]), jnp.array([1., jnp.nan])", "Array([ True, False], dtype=bool)")
+ne = _binary(comparison.ne_p, "ne", "``x != y``, as booleans; NaN equals nothing.",
+    "jnp.array([1., jnp.nan]), jnp.array([1., jnp.nan])", "Array([False,  True], dtype=bool)")
+lt = _binary(comparison.lt_p, "lt", "``x < y``, as booleans, for real numbers.",
+    "jnp.array([1, 2]), jnp.array([2, 2])", "Array([ True, False], dtype=bool)")
+le = _binary(comparison.le_p, "le", "``x <= y``, as booleans, for real numbers.",
+    "jnp.array([1, 2]), jnp.array([2, 2])", "Array([ True,  True], dtype=bool)")
+gt = _binary(comparison.gt_p, "gt", "``x > y``, as booleans, for real numbers.",
+    "jnp.array([3, 2]), jnp.array([2, 2])", "Array([ True, False], dtype=bool)")
+ge = _binary(comparison.ge_p, "ge", "``x >= y``, as booleans, for real numbers.",
+    "jnp.array([3, 2]), jnp.array([2, 2])", "Array([ True,  True], dtype=bool)")
+bitwise_and = _binary(comparison.and_p, "bitwise_and", "``x & y``, for integers and booleans.",
+    "jnp.array([6]), jnp.array([3])", "Array([2], dtype=int32)")
+bitwise_or = _binary(comparison.or_p, "bitwise_or", "``x | y``, for integers and booleans.",
+    "jnp.array([6]), jnp.array([3])", "Array([7], dtype=int32)")
+bitwise_xor = _binary(comparison.xor_p, "bitwise_xor", "``x ^ y``, for integers and booleans.",
+    "jnp.array([6]), jnp.array([3])", "Array([5], dtype=int32)")
 shift_left = _binary(comparison.shift_left_p, "shift_left",
-                     "``x << y``; 0 for shifts by the width or more.")
+    "``x << y``; 0 for shifts by the width or more.",
+    "jnp.array([1, 1]), jnp.array([4, 32])", "Array([16,  0], dtype=int32)")
 shift_right_logical = _binary(comparison.shift_right_logical_p, "shift_right_logical",
-                              "``x >> y``, filling with zeros.")
+    "``x >> y``, filled up with zeros.",
+    "jnp.array([-16, 1]), jnp.array([28, 32])", "Array([15,  0], dtype=int32)")
 shift_right_arithmetic = _binary(comparison.shift_right_arithmetic_p, "shift_right_arithmetic",
-                                 "``x >> y``, filling with the sign.")
-_mulhi = _binary(comparison.mulhi_p, "mulhi", "")
-_igamma = _binary(incomplete.igamma_p, "igamma", "")
-_igammac = _binary(incomplete.igammac_p, "igammac", "")
-_igamma_grad_a = _binary(incomplete.igamma_grad_a_p, "igamma_grad_a", "")
-_random_gamma_grad = _binary(incomplete.random_gamma_grad_p, "random_gamma_grad", "")
-_polygamma = _binary(special.polygamma_p, "polygamma", "")
-_zeta = _binary(special.zeta_p, "zeta", "")
+    "``x >> y``, filled up with the sign.",
+    "jnp.array([-16, -1]), jnp.array([2, 32])", "Array([-4, -1], dtype=int32)")
+_mulhi = _binary(comparison.mulhi_p, "mulhi")
+_igamma = _binary(incomplete.igamma_p, "igamma")
+_igammac = _binary(incomplete.igammac_p, "igammac")
+_igamma_grad_a = _binary(incomplete.igamma_grad_a_p, "igamma_grad_a")
+_random_gamma_grad = _binary(incomplete.random_gamma_grad_p, "random_gamma_grad")
+_polygamma = _binary(special.polygamma_p, "polygamma")
+_zeta = _binary(special.zeta_p, "zeta")
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:

@@ -247,11 +247,13 @@ def _type(aval: ShapedArray) -> str:
     return aval.str_short(short_dtypes=True)
 
 
-def _eqn(eqn: JaxprEqn, names: Names) -> Document:
-    params = eqn.params
+def _shown(eqn: JaxprEqn) -> dict[str, Any]:
     rule = shown_params.get(eqn.primitive.name)
-    if rule is not None:
-        params = rule(params)
+    return eqn.params if rule is None else rule(eqn.params)
+
+
+def _eqn(eqn: JaxprEqn, names: Names) -> Document:
+    params = _shown(eqn)
     called = params.get("jaxpr")
     if eqn.primitive.name == "jit" and isinstance(called, ClosedJaxpr) and (
             called.jaxpr not in names.shared):
@@ -291,7 +293,7 @@ def _shared(jaxpr: Jaxpr) -> dict[Jaxpr, str]:
         if current is not jaxpr and len(current.eqns) > _INLINE_EQUATIONS:
             counts[current] += 1
         for eqn in current.eqns:
-            for inner in _nested(eqn.params):
+            for inner in _nested(_shown(eqn)):
                 queue.append(inner)
                 name = eqn.params.get("name")
                 if isinstance(name, str):

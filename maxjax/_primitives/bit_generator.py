@@ -145,7 +145,6 @@ rng_uniform_p = Primitive(
     host_reason="it draws from a generator that keeps its state in the process",
     no_derivative="random numbers have no derivative",
     factors=replicated_factors,
-    cacheable=False,
 )
 # Never dropped, never taken for another call's numbers.
 setattr(rng_uniform_p, "effects", True)  # noqa: B010

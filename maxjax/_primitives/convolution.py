@@ -27,6 +27,9 @@ class ConvDimensionNumbers(NamedTuple):
 
     ``lhs_spec`` and ``out_spec`` give (batch, feature, spatial...), ``rhs_spec`` gives (output
     feature, input feature, spatial...).
+
+    >>> lax.conv_dimension_numbers((1, 2, 8), (4, 2, 3), None).out_spec
+    (0, 1, 2)
     """
 
     lhs_spec: tuple[int, ...]

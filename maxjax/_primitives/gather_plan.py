@@ -28,6 +28,9 @@ class GatherDimensionNumbers(NamedTuple):
       start_index_map: for each component of an index vector, the operand's dimension.
       operand_batching_dims: the operand's dimensions that go along with those of the indices.
       start_indices_batching_dims: those of the indices.
+
+    >>> lax.GatherDimensionNumbers((1,), (0,), (0,)).start_index_map
+    (0,)
     """
 
     offset_dims: tuple[int, ...]
@@ -46,6 +49,9 @@ class ScatterDimensionNumbers(NamedTuple):
       scatter_dims_to_operand_dims: for each component of an index vector, the operand's dimension.
       operand_batching_dims: the operand's dimensions that go along with those of the indices.
       scatter_indices_batching_dims: those of the indices.
+
+    >>> lax.ScatterDimensionNumbers((1,), (0,), (0,)).update_window_dims
+    (1,)
     """
 
     update_window_dims: Sequence[int]

@@ -48,7 +48,11 @@ _PRECISION_NAMES: dict[Any, Precision] = {
 
 
 class DotAlgorithm(NamedTuple):
-    """The dtypes in which a product is computed; accepted, and computed exactly."""
+    """The dtypes in which a product is computed; accepted, and computed exactly.
+
+    >>> lax.DotAlgorithm(jnp.float32, jnp.float32, jnp.float32).num_primitive_operations
+    1
+    """
 
     lhs_precision_type: Any
     rhs_precision_type: Any
@@ -170,6 +174,10 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers,
 
     Raises:
       TypeError: dimensions repeat, do not exist or differ in size.
+
+    >>> x, y = jnp.ones((5, 2, 3)), jnp.ones((5, 4, 3))
+    >>> lax.dot_general(x, y, (((2,), (2,)), ((0,), (0,)))).shape
+    (5, 2, 4)
     """
     x, y = as_operand(lhs, "dot_general"), as_operand(rhs, "dot_general", 1)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
@@ -191,6 +199,9 @@ def dot(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers | None = N
     Raises:
       ValueError: an operand is neither a matrix nor a vector.
       TypeError: the contracted sizes differ.
+
+    >>> lax.dot(jnp.ones((2, 3)), jnp.arange(3.))
+    Array([3., 3.], dtype=float32)
     """
     x, y = as_operand(lhs, "dot_general"), as_operand(rhs, "dot_general", 1)
     if dimension_numbers is None:
@@ -208,6 +219,9 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Array:
 
     Raises:
       ValueError: the ranks differ, or are below 2.
+
+    >>> lax.batch_matmul(jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))).shape
+    (5, 2, 4)
     """
     x, y = as_operand(lhs, "batch_matmul"), as_operand(rhs, "batch_matmul", 1)
     rank = x.ndim

@@ -30,6 +30,9 @@ def dtype(x: Any) -> Any:
 
     Raises:
       TypeError: ``x`` has none.
+
+    >>> lax.dtype(jnp.ones(2, jnp.int8))
+    dtype('int8')
     """
     if isinstance(x, Array):
         return x.aval.dtype
@@ -68,6 +71,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     Raises:
       ValueError: ``new_dtype`` is None, or one of the dtypes is of random keys.
       TypeError: the operand has no dtype, or ``new_dtype`` is no dtype of numbers.
+
+    >>> lax.convert_element_type(jnp.array([1.7, -1.7, jnp.nan]), jnp.int32)
+    Array([ 1, -1,  0], dtype=int32)
     """
     if new_dtype is None:
         raise ValueError("dtype must be specified.")
@@ -102,6 +108,9 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
     Raises:
       TypeError: booleans or complex numbers to or from another dtype.
       ValueError: the last dimension does not fill the new elements.
+
+    >>> lax.bitcast_convert_type(jnp.float32(1), jnp.uint16)
+    Array([    0, 16256], dtype=uint16)
     """
     x = as_operand(operand, "bitcast_convert_type")
     target = dtype_argument(new_dtype, "bitcast_convert_type")
@@ -127,7 +136,11 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
 
 
 def stop_gradient(x: Any) -> Any:
-    """``x``, a pytree, as a constant for differentiation."""
+    """``x``, a pytree, as a constant for differentiation.
+
+    >>> jax.grad(lambda x: x * lax.stop_gradient(x))(3.)
+    Array(3., dtype=float32, weak_type=True)
+    """
     def stop(leaf: Any) -> Any:
         if leaf.__class__ in dtypes.PYTHON_SCALARS:
             return leaf
@@ -171,6 +184,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 
     Raises:
       TypeError: ``fill_value`` is no scalar, or the shape none of integers.
+
+    >>> lax.full((2,), 7, jnp.float32)
+    Array([7., 7.], dtype=float32)
     """
     sizes = _shape_argument(shape)
     if np.shape(fill_value) if not isinstance(fill_value, Array) else fill_value.shape:
@@ -192,6 +208,9 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
 
     Args:
       x: gives the shape, the dtype and the weakness that are not given.
+
+    >>> lax.full_like(jnp.arange(3), 7)
+    Array([7, 7, 7], dtype=int32)
     """
     aval = x.aval if isinstance(x, Array) else None
     if aval is None:
@@ -208,10 +227,18 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
-    """An array of unspecified elements: zeros."""
+    """An array of unspecified elements: zeros.
+
+    >>> lax.empty((2, 3), jnp.float32).shape
+    (2, 3)
+    """
     return full(shape, 0, dtype)
 
 
 def shape_as_value(shape: Any) -> np.ndarray:
-    """A shape as an array of int32."""
+    """A shape as an array of int32.
+
+    >>> lax.shape_as_value((2, 3))
+    array([2, 3], dtype=int32)
+    """
     return np.asarray(_shape_argument(shape), np.int32)

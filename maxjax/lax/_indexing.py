@@ -137,6 +137,9 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], 
     Raises:
       TypeError: a size exceeds the operand's, or the indices are no integers of one dtype.
       ValueError: there are not as many indices as dimensions.
+
+    >>> lax.dynamic_slice(jnp.arange(5), (3,), (3,))      # moved inside
+    Array([2, 3, 4], dtype=int32)
     """
     operand = _operand(operand)
     shape = operand.shape
@@ -156,6 +159,9 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
 
     Raises:
       TypeError: dtypes or ranks differ, or the update is larger than the operand.
+
+    >>> lax.dynamic_update_slice(jnp.zeros(4, int), jnp.array([7, 8]), (1,))
+    Array([0, 7, 8, 0], dtype=int32)
     """
     operand = _operand(operand)
     update = _same_dtype("dynamic_update_slice", operand, update)
@@ -177,7 +183,11 @@ def _same_dtype(name: str, operand: Array, update: Any) -> Array:
 
 def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0, *,
                          allow_negative_indices: bool = True) -> Array:
-    """``dynamic_slice`` along one axis."""
+    """``dynamic_slice`` along one axis.
+
+    >>> lax.dynamic_slice_in_dim(jnp.arange(5), 1, 2)
+    Array([1, 2], dtype=int32)
+    """
     operand = _operand(operand)
     axis = _canonical_axis(axis, operand.ndim)
     starts, sizes = _along(operand, axis, start_index, operator.index(slice_size))
@@ -216,7 +226,11 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
 
 def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int, *,
                                 allow_negative_indices: bool = True) -> Array:
-    """``dynamic_update_slice`` along one axis."""
+    """``dynamic_update_slice`` along one axis.
+
+    >>> lax.dynamic_update_slice_in_dim(jnp.zeros(4, int), jnp.array([7]), 2, axis=0)
+    Array([0, 0, 7, 0], dtype=int32)
+    """
     operand = _operand(operand)
     axis = _canonical_axis(axis, operand.ndim)
     starts, _ = _along(operand, axis, start_index, 0)
@@ -244,7 +258,11 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
 
 def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1,
                  axis: int = 0) -> Array:
-    """``operand[start_index:limit_index:stride]`` along one axis; indices must be in bounds."""
+    """``operand[start_index:limit_index:stride]`` along one axis; indices must be in bounds.
+
+    >>> lax.slice_in_dim(jnp.arange(6), 1, None, 2)
+    Array([1, 3, 5], dtype=int32)
+    """
     operand = _operand(operand)
     axis = _canonical_axis(axis, operand.ndim)
     size = operand.shape[axis]
@@ -277,6 +295,9 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
     Raises:
       IndexError: the index is out of bounds.
+
+    >>> lax.index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False)
+    Array([2, 5], dtype=int32)
     """
     operand = _operand(operand)
     index, axis = operator.index(index), _canonical_axis(axis, operand.ndim)
@@ -294,6 +315,10 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
     Args:
       src: an array.
       idxs: for each of ``axes`` an integer vector of length n; negative ones count from the end.
+
+    >>> lax.index_take(jnp.arange(6).reshape(3, 2), (jnp.array([2, 0]),), (0,))
+    Array([[4, 5],
+           [0, 1]], dtype=int32)
     """
     src = _operand(src)
     axes = tuple(operator.index(axis) for axis in axes)
@@ -351,6 +376,11 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
     Raises:
       TypeError: the shapes do not fit the dimension numbers.
       ValueError: the indices are no integers, or the mode is not known.
+
+    >>> numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
+    >>> lax.gather(jnp.arange(6).reshape(3, 2), jnp.array([[2], [0]]), numbers, (1, 2))
+    Array([[4, 5],
+           [0, 1]], dtype=int32)
     """
     operand = _operand(operand)
     indices = _indices(start_indices)
@@ -389,6 +419,10 @@ def scatter(operand: Any, scatter_indices: Any, updates: Any,
     Raises:
       TypeError: shapes or dtypes do not fit.
       ValueError: the indices are no integers, or the mode is not known.
+
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter(jnp.zeros(3), jnp.array([[2], [0]]), jnp.array([5., 6.]), numbers)
+    Array([6., 0., 5.], dtype=float32)
     """
     return _scatter(scatter_p, "scatter", operand, scatter_indices, updates, dimension_numbers,
                     indices_are_sorted, unique_indices, mode)
@@ -398,7 +432,12 @@ def scatter_add(operand: Any, scatter_indices: Any, updates: Any,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False,
                 mode: str | GatherScatterMode | None = None) -> Array:
-    """``operand`` with ``updates`` added to windows; arguments as for ``scatter``."""
+    """``operand`` with ``updates`` added to windows; arguments as for ``scatter``.
+
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_add(jnp.zeros(3), jnp.array([[2], [2]]), jnp.array([5., 6.]), numbers)
+    Array([ 0.,  0., 11.], dtype=float32)
+    """
     return _scatter(scatter_add_p, "scatter_add", operand, scatter_indices, updates,
                     dimension_numbers, indices_are_sorted, unique_indices, mode)
 
@@ -407,7 +446,12 @@ def scatter_sub(operand: Any, scatter_indices: Any, updates: Any,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False,
                 mode: str | GatherScatterMode | None = None) -> Array:
-    """``operand`` with ``updates`` subtracted from windows; arguments as for ``scatter``."""
+    """``operand`` with ``updates`` subtracted from windows; arguments as for ``scatter``.
+
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_sub(jnp.zeros(3), jnp.array([[2], [2]]), jnp.array([5., 6.]), numbers)
+    Array([  0.,   0., -11.], dtype=float32)
+    """
     return _scatter(scatter_sub_p, "scatter_sub", operand, scatter_indices, updates,
                     dimension_numbers, indices_are_sorted, unique_indices, mode)
 
@@ -419,6 +463,10 @@ def scatter_mul(operand: Any, scatter_indices: Any, updates: Any,
     """``operand`` with windows multiplied by ``updates``; arguments as for ``scatter``.
 
     Differentiable in the updates only where ``unique_indices`` is promised.
+
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_mul(jnp.ones(3), jnp.array([[2], [2]]), jnp.array([5., 6.]), numbers)
+    Array([ 1.,  1., 30.], dtype=float32)
     """
     return _scatter(scatter_mul_p, "scatter_mul", operand, scatter_indices, updates,
                     dimension_numbers, indices_are_sorted, unique_indices, mode)
@@ -428,7 +476,12 @@ def scatter_min(operand: Any, scatter_indices: Any, updates: Any,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False,
                 mode: str | GatherScatterMode | None = None) -> Array:
-    """``operand`` with the lesser of windows and ``updates``; arguments as for ``scatter``."""
+    """``operand`` with the lesser of windows and ``updates``; arguments as for ``scatter``.
+
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_min(jnp.ones(3), jnp.array([[2], [0]]), jnp.array([5., -1.]), numbers)
+    Array([-1.,  1.,  1.], dtype=float32)
+    """
     return _scatter(scatter_min_p, "scatter_min", operand, scatter_indices, updates,
                     dimension_numbers, indices_are_sorted, unique_indices, mode)
 
@@ -437,7 +490,12 @@ def scatter_max(operand: Any, scatter_indices: Any, updates: Any,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False,
                 mode: str | GatherScatterMode | None = None) -> Array:
-    """``operand`` with the greater of windows and ``updates``; arguments as for ``scatter``."""
+    """``operand`` with the greater of windows and ``updates``; arguments as for ``scatter``.
+
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_max(jnp.ones(3), jnp.array([[2], [0]]), jnp.array([5., -1.]), numbers)
+    Array([1., 1., 5.], dtype=float32)
+    """
     return _scatter(scatter_max_p, "scatter_max", operand, scatter_indices, updates,
                     dimension_numbers, indices_are_sorted, unique_indices, mode)
 
@@ -450,6 +508,11 @@ def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Array], Ar
 
     An element that several windows hold goes through ``func`` as many times. Where the indices
     are traced and not promised to be unique, that takes one selection for each window.
+
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_apply(jnp.arange(3.), jnp.array([[2]]), lambda x: -x, numbers,
+    ...                   update_shape=(1,))
+    Array([ 0.,  1., -2.], dtype=float32)
     """
     operand = _operand(operand)
     indices = _indices(scatter_indices)

@@ -64,8 +64,8 @@ def check_axes(x: Array, axes: Sequence[int]) -> tuple[int, ...]:
     return axes
 
 
-def _reduction(primitive: Primitive, what: str, numeric: bool = False,
-               logical: bool = False) -> Callable[..., Array]:
+def _reduction(primitive: Primitive, what: str, example: tuple[str, str],
+               numeric: bool = False, logical: bool = False) -> Callable[..., Array]:
     name = primitive.name
 
     def function(operand: Any, axes: Sequence[int]) -> Array:
@@ -80,6 +80,7 @@ def _reduction(primitive: Primitive, what: str, numeric: bool = False,
         return primitive.bind(x, axes=axes)
 
     function.__name__ = function.__qualname__ = name
+    values, result = example
     function.__doc__ = f"""{what} along ``axes``, which the result lacks.
 
     Args:
@@ -89,17 +90,27 @@ def _reduction(primitive: Primitive, what: str, numeric: bool = False,
     Raises:
       ValueError: axes repeat, or are out of bounds.
       TypeError: of the dtype.
+
+    >>> lax.{name}(jnp.array({values}), (1,))
+    {result}
     """
     return function
 
 
-_sum = _reduction(reduce_sum_p, "The sum", numeric=True)
-reduce_prod = _reduction(reduce_prod_p, "The product", numeric=True)
-reduce_max = _reduction(reduce_max_p, "The greatest element (NaN if there is one)")
-reduce_min = _reduction(reduce_min_p, "The least element (NaN if there is one)")
-reduce_and = _reduction(reduce_and_p, "The bitwise conjunction", logical=True)
-reduce_or = _reduction(reduce_or_p, "The bitwise disjunction", logical=True)
-reduce_xor = _reduction(reduce_xor_p, "The bitwise exclusive disjunction", logical=True)
+_sum = _reduction(reduce_sum_p, "The sum",
+    ("[[1, 2], [3, 4]]", "Array([3, 7], dtype=int32)"), numeric=True)
+reduce_prod = _reduction(reduce_prod_p, "The product",
+    ("[[1, 2], [3, 4]]", "Array([ 2, 12], dtype=int32)"), numeric=True)
+reduce_max = _reduction(reduce_max_p, "The greatest element (NaN if there is one)",
+    ("[[1., 2.], [3., jnp.nan]]", "Array([ 2., nan], dtype=float32)"))
+reduce_min = _reduction(reduce_min_p, "The least element (NaN if there is one)",
+    ("[[1., 2.], [3., jnp.nan]]", "Array([ 1., nan], dtype=float32)"))
+reduce_and = _reduction(reduce_and_p, "The bitwise conjunction",
+    ("[[3, 6], [1, 2]]", "Array([2, 0], dtype=int32)"), logical=True)
+reduce_or = _reduction(reduce_or_p, "The bitwise disjunction",
+    ("[[3, 6], [1, 2]]", "Array([7, 3], dtype=int32)"), logical=True)
+reduce_xor = _reduction(reduce_xor_p, "The bitwise exclusive disjunction",
+    ("[[3, 6], [1, 2]]", "Array([5, 3], dtype=int32)"), logical=True)
 
 
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
@@ -108,6 +119,9 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     Raises:
       ValueError: axes repeat, or are out of bounds.
       TypeError: of the dtype.
+
+    >>> lax.reduce_sum(jnp.arange(6).reshape(2, 3), (0,))
+    Array([3, 5, 7], dtype=int32)
     """
     return _sum(operand, axes)
 
@@ -137,6 +151,9 @@ def _position(primitive: Primitive, what: str) -> Callable[..., Array]:
     Raises:
       ValueError: the axis is out of bounds, or empty.
       TypeError: ``index_dtype`` is no integer dtype.
+
+    >>> lax.{primitive.name}(jnp.array([1., 3., jnp.nan]), 0, jnp.int8)
+    Array(2, dtype=int8)
     """
     return function
 
@@ -145,7 +162,7 @@ argmax = _position(argmax_p, "greatest")
 argmin = _position(argmin_p, "least")
 
 
-def _cumulative(primitive: Primitive, what: str) -> Callable[..., Array]:
+def _cumulative(primitive: Primitive, what: str, result: str) -> Callable[..., Array]:
     name = primitive.name
 
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
@@ -170,15 +187,19 @@ def _cumulative(primitive: Primitive, what: str) -> Callable[..., Array]:
     Raises:
       ValueError: the axis is out of bounds.
       TypeError: of the dtype.
+
+    >>> lax.{name}(jnp.array([1., 3., 2.]))
+    Array([{result}], dtype=float32)
     """
     return function
 
 
-cumsum = _cumulative(cumsum_p, "sum")
-cumprod = _cumulative(cumprod_p, "product")
-cummax = _cumulative(cummax_p, "maximum")
-cummin = _cumulative(cummin_p, "minimum")
-cumlogsumexp = _cumulative(cumlogsumexp_p, "logarithm of the sum of exponentials")
+cumsum = _cumulative(cumsum_p, "sum", "1., 4., 6.")
+cumprod = _cumulative(cumprod_p, "product", "1., 3., 6.")
+cummax = _cumulative(cummax_p, "maximum", "1., 3., 3.")
+cummin = _cumulative(cummin_p, "minimum", "1., 1., 1.")
+cumlogsumexp = _cumulative(cumlogsumexp_p, "logarithm of the sum of exponentials",
+    "1.       , 3.126928 , 3.4076061")
 
 
 # --- reduce by any function -----------------------------------------------------------------------
@@ -283,6 +304,9 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     Raises:
       ValueError: dimensions repeat, or are out of bounds.
       TypeError: dtypes or shapes do not fit.
+
+    >>> lax.reduce(jnp.arange(1., 5.), 1., lambda x, y: x * y, (0,))
+    Array(24., dtype=float32)
     """
     leaves, tree = pytree.flatten(operands)
     arrays = [as_operand(x, "reduce", position) for position, x in enumerate(leaves)]

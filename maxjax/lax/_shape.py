@@ -72,6 +72,10 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     Args:
       operand: an array of shape ``S``.
       sizes: of the new dimensions; the result has the shape ``(*sizes, *S)``.
+
+    >>> lax.broadcast(jnp.array([1, 2]), (2,))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
     """
     x = as_operand(operand, "broadcast")
     sizes = integers(sizes)
@@ -93,6 +97,10 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
 
     Raises:
       TypeError: sizes or dimensions do not fit.
+
+    >>> lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
+    Array([[1, 1, 1],
+           [2, 2, 2]], dtype=int32)
     """
     x = as_operand(operand, "broadcast_in_dim")
     shape = integers(shape)
@@ -124,7 +132,11 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Array:
-    """Adds leading dimensions of size 1 until the array has ``rank``."""
+    """Adds leading dimensions of size 1 until the array has ``rank``.
+
+    >>> lax.broadcast_to_rank(jnp.ones(3), 3).shape
+    (1, 1, 3)
+    """
     x = as_operand(x, "broadcast_to_rank")
     if rank < x.ndim:
         raise ValueError(f"Rank must be at least {x.ndim}, the rank of the array; got {rank}.")
@@ -178,6 +190,9 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
     Raises:
       ValueError: they have none.
+
+    >>> lax.broadcast_shapes((3, 1), (4,))
+    (3, 4)
     """
     rank = max((len(shape) for shape in shapes), default=0)
     result = []
@@ -193,7 +208,11 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 # --- iota -----------------------------------------------------------------------------------------
 
 def iota(dtype: Any, size: int) -> Array:
-    """0, 1, ..., ``size - 1``."""
+    """0, 1, ..., ``size - 1``.
+
+    >>> lax.iota(jnp.int32, 4)
+    Array([0, 1, 2, 3], dtype=int32)
+    """
     return broadcasted_iota(dtype, (size,), 0)
 
 
@@ -207,6 +226,10 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
     Raises:
       TypeError: of the dtype, or for a negative size.
       ValueError: there is no such dimension.
+
+    >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
     """
     dtype = dtypes.canonical(dtype)
     shape = integers(shape)
@@ -234,6 +257,10 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
 
     Raises:
       TypeError: the sizes do not fit.
+
+    >>> lax.reshape(jnp.arange(4), (2, 2))
+    Array([[0, 1],
+           [2, 3]], dtype=int32)
     """
     x = as_operand(operand, "reshape")
     sizes = integers(new_sizes) if hasattr(new_sizes, "__iter__") else (operator.index(new_sizes),)
@@ -252,7 +279,11 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """Merges the dimensions from ``start_dimension`` to before ``stop_dimension`` into one."""
+    """Merges the dimensions from ``start_dimension`` to before ``stop_dimension`` into one.
+
+    >>> lax.collapse(jnp.ones((2, 3, 4)), 1).shape
+    (2, 12)
+    """
     x = as_operand(operand, "collapse")
     start, stop, _ = _slice(start_dimension, stop_dimension).indices(x.ndim)
     if stop < start:
@@ -266,6 +297,9 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
 
     Raises:
       ValueError: one of them has another size, or does not exist.
+
+    >>> lax.squeeze(jnp.ones((1, 2, 1)), (0,)).shape
+    (2, 1)
     """
     x = as_operand(array, "squeeze")
     dims = tuple([canonical_axis(dim, x.ndim) for dim in dimensions])
@@ -284,6 +318,9 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
 
     Raises:
       ValueError: a place is named twice, or out of bounds.
+
+    >>> lax.expand_dims(jnp.ones((2, 3)), (0, -1)).shape
+    (1, 2, 3, 1)
     """
     x = as_operand(array, "expand_dims")
     dims = tuple(dimensions)
@@ -303,6 +340,9 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
 
     Raises:
       TypeError: it is no permutation.
+
+    >>> lax.transpose(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
     """
     x = as_operand(operand, "transpose")
     order = integers(permutation)
@@ -317,6 +357,9 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
 
     Raises:
       TypeError: dimensions repeat, or are out of bounds.
+
+    >>> lax.rev(jnp.arange(3), (0,))
+    Array([2, 1, 0], dtype=int32)
     """
     x = as_operand(operand, "rev")
     dims = integers(dimensions)
@@ -337,6 +380,9 @@ def concatenate(operands: Any, dimension: int) -> Array:
     Raises:
       ValueError: there is nothing to join.
       TypeError: shapes or dtypes differ, or there is no such dimension.
+
+    >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
+    Array([1, 2, 3], dtype=int32)
     """
     arrays = [as_operand(x, "concatenate", position) for position, x in enumerate(operands)]
     if not arrays:
@@ -368,7 +414,12 @@ def check_same_dtypes(name: str, arrays: Sequence[Array]) -> None:
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
-    """Joins arrays of one shape along a new dimension."""
+    """Joins arrays of one shape along a new dimension.
+
+    >>> lax.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     arrays = [as_operand(x, "stack", position) for position, x in enumerate(operands)]
     if not arrays:
         raise ValueError("stack requires a non-empty sequences of arrays")
@@ -380,7 +431,11 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
-    """The slices of an array along a dimension, which they lack."""
+    """The slices of an array along a dimension, which they lack.
+
+    >>> lax.unstack(jnp.arange(4).reshape(2, 2), axis=1)
+    (Array([0, 2], dtype=int32), Array([1, 3], dtype=int32))
+    """
     x = as_operand(x, "unstack")
     axis = canonical_axis(axis, x.ndim)
     return tuple(unstack_p.bind(x, axis=axis))
@@ -391,6 +446,9 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
 
     Raises:
       ValueError: the sizes do not add up to the dimension's.
+
+    >>> lax.split(jnp.arange(4), (1, 3))
+    [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32)]
     """
     x = as_operand(operand, "split")
     sizes = integers(sizes)
@@ -404,7 +462,11 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Array:
-    """Repeats an array as a whole, ``reps[i]`` times along dimension ``i``."""
+    """Repeats an array as a whole, ``reps[i]`` times along dimension ``i``.
+
+    >>> lax.tile(jnp.array([1, 2]), (2,))
+    Array([1, 2, 1, 2], dtype=int32)
+    """
     x = as_operand(operand, "tile")
     reps = integers(reps)
     if len(reps) != x.ndim:
@@ -428,6 +490,9 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     Raises:
       ValueError: the configuration does not fit the operand.
       TypeError: the dtypes differ.
+
+    >>> lax.pad(jnp.array([1, 2, 3]), 0, [(1, -1, 1)])
+    Array([0, 1, 0, 2, 0], dtype=int32)
     """
     x = as_operand(operand, "pad")
     value = as_operand(padding_value, "pad", 1)
@@ -458,6 +523,9 @@ def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[in
 
     Raises:
       TypeError: indices do not fit the operand.
+
+    >>> lax.slice(jnp.arange(6), (1,), (6,), (2,))
+    Array([1, 3, 5], dtype=int32)
     """
     x = as_operand(operand, "slice")
     starts, limits = integers(start_indices), integers(limit_indices)

@@ -32,6 +32,9 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     Raises:
       ValueError: ``num_keys`` or ``dimension`` is out of range.
       TypeError: the shapes differ.
+
+    >>> lax.sort((jnp.array([2, 1, 2]), jnp.array([9, 8, 7])), num_keys=2)
+    (Array([1, 2, 2], dtype=int32), Array([8, 7, 9], dtype=int32))
     """
     if isinstance(operand, Sequence):
         arrays = [as_operand(x, "sort", position) for position, x in enumerate(operand)]
@@ -52,7 +55,11 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[
         Array, Array]:
-    """Sorts ``keys``, and ``values`` in the same order."""
+    """Sorts ``keys``, and ``values`` in the same order.
+
+    >>> lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([0, 1, 2]))
+    (Array([1, 2, 3], dtype=int32), Array([1, 2, 0], dtype=int32))
+    """
     return sort((keys, values), dimension, is_stable, 1)
 
 
@@ -63,6 +70,9 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
 
     Raises:
       ValueError: k or the axis is out of range, or the operand complex.
+
+    >>> lax.top_k(jnp.array([1, 3, 2]), 2)
+    [Array([3, 2], dtype=int32), Array([1, 2], dtype=int32)]
     """
     x = as_operand(operand, "top_k")
     k = operator.index(k)
@@ -111,6 +121,9 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
 
     Raises:
       ValueError: k is out of range, or the dtype not floating.
+
+    >>> lax.approx_max_k(jnp.array([3., 1., 2.]), 2)
+    [Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32)]
     """
     return _approximate(operand, k, reduction_dimension, recall_target,
                         reduction_input_size_override, aggregate_to_topk, True)
@@ -123,6 +136,9 @@ def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
 
     Raises:
       ValueError: k is out of range, or the dtype not floating.
+
+    >>> lax.approx_min_k(jnp.array([3., 1., 2.]), 2)
+    [Array([1., 2.], dtype=float32), Array([1, 2], dtype=int32)]
     """
     return _approximate(operand, k, reduction_dimension, recall_target,
                         reduction_input_size_override, aggregate_to_topk, False)

@@ -71,6 +71,9 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any,
 
     Raises:
       RuntimeError: the name is not known.
+
+    >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME")
+    [(0, 1)]
     """
     name = padding.name if isinstance(padding, PaddingType) else padding
     name = name.upper() if isinstance(name, str) else name
@@ -100,6 +103,9 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
 
     Raises:
       TypeError: they do not fit the shapes.
+
+    >>> lax.conv_dimension_numbers((1, 8, 2), (3, 2, 4), ("NHC", "HIO", "NHC")).rhs_spec
+    (2, 1, 0)
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
@@ -193,6 +199,11 @@ def conv_general_dilated(
 
     Raises:
       TypeError, ValueError: shapes, dtypes or parameters do not fit.
+
+    >>> x = jnp.arange(6.).reshape(1, 6, 1)
+    >>> lax.conv_general_dilated(x, jnp.ones((2, 1, 1)), (2,), "VALID",
+    ...                          dimension_numbers=("NHC", "HIO", "NHC")).ravel()
+    Array([1., 5., 9.], dtype=float32)
     """
     name = "conv_general_dilated"
     x, y = as_operand(lhs, name), as_operand(rhs, name, 1)
@@ -237,7 +248,12 @@ def conv_general_dilated(
 
 def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None,
          preferred_element_type: Any = None) -> Array:
-    """Convolution of (batch, features, spatial...) with (out features, features, spatial...)."""
+    """Convolution of (batch, features, spatial...) with (out features, features, spatial...).
+
+    >>> x = jnp.arange(5.).reshape(1, 1, 5)
+    >>> lax.conv(x, jnp.ones((1, 1, 2)), (1,), "VALID")
+    Array([[[1., 3., 5., 7.]]], dtype=float32)
+    """
     return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision,
                                 preferred_element_type=preferred_element_type)
 
@@ -246,7 +262,12 @@ def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int],
                               lhs_dilation: Sequence[int] | None,
                               rhs_dilation: Sequence[int] | None, precision: Any = None,
                               preferred_element_type: Any = None) -> Array:
-    """``conv`` with padding and dilations of any kind."""
+    """``conv`` with padding and dilations of any kind.
+
+    >>> x = jnp.arange(3.).reshape(1, 1, 3)
+    >>> lax.conv_with_general_padding(x, jnp.ones((1, 1, 2)), (1,), [(1, 0)], None, None).ravel()
+    Array([0., 1., 3.], dtype=float32)
+    """
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
         preferred_element_type=preferred_element_type)
@@ -280,6 +301,10 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
       transpose_kernel: flips the window and exchanges its features, which makes this the
         gradient of the convolution with the same window.
       use_consistent_padding: explicit padding is that of the forward convolution.
+
+    >>> x = jnp.arange(3.).reshape(1, 3, 1)
+    >>> lax.conv_transpose(x, jnp.ones((2, 1, 1)), (2,), "SAME").ravel()
+    Array([0., 0., 1., 1., 2., 2.], dtype=float32)
     """
     x, y = as_operand(lhs, "conv_transpose"), as_operand(rhs, "conv_transpose", 1)
     rank = x.ndim - 2
@@ -322,6 +347,11 @@ def conv_general_dilated_patches(
     """The windows themselves, flattened into the features: (features, window...) for each place.
 
     It is a convolution of each feature with all windows that are 1 at one element.
+
+    >>> x = jnp.arange(4.).reshape(1, 1, 4)
+    >>> lax.conv_general_dilated_patches(x, (2,), (1,), "VALID")
+    Array([[[0., 1., 2.],
+            [1., 2., 3.]]], dtype=float32)
     """
     x = as_operand(lhs, "conv_general_dilated_patches")
     window = integers(filter_shape)
@@ -509,6 +539,9 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable[[Any, Any
 
     Raises:
       TypeError: parameters do not fit the operand.
+
+    >>> lax.reduce_window(jnp.arange(5.), 0., lax.add, (2,), (2,))
+    Array([1., 5.], dtype=float32)
     """
     leaves, tree = pytree.flatten(operand)
     arrays = [as_operand(x, "reduce_window", position) for position, x in enumerate(leaves)]

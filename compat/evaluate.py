@@ -138,7 +138,8 @@ class Prepared:
         """Arguments with a batch axis, the first one's in front, the others' at the end."""
         numbers = self.mapped()
         variants = [self.case.values(variant) for variant in range(BATCH)]
-        args, axes = list(self.args), [None] * len(self.args)
+        args = list(self.args)
+        axes: list[int | None] = [None] * len(args)
         for position, number in enumerate(numbers):
             name = self.names[number]
             axis = 0 if position == 0 else np.ndim(variants[0][name])

@@ -10,7 +10,7 @@ import zlib
 from typing import Any
 
 import numpy as np
-import tolerances
+import tolerances  # type: ignore[import-not-found]
 
 from compat.spec import dtype_of, kind_of
 
@@ -139,7 +139,8 @@ def leaf_of(value: Any) -> Leaf:
         return Leaf(f"Array{list(shape)} of {plain(dtype)}", "bool", (), weak, b"\0")
     if dtype.name.startswith("void") or dtype.kind in "OSU":
         return Leaf(f"{container} of {dtype}", "bool", (), weak, b"\0")
-    return Leaf(container, dtype.name, shape, weak, np.ascontiguousarray(np.asarray(value)).tobytes())
+    return Leaf(container, dtype.name, shape, weak,
+                np.ascontiguousarray(np.asarray(value)).tobytes())
 
 
 def succeeded(structure: str, leaves: list[Any]) -> Outcome:

@@ -140,9 +140,10 @@ def special(dtype: str | None = None) -> Input:
         if kind == "b":
             return [True, False]
         if kind in "iu":
-            info = np.iinfo(dtype)
-            return np.array([info.min, info.max, 0, 1, info.max // 2 + 1, 7], dtype)
-        info = ml_dtypes.finfo(np.empty(0, dtype).real.dtype if kind == "c" else dtype)
+            edges = np.iinfo(dtype)
+            return np.array([edges.min, edges.max, 0, 1, edges.max // 2 + 1, 7], dtype)
+        real = np.empty(0, dtype).real.dtype if kind == "c" else dtype
+        info: Any = ml_dtypes.finfo(real)
         values = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, float(info.max),
                   -float(info.max), float(info.eps), 1.5, -2.5]
         if kind == "c":
@@ -281,7 +282,7 @@ def case(text: str, *, dtypes: str = "float32", modes: str | None = None,
     Args:
       text: see ``Case``.
       dtypes: for the inputs that name no dtype themselves.
-      modes: "eager jit" and so on; all if left out, eager alone if it has no inputs or raises.
+      modes: "eager jit" and so on; all if left out, eager and jit if it has no inputs or raises.
       grad, vmap: False leaves the mode out; "x y" names the inputs to differentiate, to map.
       raises, x64, tol, signed_zeros: see ``Case``.
       **inputs: made by ``shaped`` and so on, or plain values.
@@ -289,7 +290,7 @@ def case(text: str, *, dtypes: str = "float32", modes: str | None = None,
     made = {name: as_input(value) for name, value in inputs.items()}
     chosen = tuple(modes.split()) if modes else MODES
     if modes is None and (raises or not made):
-        chosen = ("eager", "jit") if made else ("eager",)
+        chosen = ("eager", "jit")
     differentiable, mapped = _names(grad), _names(vmap)
     chosen = tuple(mode for mode in chosen
                    if not (mode in ("grad", "jvg") and differentiable == ())
@@ -340,14 +341,14 @@ def elementwise(count: int, domain: tuple[float, float] = (-3.0, 3.0), *, dtypes
     names = "xyz"[:count]
     text = call or f"f({', '.join(names)})"
     low, high = domain
-    limits = {"low": low, "high": high}
+    limits: dict[str, Any] = {"low": low, "high": high}
     whole = {"low": integers[0], "high": integers[1]} if integers else limits
     derivative = None if grad else False
 
     def row(*shapes: Sequence[int], modes: str | None = None, dtype: str = "float32",
             change: Callable[[Input], Input] = lambda made: made, **options: Any) -> list[Case]:
         bounds = whole if kind_of(dtype) in "iu" else limits
-        made = {name: change(shaped(*shape, **bounds))
+        made: dict[str, Any] = {name: change(shaped(*shape, **bounds))
                 for name, shape in zip(names, itertools.cycle(shapes))}
         if modes is None and derivative is False:
             modes = "eager jit vmap"
@@ -370,14 +371,16 @@ def elementwise(count: int, domain: tuple[float, float] = (-3.0, 3.0), *, dtypes
                          x=special("float32"), raises=None)
         if count > 1 and promotes:
             rows += row((3, 1), (4,), (1, 1))
-            scalars = {name: scalar(0.75 * (low + high) / 2 + 0.25 * high) for name in names[1:]}
+            inner = 0.375 * low + 0.625 * high
+            scalars: dict[str, Any] = {name: scalar(inner) for name in names[1:]}
             rows += case(text, tol=tol, raises=None, x=floats(2, 3, **limits), **scalars,
                          modes="eager jit grad" if grad else "eager jit")
             if {"int32", "bool"} <= set(dtypes.split()):
-                mixed = {name: shaped(3, dtype=kind, **(whole if kind != "float32" else limits))
-                         for name, kind in zip(names, ("int32", "float32", "bool"))}
+                mixed: dict[str, Any] = {
+                    name: shaped(3, dtype=kind, **(whole if kind != "float32" else limits))
+                    for name, kind in zip(names, ("int32", "float32", "bool"))}
                 rows += case(text, tol=tol, raises=None, modes="eager jit", **mixed)
-                others = {name: scalar(2) for name in names[1:]}
+                others: dict[str, Any] = {name: scalar(2) for name in names[1:]}
                 rows += case(text, tol=tol, raises=None, modes="eager jit",
                              x=shaped(3, dtype="int8", **whole), **others)
         if edges and count == 2:
@@ -407,8 +410,8 @@ def reduction(*, dtypes: str = DTYPES, tol: str = "accumulate", grad: bool = Tru
       distinct: inputs without ties.
     """
     derivative = None if grad else False
-    options = {"low": low, "high": high, "distinct": distinct}
-    full = {"tol": tol, "grad": derivative, "raises": None}
+    options: dict[str, Any] = {"low": low, "high": high, "distinct": distinct}
+    full: dict[str, Any] = {"tol": tol, "grad": derivative, "raises": None}
     x = shaped(3, 4, **options)
     rows = cases("f(x)", "f(x, axis=0)", x=x, **full)
     rows += case("f(x, axis=-1)", x=x, modes="eager jit",
@@ -426,7 +429,7 @@ def reduction(*, dtypes: str = DTYPES, tol: str = "accumulate", grad: bool = Tru
     if empty:
         rows += cases("f(x, axis=1)", "f(x)", x=shaped(3, 0, **options), modes="eager jit", **full)
     rows += case("f(x)", x=special("float32"), modes="eager jit", **full)
-    mask = {"mask": bools(3, 4).fix()}
+    mask: dict[str, Any] = {"mask": bools(3, 4).fix()}
     start = "1" if initial else None
     if initial:
         rows += case("f(x, axis=0, initial=1)", x=x, **full)

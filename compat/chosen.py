@@ -1,0 +1,53 @@
+"""Which cases run: of which names, in which tier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compat import surface
+from compat.spec import Case
+from compat.tables import tables
+
+# The graph backend takes a second or more for a kernel: the most used names, one case each.
+GRAPH_NAMES = 80
+GRAPH_MODES = ("jit", "grad")
+
+
+def rows() -> dict[str, list[Case]]:
+    """The cases of every name that has some, the most used names first."""
+    named = tables()
+    merged = {}
+    for name, described in surface.names().items():
+        cases = named.get(name) or [c.of(name) for c in surface.default_cases(described)]
+        if cases:
+            merged[name] = cases
+    merged.update({name: cases for name, cases in named.items() if name not in merged})
+    return merged
+
+
+def selected(patterns: Sequence[str] | None) -> list[str]:
+    """Names that equal a pattern, or begin with one that ends in a dot or star."""
+    known = list(dict.fromkeys([*rows(), *surface.names()]))
+    if not patterns:
+        return known
+    return [name for name in known
+            if any(name == p or (p[-1] in ".*" and name.startswith(p.rstrip("*")))
+                   for p in patterns)]
+
+
+def graph_cases() -> dict[str, list[Case]]:
+    """The representative part: the first case of the most used names."""
+    chosen = {}
+    for name, cases in rows().items():
+        first = next((c for c in cases if c.inputs and "jit" in c.modes and not c.raises), None)
+        if first is not None:
+            chosen[name] = [first]
+        if len(chosen) == GRAPH_NAMES:
+            break
+    return chosen
+
+
+def cases_of(tier: str) -> dict[str, list[Case]]:
+    if tier == "api":
+        return {name: [] for name in surface.names()}
+    return graph_cases() if tier == "graph" else rows()

@@ -1,0 +1,366 @@
+"""The matrix: compat/matrix.md and compat/matrix.html, from what the state knows."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import html
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from compat import ROOT, chosen, differences, surface
+from compat.spec import MODES
+from compat.state import State, Summary
+
+FOLDER = ROOT / "compat"
+TIERS = ("0", "1", "graph")
+COLUMNS = {"0": MODES, "1": MODES, "graph": ("jit", "grad")}
+STATES = {
+    "pass": "agrees with JAX in both tiers",
+    "known": "agrees, but for known differences",
+    "fail": "differs",
+    "untested": "has no cases",
+    "missing": "maxjax does not have it",
+    "excused": "out of scope, with a reason",
+}
+# What coverage is counted over.
+GROUPS = {
+    "jax.numpy and jax.lax": ("jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.lax",
+                              "jax.lax.linalg"),
+    "jax.numpy": ("jax.numpy", "jax.numpy.linalg", "jax.numpy.fft"),
+    "jax.lax": ("jax.lax", "jax.lax.linalg"),
+    "jax.Array": ("jax.Array",),
+}
+
+
+@dataclasses.dataclass
+class Row:
+    """A name in the matrix; ``tiers`` has the summaries that there are."""
+
+    name: str
+    module: str
+    kind: str
+    weight: float
+    state: str
+    reason: str
+    api: str | None
+    tiers: dict[str, Summary]
+
+
+@dataclasses.dataclass
+class Coverage:
+    """Of the names of a group that are in scope; the weighted one counts names by their use.
+
+    Attributes:
+      strict: the weighted coverage if names out of scope counted as missing.
+    """
+
+    group: str
+    passing: int
+    total: int
+    excused: int
+    weighted: float
+    strict: float
+
+    @property
+    def plain(self) -> float:
+        return self.passing / max(1, self.total)
+
+
+@dataclasses.dataclass
+class Matrix:
+    rows: list[Row]
+    scripts: list[Any]
+    coverage: list[Coverage]
+    problems: list[str]      # that are not a name's
+    complete: bool
+
+
+def state_of(name: str, api: Summary, tiers: dict[str, Summary]) -> tuple[str, str]:
+    """The state of a name and, where it is no pass, the reason in short."""
+    excused = surface.excused()
+    if name in excused:
+        return "excused", excused[name]
+    problem = api.get("problem")
+    if problem and "does not have it" in problem:
+        return "missing", problem
+    if "0" not in tiers:
+        if problem:
+            return "fail", problem
+        described = surface.names().get(name)
+        removed = described is not None and described.kind == "removed"
+        return ("pass", "") if removed else ("untested", "no cases")
+    if problem:
+        return "fail", f"signature: {problem}"
+    for tier in ("0", "1"):
+        summary = tiers.get(tier)
+        if summary is None:
+            return "untested", f"tier {tier} has not run"
+        if "crash" in summary:
+            return "fail", f"tier {tier}: {summary['crash']}"
+        for shown in summary["problems"]:
+            if not shown["known"]:
+                return "fail", f"tier {tier}, {shown['mode']}: {shown['problem']}"
+    if not any(sum(counts) for counts in tiers["0"]["modes"].values()):
+        return "untested", "no case applies"
+    for tier in ("0", "1"):
+        for shown in tiers[tier]["problems"]:
+            return "known", shown["known"]
+    return "pass", ""
+
+
+def coverage_of(rows: Sequence[Row]) -> list[Coverage]:
+    found = []
+    for group, modules in GROUPS.items():
+        part = [row for row in rows if row.module in modules]
+        scope = [row for row in part if row.state != "excused"]
+        good = [row for row in scope if row.state in ("pass", "known")]
+        weight = sum(row.weight for row in good)
+        found.append(Coverage(
+            group, len(good), len(scope), len(part) - len(scope),
+            weight / (sum(row.weight for row in scope) or 1.0),
+            weight / (sum(row.weight for row in part) or 1.0)))
+    return found
+
+
+def build(state: State, scripts: Sequence[Any] = ()) -> Matrix:
+    """The matrix of what the state holds."""
+    tables = chosen.rows()
+    summaries = {tier: state.all(tier) for tier in ("api", *TIERS)}
+    rows = []
+    for name in dict.fromkeys([*surface.names(), *tables]):
+        described = surface.names().get(name)
+        tiers = {tier: summaries[tier][name] for tier in TIERS
+                 if name in summaries[tier] and name in tables}
+        api = summaries["api"].get(name, {})
+        verdict, reason = state_of(name, api, tiers)
+        rows.append(Row(name, surface.module_of(name), described.kind if described else "",
+                        described.weight if described else 0.0, verdict, reason,
+                        api.get("problem"), tiers))
+    problems = [f"known_differences.toml: no case matches {pattern}" for row in
+                differences.differences() for pattern in row.cases
+                if not any(pattern.names(case.name) and pattern.matches(case, mode, tier)
+                           for cases in tables.values() for case in cases
+                           for mode in case.modes for tier in TIERS)]
+    complete = all(name in summaries[tier] for tier in ("0", "1") for name in tables)
+    return Matrix(rows, list(scripts), coverage_of(rows), problems, complete)
+
+
+def status(matrix: Matrix) -> int:
+    """1 if a name differs from JAX unexpectedly, a known difference is gone, or a script fails."""
+    wrong = any(row.state == "fail" for row in matrix.rows)
+    scripts = any(record.state == "fail" for record in matrix.scripts)
+    return int(wrong or scripts or bool(matrix.problems))
+
+
+def headline(matrix: Matrix) -> str:
+    lines = [f"{c.group:24} weighted {c.weighted:7.2%}   {c.passing} of {c.total} names "
+             f"({c.plain:.2%})   {c.excused} out of scope" for c in matrix.coverage]
+    counts = Counter(row.state for row in matrix.rows)
+    lines.append(", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]))
+    if matrix.scripts:
+        states = Counter(record.state for record in matrix.scripts)
+        lines.append("scripts: " + ", ".join(f"{n} {s}" for s, n in sorted(states.items())))
+    return "\n".join([*lines, *matrix.problems])
+
+
+def write(matrix: Matrix, folder: Path = FOLDER) -> None:
+    (folder / "matrix.md").write_text(markdown(matrix))
+    (folder / "matrix.html").write_text(page(matrix))
+
+
+# --- Markdown -------------------------------------------------------------------------------------
+
+MARKS = {"pass": "✓", "known": "≈", "fail": "✗", "untested": "?", "missing": "–", "excused": "·"}
+
+
+def markdown(matrix: Matrix) -> str:
+    lines = ["# maxjax against JAX 0.10.2", "",
+             "Made by `python -m compat`; `matrix.html` shows the cases.", "",
+             "| | weighted by use | names | of | out of scope |", "| --- | --: | --: | --: | --: |"]
+    lines += [f"| {c.group} | {c.weighted:.2%} | {c.passing} ({c.plain:.2%}) | {c.total} | "
+              f"{c.excused} |" for c in matrix.coverage]
+    lines += ["", "Passing means: the name exists, with JAX's signature, and all of its cases agree"
+              " with JAX in both tiers, but for the known differences (≈).", ""]
+    bad = [row for row in matrix.rows if row.state in ("fail", "missing", "untested")]
+    if bad:
+        lines += ["## What does not pass", "",
+                  "| name | use | state | |", "| --- | --: | --- | --- |"]
+        lines += [f"| {row.name} | {row.weight:.0f} | {row.state} | {_cell(row.reason)} |"
+                  for row in bad]
+        lines.append("")
+    if matrix.scripts:
+        lines += ["## Scripts", "", "| script | state | JAX | maxjax | |",
+                  "| --- | --- | --: | --: | --- |"]
+        lines += [f"| {r.name} | {r.state} | {r.seconds_jax:.1f} s | {r.seconds_maxjax:.1f} s | "
+                  f"{_cell(r.detail)} |" for r in matrix.scripts]
+        lines.append("")
+    lines += ["## Known differences", ""]
+    lines += [f"- **{known.what}**: maxjax: {known.maxjax}; JAX: {known.jax}. {known.reason}."
+              for known in differences.differences()]
+    hosts = host_steps(matrix, "1")
+    if hosts:
+        lines += ["", "## Host steps in tier 1", "",
+                  "What the compiled programs leave to the host, and in how many names.", ""]
+        lines += [f"- {_cell(reason)}: {count}" for reason, count in hosts.most_common()]
+    excused: dict[str, list[str]] = {}
+    for row in matrix.rows:
+        if row.state == "excused":
+            excused.setdefault(row.reason, []).append(row.name)
+    if excused:
+        lines += ["", "## Out of scope", ""]
+        lines += [f"- {reason}: {', '.join(sorted(group))}" for reason, group in excused.items()]
+    lines += ["", "## Names", ""]
+    for module in dict.fromkeys(row.module for row in matrix.rows):
+        lines += [f"### {module}", "", "| name | use | | tier 0 | tier 1 | graph |",
+                  "| --- | --: | --- | --- | --- | --- |"]
+        for row in sorted((r for r in matrix.rows if r.module == module),
+                          key=lambda row: (-row.weight, row.name)):
+            cells = [_counts(row.tiers.get(tier)) for tier in TIERS]
+            lines.append(f"| {row.name.removeprefix(module + '.')} | {row.weight:.0f} | "
+                         f"{MARKS[row.state]} | {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def host_steps(matrix: Matrix, tier: str) -> Counter[str]:
+    """The reasons of host steps, and in how many names each is met."""
+    return Counter(reason for row in matrix.rows
+                   for reason in row.tiers.get(tier, {}).get("host", []))
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")[:240]
+
+
+def _counts(summary: Summary | None) -> str:
+    if summary is None:
+        return ""
+    if "crash" in summary:
+        return "crash"
+    counts = summary["modes"].values()
+    good, total = sum(c[0] + c[2] for c in counts), sum(sum(c) for c in counts)
+    return f"{good}/{total}" if total else "nothing to compile"
+
+
+# --- HTML -----------------------------------------------------------------------------------------
+
+def page(matrix: Matrix) -> str:
+    """A page without external resources; it shows the table without JavaScript, too."""
+    template = (FOLDER / "page.html").read_text()
+    counts = Counter(row.state for row in matrix.rows)
+    modules = Counter(row.module for row in matrix.rows)
+    details = {row.name: detail for row in matrix.rows if (detail := _detail(row))}
+    parts = {
+        "COVERAGE": "\n".join(_bar(c) for c in matrix.coverage),
+        "STATES": "\n".join(
+            f'<button type="button" class="chip" data-state="{state}" title="{STATES[state]}">'
+            f'<i class="dot {state}"></i>{state} <b>{counts[state]}</b></button>'
+            for state in STATES if counts[state]),
+        "MODULES": "\n".join(
+            f'<button type="button" class="chip" data-module="{module}">{module} '
+            f'<b>{count}</b></button>' for module, count in modules.items()),
+        "ROWS": "\n".join(_table_row(row) for row in matrix.rows),
+        "SCRIPTS": _scripts(matrix),
+        "DIFFERENCES": "\n".join(
+            f"<dt>{html.escape(d.what)}</dt><dd>maxjax: {html.escape(d.maxjax)}. JAX: "
+            f"{html.escape(d.jax)}. <span>{html.escape(d.reason)}.</span></dd>"
+            for d in differences.differences()),
+        "GAPS": _gaps(matrix),
+        "DATE": datetime.date.today().isoformat(),
+        "NOTE": "" if matrix.complete else "A part has not been run yet.",
+        # "</" would end the script element.
+        "DATA": json.dumps(details, ensure_ascii=False, separators=(",", ":")
+                           ).replace("</", "<\\/"),
+    }
+    for key, text in parts.items():
+        template = template.replace("{{" + key + "}}", text, 1)
+    return template
+
+
+def _bar(coverage: Coverage) -> str:
+    return (f'<div class="bar"><div class="number">{coverage.weighted:.1%}</div>'
+            f'<div class="of">{coverage.group}</div>'
+            f'<div class="track"><div style="width:{coverage.weighted:.2%}"></div></div>'
+            f'<small>weighted by use &middot; {coverage.passing} of {coverage.total} names '
+            f'({coverage.plain:.1%}) &middot; {coverage.excused} out of scope</small></div>')
+
+
+def _cell_state(summary: Summary | None, mode: str) -> tuple[str, str]:
+    """The class of a cell, and what it says on hover."""
+    if summary is None:
+        return "none", "not run"
+    if "crash" in summary:
+        return "fail", summary["crash"]
+    good, bad, known = summary["modes"].get(mode, (0, 0, 0))
+    if bad:
+        return "fail", f"{bad} of {good + bad + known} cases differ"
+    if known:
+        return "known", f"{known} known differences, {good} cases agree"
+    if good:
+        return "pass", f"{good} cases agree"
+    return "none", "does not apply"
+
+
+def _table_row(row: Row) -> str:
+    cells = []
+    for tier in TIERS:
+        for number, mode in enumerate(COLUMNS[tier]):
+            state, text = _cell_state(row.tiers.get(tier), mode)
+            first = ' class="first"' if number == 0 else ""
+            cells.append(f'<td{first}><i class="{state}" title="{tier_name(tier)}, {mode}: '
+                         f'{html.escape(text)}"></i></td>')
+    short = row.name.removeprefix(row.module + ".")
+    prefix = f"<small>{row.module}.</small>" if short != row.name else ""
+    api = "fail" if row.api else "pass" if row.state != "untested" else "none"
+    return (f'<tr data-name="{html.escape(row.name)}" data-module="{row.module}" '
+            f'data-state="{row.state}"><th scope="row">{prefix}{html.escape(short)}</th>'
+            f'<td class="use">{row.weight:.0f}</td>'
+            f'<td><i class="dot {row.state}" title="{html.escape(STATES[row.state])}"></i></td>'
+            f'<td><i class="{api}" title="{html.escape(row.api or "exists, signature as in JAX")}">'
+            f'</i></td>{"".join(cells)}</tr>')
+
+
+def tier_name(tier: str) -> str:
+    return {"0": "interpreted", "1": "compiled", "graph": "graph backend"}[tier]
+
+
+def _detail(row: Row) -> dict[str, Any]:
+    """What opens under a row."""
+    detail: dict[str, Any] = {}
+    if row.reason:
+        detail["reason"] = row.reason
+    problems = [{**problem, "tier": tier_name(tier)} for tier in TIERS
+                for problem in row.tiers.get(tier, {}).get("problems", [])]
+    if problems:
+        detail["problems"] = problems
+    host = row.tiers.get("1", {}).get("host")
+    if host:
+        detail["host"] = host
+    return detail
+
+
+def _scripts(matrix: Matrix) -> str:
+    if not matrix.scripts:
+        return "<p>Not run.</p>"
+    rows = "\n".join(
+        f'<tr><th scope="row">{html.escape(r.name)}</th><td><i class="dot '
+        f'{"untested" if r.state == "waiting" else r.state}"></i> {r.state}</td>'
+        f'<td class="use">{r.seconds_jax:.1f} s</td><td class="use">{r.seconds_maxjax:.1f} s</td>'
+        f'<td class="text">{html.escape(r.detail)}</td></tr>' for r in matrix.scripts)
+    return ('<table><thead><tr><th>script</th><th></th><th>JAX</th><th>maxjax</th><th></th></tr>'
+            f'</thead><tbody>{rows}</tbody></table>')
+
+
+def _gaps(matrix: Matrix) -> str:
+    """What each backend leaves to the host, and why."""
+    parts = []
+    for tier in ("1", "graph"):
+        reasons = host_steps(matrix, tier)
+        items = "\n".join(f"<li>{html.escape(reason)} <b>{count}</b></li>"
+                          for reason, count in reasons.most_common())
+        parts.append(f"<h3>{tier_name(tier)}</h3><ul>{items or '<li>nothing</li>'}</ul>")
+    return "\n".join(parts)

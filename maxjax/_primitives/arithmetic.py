@@ -7,6 +7,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.trace import base_trace
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives import complex_values
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, ge, select
 from maxjax._primitives.convert import convert_element_type
@@ -41,8 +42,9 @@ _PYTHON_KINDS = {dtypes.float32: float, dtypes.float64: float, dtypes.int32: int
 
 def _ufunc(name, function, *, accepts=NUMBERS, lower=None, jvp=None, transpose=None,
            out_dtype=None):
+    rule = complex_values.RULES.get(name, function)
     return elementwise(
-        name, accepts=accepts, evaluate=widened(function), specialize=specialized(function),
+        name, accepts=accepts, evaluate=widened(rule), specialize=specialized(function, rule),
         lower=lower, jvp=jvp, transpose=transpose, out_dtype=out_dtype)
 
 
@@ -94,12 +96,14 @@ def _int_divide(x, y):
 
 
 def _divide(x, y):
-    return _int_divide(x, y) if x.dtype.kind in "iu" else np.divide(x, y)
+    return _int_divide(x, y) if x.dtype.kind in "iu" else complex_values.divide(x, y)
 
 
 def _div_specialize(in_avals, params, out_avals):
     dtype = in_avals[0].dtype
-    return specialized(np.divide)(in_avals, params, out_avals) if dtypes.is_inexact(dtype) else None
+    if dtypes.is_integer(dtype):
+        return None
+    return specialized(np.divide, complex_values.divide)(in_avals, params, out_avals)
 
 
 div_p = elementwise(
@@ -224,9 +228,7 @@ abs_p = _ufunc("abs", np.abs, accepts=accepted("floating complexfloating signedi
 
 def _sign(x):
     if x.dtype.kind == "c":
-        magnitude = np.abs(x)
-        return np.where(magnitude == 0, 0, x / np.where(magnitude == 0, 1, magnitude)
-                        ).astype(x.dtype)
+        return complex_values.sign(x)
     if x.dtype.kind in "iu":
         return np.sign(x)
     # NumPy loses the sign of a zero.
@@ -239,7 +241,8 @@ sign_p = elementwise("sign", accepts=NUMBERS, evaluate=widened(_sign), lower=ker
 
 square_p = elementwise(
     "square", accepts=NUMBERS,
-    evaluate=widened(np.square), specialize=specialized(np.square),
+    evaluate=widened(complex_values.square),
+    specialize=specialized(np.square, complex_values.square),
     lower=lambda ctx, x: ctx.native("mul", x, x),
     jvp=lambda t, x, out: mul(t, mul(constant(2, x), x)),
 )
@@ -256,7 +259,7 @@ def _integer_pow(x, *, y):
         exponent >>= 1
         if exponent:
             base = np.multiply(base, base)
-    return np.divide(np.ones((), x.dtype), result) if y < 0 else result
+    return _divide(np.ones((), x.dtype), result) if y < 0 else result
 
 
 def _integer_pow_lower(ctx, x, *, y):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._primitives import complex_values
 from maxjax._primitives.arithmetic import (
     add,
     constant,
@@ -26,8 +27,9 @@ from maxjax._primitives.widths import FLOATING, INEXACT, specialized, widened
 
 
 def _unary(name, function, jvp, lower=None, accepts=INEXACT):
+    rule = complex_values.RULES.get(name, function)
     return elementwise(
-        name, accepts=accepts, evaluate=widened(function), specialize=specialized(function),
+        name, accepts=accepts, evaluate=widened(rule), specialize=specialized(function, rule),
         lower=lower or kernel(name), jvp=jvp)
 
 
@@ -45,6 +47,8 @@ log1p_p = _unary("log1p", np.log1p, lambda t, x, out: div(t, add(x, _one(x))), n
 
 
 def _logistic(x):
+    if dtypes.is_complex(x.dtype):
+        return complex_values.logistic(x)
     one = np.ones((), x.dtype)
     return one / (one + np.exp(-x))
 
@@ -89,8 +93,16 @@ atanh_p = _unary(
 # --- roots and powers -----------------------------------------------------------------------------
 
 sqrt_p = _unary("sqrt", np.sqrt, lambda t, x, out: mul(t, div(constant(0.5, x), out)))
+
+
+def _rsqrt(x):
+    if dtypes.is_complex(x.dtype):
+        return complex_values.rsqrt(x)
+    return np.ones((), x.dtype) / np.sqrt(x)
+
+
 rsqrt_p = _unary(
-    "rsqrt", lambda x: np.ones((), x.dtype) / np.sqrt(x),
+    "rsqrt", _rsqrt,
     lambda t, x, out: mul(t, mul(constant(-0.5, x), div(out, x))), native("rsqrt"))
 cbrt_p = _unary(
     "cbrt", np.cbrt,
@@ -116,13 +128,13 @@ def _pow_jvp_exponent(t, x, y, out):
 
 def _pow_specialize(in_avals, params, out_avals):
     if in_avals[0].dtype == in_avals[1].dtype:
-        return specialized(np.power)(in_avals, params, out_avals)
+        return specialized(np.power, complex_values.power)(in_avals, params, out_avals)
     return None
 
 
 pow_p = elementwise(
     "pow", accepts=INEXACT,
-    evaluate=lambda x, y: widened(np.power)(x, y.astype(x.dtype)),
+    evaluate=lambda x, y: widened(complex_values.power)(x, y.astype(x.dtype)),
     specialize=_pow_specialize,
     lower=lambda ctx, x, y: ctx.kernel("pow", x, ctx.convert(y, ctx.dtype(x))),
     jvp=(_pow_jvp_base, _pow_jvp_exponent))

@@ -76,12 +76,18 @@ def widened(function: Callable[..., Any]) -> Callable[..., Any]:
     return evaluate
 
 
-def specialized(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``specialize`` for a NumPy function: itself, where no widening is needed."""
+def specialized(function: Callable[..., Any],
+                on_complex: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """``specialize`` for a NumPy function: itself, where no widening is needed.
+
+    ``on_complex``: what stands for it on complex numbers.
+    """
     def specialize(in_avals: Any, params: Any, out_avals: Any) -> Any:
         dtype = in_avals[0].dtype
         if params:
             return None
+        if on_complex is not None and dtypes.is_complex(dtype):
+            return on_complex
         wide = WIDER.get(dtype)
         if wide is None:
             return function

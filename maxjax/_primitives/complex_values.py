@@ -1,0 +1,335 @@
+"""NumPy rules for complex numbers: NumPy's own functions, and XLA's values where the two differ.
+
+They differ at infinities, at NaN, and at zeros of either sign on a branch cut. A rule takes
+NumPy's result and replaces the elements there; real arguments pass through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Rule = Callable[..., Any]
+
+
+def _is_complex(x: Any) -> bool:
+    return x.dtype.kind == "c"
+
+
+def join(real: Any, imaginary: Any) -> np.ndarray:
+    """Part by part: a sum with 1j would turn infinite parts into NaN."""
+    real, imaginary = np.broadcast_arrays(real, imaginary)
+    out = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
+    out.real, out.imag = real, imaginary
+    return out
+
+
+def mended(function: Rule, special: Rule, where: Rule | None = None) -> Rule:
+    """``function``, but ``special`` (of real and imaginary parts) where some element is not finite
+    or ``where`` says so."""
+    def evaluate(x: Any) -> Any:
+        result = function(x)
+        if not _is_complex(x):
+            return result
+        odd = ~np.isfinite(x)
+        if where is not None:
+            odd = odd | where(x)
+        if not np.any(odd):
+            return result
+        result = np.array(result)
+        chosen = np.asarray(x)[odd]
+        result[odd] = special(chosen.real, chosen.imag)
+        return result
+
+    return evaluate
+
+
+def _unknown(x: Any, y: Any) -> Any:
+    return np.isnan(x) | np.isnan(y)
+
+
+def _nan_like(x: Any) -> Any:
+    return join(np.full_like(x, np.nan), np.full_like(x, np.nan))
+
+
+# --- exponentials, sines --------------------------------------------------------------------------
+
+def _exp_parts(x: Any, y: Any) -> tuple[Any, Any]:
+    size = np.exp(x)
+    return size * np.cos(y), np.where(y == 0, y, size * np.sin(y))
+
+
+def _exp(x: Any, y: Any) -> Any:
+    return join(*_exp_parts(x, y))
+
+
+def _expm1(x: Any, y: Any) -> Any:
+    real, imaginary = _exp_parts(x, y)
+    return join(real - 1, imaginary)
+
+
+def _sin(x: Any, y: Any) -> Any:
+    return join(np.where(x == 0, x, np.sin(x) * np.cosh(y)), np.cos(x) * np.sinh(y))
+
+
+def _cos(x: Any, y: Any) -> Any:
+    return join(np.cos(x) * np.cosh(y), np.where(x == 0, x, -np.sin(x) * np.sinh(y)))
+
+
+def _sinh(x: Any, y: Any) -> Any:
+    return join(np.sinh(x) * np.cos(y), np.where(y == 0, y, np.cosh(x) * np.sin(y)))
+
+
+def _cosh(x: Any, y: Any) -> Any:
+    return join(np.cosh(x) * np.cos(y), np.where(y == 0, y, np.sinh(x) * np.sin(y)))
+
+
+def _tanh(x: Any, y: Any) -> Any:
+    far = np.isinf(x)
+    known = far | (y == 0)
+    return join(np.where(known, np.tanh(x), np.nan), np.where(far, 0, np.where(known, y, np.nan)))
+
+
+def _tan(x: Any, y: Any) -> Any:
+    turned = _tanh(-y, x)      # tan z = -i tanh(i z)
+    return join(turned.imag, -turned.real)
+
+
+exp = mended(np.exp, _exp)
+expm1 = mended(np.expm1, _expm1, lambda x: x.real > 80)
+sin = mended(np.sin, _sin)
+cos = mended(np.cos, _cos)
+sinh = mended(np.sinh, _sinh)
+cosh = mended(np.cosh, _cosh)
+tanh = mended(np.tanh, _tanh)
+tan = mended(np.tan, _tan)
+
+
+def exp2(x: Any) -> Any:
+    if not _is_complex(x):
+        return np.exp2(x)
+    return exp(x * x.dtype.type(np.log(2)))
+
+
+# --- logarithms and roots -------------------------------------------------------------------------
+
+def known(function: Rule) -> Rule:
+    """NaN where either part is."""
+    def special(x: Any, y: Any) -> Any:
+        return np.where(_unknown(x, y), _nan_like(x), function(join(x, y)))
+
+    return special
+
+
+def _absolute(x: Any, y: Any) -> Any:
+    return np.where(_unknown(x, y), np.nan, np.hypot(x, y))
+
+
+log = mended(np.log, known(np.log))
+absolute = mended(np.abs, _absolute)
+
+
+def _on_cut(x: Any) -> Any:
+    """On the axis of the real numbers from below."""
+    return (x.imag == 0) & np.signbit(x.imag)
+
+
+def _from_above(function: Rule) -> Rule:
+    return lambda x, y: function(x, np.where(y == 0, 0, y))
+
+
+sqrt = mended(np.sqrt, _from_above(known(np.sqrt)), _on_cut)
+
+
+def log1p(x: Any) -> Any:
+    """By parts: NumPy's own loses digits of the real part near 0."""
+    if not _is_complex(x):
+        return np.log1p(x)
+    # Squares of single precision are exact in double.
+    wide = np.asarray(x, np.complex128)
+    real, imaginary = wide.real, wide.imag
+    near = np.abs(real) + np.abs(imaginary) < 0.5
+    size = np.where(near, 0, np.hypot(1 + real, imaginary))
+    change = np.where(near, real * (2 + real) + imaginary * imaginary, 0)
+    result = join(np.where(near, 0.5 * np.log1p(change), np.log(size)),
+                  np.arctan2(imaginary, 1 + real))
+    unknown = _unknown(real, imaginary)
+    return np.where(unknown, _nan_like(real), result).astype(x.dtype)
+
+
+def _asin(x: Any, y: Any) -> Any:
+    return _inverse(np.arcsin, x, np.where(y == 0, 0, y),
+                    lambda: (np.nan, np.where(y < 0, -np.inf, np.inf)))
+
+
+def _acos(x: Any, y: Any) -> Any:
+    return _inverse(np.arccos, x, np.where(y == 0, 0, y),
+                    lambda: (np.nan, np.where(y < 0, np.inf, -np.inf)))
+
+
+def _acosh(x: Any, y: Any) -> Any:
+    return _inverse(np.arccosh, x, np.where(y == 0, 0, y), lambda: (np.inf, np.nan))
+
+
+def _asinh(x: Any, y: Any) -> Any:
+    return _inverse(np.arcsinh, np.where(x == 0, 0, x), y,
+                    lambda: (np.where(x < 0, -np.inf, np.inf), np.nan))
+
+
+def _inverse(function: Rule, x: Any, y: Any, infinite: Callable[[], tuple[Any, Any]]) -> Any:
+    """``function``; where a part is NaN, all is, but for ``infinite`` beside an infinity."""
+    result = function(join(x, y))
+    real, imaginary = infinite()
+    some = _unknown(x, y)
+    both = some & (np.isinf(x) | np.isinf(y))
+    return join(np.where(both, real, np.where(some, np.nan, result.real)),
+                np.where(both, imaginary, np.where(some, np.nan, result.imag))
+                ).astype(result.dtype)
+
+
+def _atan(x: Any, y: Any) -> Any:
+    turned = _atanh(-y, x)      # atan z = -i atanh(i z)
+    return join(turned.imag, -turned.real)
+
+
+def _atanh(x: Any, y: Any) -> Any:
+    kind = x.dtype.type
+    far = np.isinf(x) | np.isinf(y)
+    return join(np.where(far, np.where(x >= 0, kind(0), kind(-0.0)), kind(np.nan)),
+                np.where(y >= 0, kind(np.pi / 2), kind(-np.pi / 2)))
+
+
+def _below(x: Any) -> Any:
+    """On the part of the imaginary axis that belongs to the left half plane."""
+    return (x.real == 0) & np.signbit(x.real)
+
+
+asin = mended(np.arcsin, _asin, _on_cut)
+acos = mended(np.arccos, _acos, _on_cut)
+acosh = mended(np.arccosh, _acosh, _on_cut)
+asinh = mended(np.arcsinh, _asinh, _below)
+atan = mended(np.arctan, _atan)
+atanh = mended(np.arctanh, _atanh)
+
+
+_root = mended(np.sqrt, known(np.sqrt))
+
+
+def rsqrt(x: Any) -> Any:
+    result = divide(np.ones((), x.dtype), _root(x))
+    if not _is_complex(x) or not np.any(far := np.isinf(x)):
+        return result
+    zero = x.real.dtype.type(0)
+    return np.where(far, join(np.copysign(zero, x.real), -np.copysign(zero, x.imag)), result)
+
+
+def logistic(x: Any) -> Any:
+    one = np.ones((), x.dtype)
+    return divide(one, one + exp(-x))
+
+
+def sign(x: Any) -> Any:
+    """``x / |x|``, part by part, and zero at zero."""
+    size = absolute(x)
+    size = np.where(size == 0, 1, size)
+    return np.where(x == 0, x, join(x.real / size, x.imag / size))
+
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+def _square(x: Any, y: Any) -> Any:
+    return join((x - y) * (x + y), 2 * (x * y))
+
+
+square = mended(np.square, _square, lambda x: ~np.isfinite(np.square(x)))
+
+
+def divide(x: Any, y: Any) -> Any:
+    """NumPy's quotient, and that of the C standard's annex G where it has NaN and an infinity or a
+    zero divides."""
+    result = np.divide(x, y)
+    if not _is_complex(result):
+        return result
+    odd = ~np.isfinite(result)
+    if not np.any(odd):
+        return result
+    result = np.array(result)
+    x, y, odd = np.broadcast_arrays(x, y, odd)
+    result[odd] = _annex_g(x[odd], y[odd], result[odd])
+    return result
+
+
+def _annex_g(x: Any, y: Any, result: Any) -> Any:
+    a, b, c, d = x.real, x.imag, y.real, y.imag
+    infinity = a.dtype.type(np.inf)
+    lost = np.isnan(result.real) & np.isnan(result.imag)
+
+    def boxed(part: Any) -> Any:
+        return np.copysign(np.isinf(part).astype(part.dtype), part)
+
+    def product(factor: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+        return join(factor * (a * c + b * d), factor * (b * c - a * d))
+
+    by_zero = (y == 0) & ~(np.isnan(a) & np.isnan(b))
+    upper = lost & np.isinf(x) & np.isfinite(y) & ~by_zero
+    lower = lost & np.isinf(y) & np.isfinite(x)
+    result = np.where(by_zero, join(np.copysign(infinity, c) * a, np.copysign(infinity, c) * b),
+                      result)
+    result = np.where(upper, product(infinity, boxed(a), boxed(b), c, d), result)
+    return np.where(lower, product(a.dtype.type(0), a, b, boxed(c), boxed(d)), result)
+
+
+def reciprocal(x: Any) -> Any:
+    return divide(np.ones((), x.dtype), x)
+
+
+def _polar_power(a: Any, b: Any, c: Any, d: Any) -> Any:
+    """``(a + bi)**(c + di)`` by absolute value and angle."""
+    norm, angle = np.hypot(a, b), np.arctan2(b, a)
+    size = np.power(norm, c) * np.exp(-d * angle)
+    turn = c * angle + d * np.log(norm)
+    result = join(size * np.cos(turn), size * np.sin(turn))
+    result = np.where((norm == 0) & (c > 0) & (d == 0), 0, result)
+    # The logarithm of infinity meets no zero.
+    result = np.where((a == np.inf) & (b == 0) & (d == 0), np.power(a, c), result)
+    return np.where((c == 0) & (d == 0) | (a == 1) & (b == 0), 1, result)
+
+
+def power(x: Any, y: Any) -> Any:
+    result = np.power(x, y)
+    if not _is_complex(result):
+        return result
+    odd = ~np.isfinite(result) | ~np.isfinite(x) | ~np.isfinite(y) | (x == 0)
+    if not np.any(odd):
+        return result
+    result = np.array(result)
+    x, y, odd = np.broadcast_arrays(x, y, odd)
+    x, y = x[odd], y[odd]
+    result[odd] = _polar_power(x.real, x.imag, y.real, y.imag)
+    return result
+
+
+def _extremum(function: Rule, before: Rule) -> Rule:
+    """Lexicographic: by the real parts, then by the imaginary ones."""
+    def evaluate(x: Any, y: Any) -> Any:
+        if not _is_complex(x):
+            return function(x, y)
+        first = np.where(x.real == y.real, before(x.imag, y.imag), before(x.real, y.real))
+        return np.where(first, x, y)
+
+    return evaluate
+
+
+maximum = _extremum(np.maximum, np.greater)
+minimum = _extremum(np.minimum, np.less)
+
+
+# By the names of the primitives; each takes real numbers too.
+RULES: dict[str, Rule] = {
+    "abs": absolute, "acos": acos, "acosh": acosh, "asin": asin, "asinh": asinh, "atan": atan,
+    "atanh": atanh, "cos": cos, "cosh": cosh, "div": divide, "exp": exp, "exp2": exp2,
+    "expm1": expm1, "log": log, "log1p": log1p, "max": maximum, "min": minimum, "pow": power,
+    "sin": sin, "sinh": sinh, "sqrt": sqrt, "square": square, "tan": tan, "tanh": tanh,
+}

@@ -309,17 +309,22 @@ def _pinv_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
-    """The number of singular values above ``rtol`` times the greatest one."""
+    """The number of singular values above ``rtol``, or ``tol``: as in JAX, both are absolute.
+
+    Without either, the limit is the greatest one times the rounding of so many rows or columns.
+    """
     check_arraylike("jnp.linalg.matrix_rank", M)
+    if rtol is not None and tol is not None:
+        raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     x = _inexact("matrix_rank", M)
     if x.ndim < 2:
         return reductions.any(x != 0).astype(np.int32)
     values = ufuncs.abs(eigvalsh(x)) if hermitian else svd(x, full_matrices=False,
                                                            compute_uv=False)
-    if rtol is None:
-        rtol = tol if tol is not None else max(x.shape[-2:]) * _epsilon(values)
-    limit = as_array(rtol)[..., None] * values.max(-1, keepdims=True)
-    return reductions.sum(values > limit, -1)
+    limit = rtol if tol is None else tol
+    if limit is None:
+        limit = max(x.shape[-2:]) * _epsilon(values) * values.max(-1)
+    return reductions.sum(values > as_array(limit)[..., None], -1)
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Array, ...]:

@@ -301,6 +301,9 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
     Raises:
       TypeError: ``pred`` is no scalar, or the results differ in structure or type.
+
+    >>> lax.cond(jnp.array(False), lambda x: x + 1, lambda x: -x, 3)
+    Array(-3, dtype=int32, weak_type=True)
     """
     if not (callable(true_fun) and callable(false_fun)):
         # cond(pred, true_operand, true_fun, false_operand, false_fun), the form of old.
@@ -352,6 +355,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any,
     Raises:
       TypeError: ``index`` is no integer scalar, or the results differ in structure or type.
       ValueError: there are no branches.
+
+    >>> lax.switch(5, [lambda x: x, lambda x: 10 * x], 3)
+    Array(30, dtype=int32, weak_type=True)
     """
     if not all(map(callable, branches)):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
@@ -414,9 +420,17 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None,
 
     Raises:
       NotImplementedError: there is none for this platform, and no default.
+
+    >>> lax.platform_dependent(3, cpu=lambda x: x + 1, default=lambda x: x)
+    Array(4, dtype=int32, weak_type=True)
     """
     function = per_platform.get("cpu", default)
     if function is None:
         raise NotImplementedError(
             "translation rule for platform_dependent is not available for platform cpu")
-    return function(*args)
+    return _as_arrays(function(*_as_arrays(args)))
+
+
+def _as_arrays(values: Any) -> Any:
+    leaves, tree = pytree.flatten(values)
+    return pytree.unflatten(tree, operands_of(leaves))

@@ -149,6 +149,10 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any,
     Raises:
       ValueError: ``matvec`` or ``solve`` gives other shapes than ``b`` has.
       TypeError: it is differentiated in reverse mode, and there is no ``transpose_solve``.
+
+    >>> b = jnp.array([2., 4.])
+    >>> lax.custom_linear_solve(lambda x: 2 * x, b, lambda matvec, b: b / 2)
+    Array([1., 2.], dtype=float32)
     """
     leaves, tree = pytree.flatten(b)
     values = operands_of(leaves)
@@ -230,6 +234,12 @@ def custom_root(f: Callable[[Any], Any], initial_guess: Any,
 
     Raises:
       TypeError: ``f`` or ``solve`` gives another structure than ``initial_guess`` has.
+
+    >>> def solve(f, x):
+    ...     return lax.fori_loop(0, 30, lambda _, x: x - f(x) / 4, x)
+    >>> root = lambda a: lax.custom_root(lambda x: x ** 2 - a, 1., solve, lambda g, y: y / g(1.))
+    >>> jax.grad(root)(4.).round(4)      # d sqrt(a) / da
+    Array(0.25, dtype=float32, weak_type=True)
     """
     leaves, tree = pytree.flatten(initial_guess)
     guess = operands_of(leaves)

@@ -280,6 +280,9 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any],
 
     Raises:
       TypeError: the predicate is no boolean scalar, or the carry changes its structure or types.
+
+    >>> lax.while_loop(lambda x: x < 100, lambda x: 3 * x, 1)
+    Array(243, dtype=int32, weak_type=True)
     """
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
@@ -328,6 +331,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     Raises:
       TypeError: the bounds' dtypes differ, or the carry changes its structure or types.
       ValueError: ``unroll`` is given where the bounds are not known.
+
+    >>> lax.fori_loop(1, 5, lambda i, product: product * i, 1)
+    Array(24, dtype=int32, weak_type=True)
     """
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")

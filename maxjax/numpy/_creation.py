@@ -19,6 +19,7 @@ from maxjax._primitives.transcendental import log_p
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
+from maxjax._transforms.vmap import vmap
 from maxjax.numpy._promotion import (
     PYTHON_SCALARS,
     as_array,
@@ -31,6 +32,7 @@ from maxjax.numpy._promotion import (
     concrete,
     constant,
     inexact_dtype,
+    shape_of,
     type_of,
 )
 
@@ -56,8 +58,7 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
     if args:        # NumPy's positional form
         keywords: tuple[Any, ...] = (copy, order, ndmin)
         copy, order, ndmin = args + keywords[len(args):]
-    if order is not None and order != "K":
-        raise NotImplementedError("Only implemented for order='K'")
+    _check_order(order)
     if object is None:
         raise ValueError("None is not a valid value for jnp.array")
     wanted = None if dtype is None else canonical_dtype(dtype, "array")
@@ -72,12 +73,26 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
     """As ``array``; a maxjax array of the right dtype is returned as it is."""
     if a is None:
         raise ValueError("None is not a valid value for jnp.array")
+    _check_order(order)
     wanted = None if dtype is None else canonical_dtype(dtype, "asarray")
     return on_device(_array(a, wanted, bool(copy)), device)
 
 
+def _check_order(order: str | None) -> None:
+    if order is not None and order != "K":
+        raise NotImplementedError(f"Only implemented for order='K', got {order!r}.")
+
+
 def on_device(x: Array, device: Any) -> Array:
-    """The array on a device that was asked for."""
+    """The array on a device (or with a sharding) that was asked for.
+
+    Raises:
+      ValueError: ``device`` is neither.
+    """
+    if device is None:
+        return x
+    if not isinstance(device, Device) and not hasattr(device, "device_set"):
+        raise ValueError(f"device={device!r} must be a Device or a Sharding.")
     if not isinstance(device, Device) or not isinstance(x, ArrayImpl):
         return x
     moved = ArrayImpl(x.aval, x.host())
@@ -90,13 +105,7 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     if kind in PYTHON_SCALARS:
         if dtype is None:
             return base_trace[0].operand(value)
-        if kind is not int or dtypes.is_integer(dtype):
-            # NumPy says which integers do not fit.
-            host = (np.asarray(value, dtype) if dtypes.is_integer(dtype) and kind is int
-                    else constant(value, dtype))
-        else:
-            host = np.asarray(value).astype(dtype)
-        return ArrayImpl(ShapedArray((), dtype), np.asarray(host))
+        return ArrayImpl(ShapedArray((), dtype), _python_number(value, dtype))
     if isinstance(value, Array):
         if dtype is not None and (value.aval.dtype != dtype or value.aval.weak_type):
             return convert_element_type(value, dtype)
@@ -116,16 +125,34 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
                 f"Value {value!r} with dtype {name} is not a valid JAX array type. Only arrays "
                 "of numeric types are supported by JAX.")
         value = host
-    result = base_trace[0].operand(value)
     if dtype is None:
-        return result
-    return convert_element_type(result, dtype)
+        return base_trace[0].operand(value)
+    if isinstance(value, (np.ndarray, np.generic)):     # values are NumPy's: so are its casts
+        with np.errstate(invalid="ignore", over="ignore"):
+            host = np.asarray(value).astype(dtype)
+        return ArrayImpl(ShapedArray(host.shape, dtype), host)
+    return convert_element_type(base_trace[0].operand(value), dtype)
+
+
+def _python_number(value: Any, dtype: Any) -> np.ndarray:
+    """A Python number in a dtype.
+
+    Raises:
+      TypeError, ValueError, OverflowError: Python's own conversion refuses, or NumPy an integer.
+    """
+    if dtypes.is_integer(dtype):
+        return np.asarray(int(value), dtype)
+    if dtypes.is_floating(dtype):
+        return np.asarray(constant(float(value), dtype))
+    return np.asarray(value).astype(dtype)
 
 
 def _leaves(value: Sequence[Any], found: list[Any]) -> None:
     for item in value:
         if isinstance(item, (list, tuple)):
             _leaves(item, found)
+        elif not isinstance(item, Array) and hasattr(item, "__jax_array__"):
+            found.append(item.__jax_array__())
         else:
             found.append(item)
 
@@ -135,7 +162,7 @@ def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
     _leaves(value, leaves)
     if dtype is None:
         dtype = _common_dtype(leaves)
-    if any(isinstance(leaf, Array) or hasattr(leaf, "__jax_array__") for leaf in leaves):
+    if any(isinstance(leaf, Array) for leaf in leaves):
         return _stacked(value, dtype)
     if all(leaf.__class__ in PYTHON_SCALARS for leaf in leaves):
         host = np.array(value, dtype)       # NumPy raises where an integer does not fit
@@ -169,10 +196,10 @@ def _stacked(value: Any, dtype: Any) -> Array:
     if not value:
         return zeros((0,), dtype)
     parts = [_stacked(item, dtype) for item in value]
-    shapes = {part.shape for part in parts}
-    if len(shapes) > 1:
-        first, other = parts[0].shape, next(s for s in shapes if s != parts[0].shape)
-        raise ValueError(f"All input arrays must have the same shape. Got {first}, {other}.")
+    shapes = [part.shape for part in parts]
+    if any(shape != shapes[0] for shape in shapes):
+        raise TypeError("Cannot concatenate arrays with different shapes: the items of a list "
+                        f"have shapes {', '.join(map(str, shapes))}.")
     return shape_primitives.concatenate(
         [reshape(part, (1, *part.shape)) for part in parts], 0)
 
@@ -180,7 +207,7 @@ def _stacked(value: Any, dtype: Any) -> Array:
 def copy(a: Any, order: str | None = None) -> Array:
     """A copy of ``a``."""
     check_arraylike("copy", a)
-    return array(a, copy=True)
+    return array(a, copy=True, order=order)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
@@ -244,7 +271,15 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
     check_arraylike("full", fill_value)
     wanted = None if dtype is None else canonical_dtype(dtype, "full")
     shape = canonical_shape(shape)
+    if wanted is not None:
+        _check_python_number(fill_value, wanted)
     return on_device(_full(shape, fill_value, wanted), device)
+
+
+def _check_python_number(value: Any, dtype: Any) -> None:
+    """Python's complex numbers do not become real ones."""
+    if value.__class__ is complex and not (dtypes.is_complex(dtype) or dtype == dtypes.bool_):
+        raise TypeError(f"a complex number cannot be converted to {dtype}: {value}")
 
 
 def _full(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Array:
@@ -285,6 +320,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
     size = tuple(a.shape) if shape is None else canonical_shape(shape)
     if weak and not getattr(fill_value, "shape", ()):
         return on_device(broadcast_to(as_array(cast(fill_value, wanted, True)), size), device)
+    _check_python_number(fill_value, wanted)
     return on_device(_full(size, fill_value, wanted), device)
 
 
@@ -308,6 +344,10 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *,
 
 # --- ranges ---------------------------------------------------------------------------------------
 
+_NO_BOOL = ("iota does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, "
+            "complexfloating.")
+
+
 def iota(dtype: Any, size: int) -> Array:
     """0, 1, ..., size - 1."""
     return iota_p.bind(dtype=dtype, shape=(size,), dimension=0)
@@ -326,22 +366,23 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
             zip((name, "stop", "step"), values, strict=True)):
         if value is None:
             continue
+        value = values[position] = concrete(
+            value, f"It arose in the jnp.arange argument '{argument}'")
         if not isinstance(value, Array) and not hasattr(value, "dtype") and not isinstance(
                 value, (bool, int, float, complex)):
             raise TypeError(f"arange requires ndarray or scalar arguments, got {type(value)} at "
                             f"position {position}.")
         if getattr(value, "shape", ()):
             raise ValueError(f"jnp.arange: arguments must be scalars; got {argument}={value}")
-        values[position] = concrete(
-            value, f"It arose in the jnp.arange argument '{argument}'")
+        if dtypes.is_complex(type_of(value)[0]):
+            raise ValueError(f"jnp.arange: arguments must be real; got {argument}={value}")
     if dtype is not None:
         dtype = canonical_dtype(dtype, "arange")
     else:
         types = [type_of(original) for original in (start, stop, step) if original is not None]
         dtype = dtypes.promote(tuple(types))[0]
     if dtype == dtypes.bool_:
-        raise TypeError("iota does not accept dtype bool. Accepted dtypes are subtypes of integer, "
-                        "floating, complexfloating.")
+        raise TypeError(_NO_BOOL)
     first, last, by = values
     if last is None and by is None:
         first, last, by = 0, first, 1
@@ -349,9 +390,6 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         first, last = 0, first
     if by is None:
         by = 1
-    if isinstance(first, complex) or isinstance(last, complex):
-        host = np.arange(first, last, by)
-        return on_device(array(host, dtype), device)
     if by == 0:
         raise ZeroDivisionError("division by zero")
     size = max(0, math.ceil((_number(last) - _number(first)) / _number(by)))
@@ -407,9 +445,11 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     if dtypes.is_integer(result) and dtypes.is_floating(compute):
         out = out // constant(1, compute)       # floor
     out = convert_element_type(out, result)
+    if not -out.ndim <= axis < out.ndim:
+        raise IndexError(f"axis {axis} is out of bounds for a result of dimension {out.ndim}")
     out = shape_primitives.move_axis(out, 0, canonical_axis(axis, out.ndim))
     out = on_device(out, device)
-    return (out, convert_element_type(delta, result)) if retstep else out
+    return (out, delta) if retstep else out
 
 
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
@@ -436,12 +476,16 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Array:
     """Ones on the ``k``-th diagonal of an (N, M) matrix, zeros elsewhere."""
     dtype = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "eye")
-    rows = operator.index(concrete(N, "'N' argument of jnp.eye()"))
-    columns = rows if M is None else operator.index(concrete(M, "'M' argument of jnp.eye()"))
+    (rows,) = canonical_shape((N,))
+    (columns,) = (rows,) if M is None else canonical_shape((M,))
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns}")
+    if not dtypes.is_integer(type_of(k)[0]) or shape_of(k):
+        raise ValueError(f"k must be a scalar integer; got {k}")
     row = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
     column = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
+    if isinstance(k, int):      # beyond the corners all diagonals are alike
+        k = min(max(k, -rows), columns)
     offset = cast(k, dtypes.int32)
     return on_device(convert_element_type((row + offset) == column, dtype), device)
 
@@ -454,13 +498,14 @@ def identity(n: Any, dtype: Any = None) -> Array:
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
              indexing: str = "xy") -> list[Array]:
     """Coordinate matrices of coordinate vectors."""
+    if not copy:
+        raise ValueError("jax.numpy.meshgrid only supports copy=True")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
     arrays = [as_array(x, "meshgrid", i) for i, x in enumerate(xi)]
-    if any(x.ndim > 1 for x in arrays):
+    if any(x.ndim != 1 for x in arrays):
         raise ValueError("Arguments to jnp.meshgrid must be 1D, got shapes "
                          f"{[x.shape for x in arrays]}")
-    arrays = [reshape(x, (1,)) if not x.ndim else x for x in arrays]
     order = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
         order[0], order[1] = 1, 0
@@ -477,7 +522,13 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
     """The indices of a grid: one array for each dimension (stacked unless ``sparse``)."""
     dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, "indices")
-    shape = tuple(operator.index(d) for d in dimensions)
+    shape = tuple(operator.index(concrete(d, "'dimensions' argument of jnp.indices()"))
+                  for d in dimensions)
+    if min(shape, default=0) < 0:
+        raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
+                        f"{shape}.")
+    if dtype == dtypes.bool_ and shape:
+        raise TypeError(_NO_BOOL)
     grids = []
     for axis, size in enumerate(shape):
         sizes = (tuple(size if i == axis else 1 for i in range(len(shape))) if sparse else shape)
@@ -493,6 +544,9 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array of another library, by DLPack."""
+    if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        raise TypeError("The array passed to from_dlpack must have __dlpack__ and "
+                        f"__dlpack_device__ methods; got {type(x)}.")
     return on_device(array(np.from_dlpack(x)), device)
 
 
@@ -535,8 +589,17 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float,
                  **kwargs: Any) -> Any:
     """``function`` of the index arrays of a grid of ``shape``."""
-    grids = indices(canonical_shape(shape), dtype)
-    return function(*[grids[i] for i in range(grids.shape[0])], **kwargs)
+    sizes = canonical_shape(shape)
+    lines = [iota(canonical_dtype(dtype, "fromfunction"), size) for size in sizes]
+    for axis in reversed(range(len(sizes))):
+        axes = tuple(0 if i == axis else None for i in range(len(sizes)))
+        function = _mapped(function, axes)
+    return function(*lines, **kwargs)
+
+
+def _mapped(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
+    """``function`` over one of its positional arguments, and all of its keyword arguments."""
+    return vmap(function, in_axes=axes)
 
 
 save = np.save

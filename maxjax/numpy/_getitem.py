@@ -23,6 +23,7 @@ from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_in_dim_p,
     concatenate,
+    full,
     reshape,
     rev_p,
     slice_p,
@@ -543,6 +544,11 @@ def _take_arrays(x: Array, entries: list[Entry], mode: GatherScatterMode,
         dims.append(range(len(common) - rank, len(common)))
         index_map.append(entry.dim)
     dimensions = layout(entries, common, apart)
+    if 0 in common and any(not sizes[entry.dim] for entry in chosen):
+        # nothing is taken from an empty dimension
+        return full(tuple(common[dim] if dim.__class__ is int else
+                          1 if dim.kind == "new" else sizes[dim.dim] for dim in dimensions),
+                    0, x.dtype)
     old = [dim for dim in dimensions if dim.__class__ is int or dim.kind != "new"]
     window_dims = tuple(place for place, dim in enumerate(old) if dim.__class__ is not int)
     collapsed = tuple(entry.dim for entry in chosen)

@@ -31,6 +31,8 @@ class _Grid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _line(key)
+        if not key:
+            return [] if self.sparse else creation.zeros((0,), int)
         lines = [_line(k) for k in key]
         dtype = np.result_type(*[np.dtype(x.dtype) for x in lines])
         lines = [x.astype(dtype) for x in lines]
@@ -61,8 +63,8 @@ class _Joined:
         axis, rank, position = self.axis, self.rank, self.position
         if isinstance(items[0], str):
             directive = items.pop(0)
-            if directive in ("r", "c"):
-                raise NotImplementedError("matrices ('r', 'c') are not supported")
+            if directive in ("r", "c"):     # a matrix: a vector is its row or its column
+                return self._matrix(items, column=directive == "c")
             numbers = [int(part) for part in directive.split(",")]
             axis, rank, position = (*numbers, *(self.axis, 1, -1)[len(numbers):])
         parts = []
@@ -82,6 +84,12 @@ class _Joined:
                     x = shapes.transpose(x, order)
             parts.append(x)
         return joining.concatenate(parts, axis)
+
+    def _matrix(self, items: list[Any], column: bool) -> Any:
+        x = _Joined(self.name, self.axis, 1, -1)[tuple(items)]
+        if x.ndim == 1 and column:
+            return x[:, None]
+        return joining.atleast_2d(x)
 
     def __repr__(self) -> str:
         return f"jax.numpy.{self.name}"

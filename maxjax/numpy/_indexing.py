@@ -44,6 +44,7 @@ from maxjax.numpy._promotion import (
     concrete,
     promote_dtypes,
 )
+from maxjax.numpy._where import where
 
 __all__ = [
     "argwhere", "choose", "compress", "extract", "flatnonzero", "index_exp", "ix_", "nonzero",
@@ -86,6 +87,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     check_out("take", out)
     check_arraylike("take", a, indices)
     a, indices = as_array(a), as_array(indices)
+    if indices.dtype == dtypes.bool_:
+        indices = convert_element_type(indices, dtypes.int32)
     if not dtypes.is_integer(indices.dtype):
         raise ValueError("indices must have an integer type")
     if axis is None:
@@ -100,8 +103,9 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     if wrap:
         indices = _division.remainder(indices, scalar_like(size, dtypes.int32))
         mode = "promise_in_bounds"
-    return take_index(a, (slice(None),) * axis + (indices,), _mode(mode), fill_value,
-                      unique_indices, indices_are_sorted)
+    parsed = _mode(mode)
+    return take_index(a, (slice(None),) * axis + (indices,), parsed, fill_value, unique_indices,
+                      indices_are_sorted, parsed is not GatherScatterMode.CLIP)
 
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
@@ -168,7 +172,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
     if 0 in shape:
         return full(shape, 0, arr.dtype)
     if not size:
-        raise IndexError(f"Cannot take from an empty axis {axis} of shape {arr.shape}.")
+        return full(shape, 0, arr.dtype)
     kept = [dim for dim in range(rank) if dim not in drop]
     renumbered = {dim: place for place, dim in enumerate(kept)}
     vectors = reshape(indices, (*(indices.shape[dim] for dim in kept), 1))
@@ -230,6 +234,9 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, inplac
     if axis is None:
         arr, axis = _flat(arr), 0
     axis = canonical_axis(axis, arr.ndim)
+    if arr.ndim != indices.ndim:
+        raise ValueError("put_along_axis: arr and indices must have the same number of "
+                         f"dimensions, got {arr.ndim} and {indices.ndim}")
     if not arr.size or not indices.size:
         return reshape(arr, original)
     lines = tuple(
@@ -267,14 +274,17 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         dtype = dtypes.canonical(dtypes.int64)
         return tuple(_wrap(line.astype(dtype)) for line in found)
     size = operator.index(size)
+    if size < 0:
+        raise TypeError(f"jnp.nonzero: size must be nonnegative, got {size}")
     dtype = dtypes.python_scalar(int)[0]
+    if not a.size:
+        return tuple(full((size,), 0, dtype) for _ in a.shape)
     mask = a if a.dtype == dtypes.bool_ else ne_p.bind(a, scalar_like(0, a.dtype))
-    if not a.size or not size:
+    if not size:
         places = full((size,), 0, dtypes.int32)
     else:
         places = true_positions_p.bind(_flat(mask), size=size)
-    missing = lt_p.bind(full((size,), a.size - 1, dtypes.int32), places) if a.size else full(
-        (size,), True, dtypes.bool_)
+    missing = lt_p.bind(full((size,), a.size - 1, dtypes.int32), places)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * a.ndim
     if len(fills) != a.ndim:
         raise ValueError("fill_value must be a scalar or a tuple with one entry for each "
@@ -288,8 +298,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             line = _division.floor_divide(line, scalar_like(max(step, 1), dtype))
         if dim:
             line = _division.remainder(line, scalar_like(max(a.shape[dim], 1), dtype))
-        filler = broadcast_to(cast(as_array(0 if fill is None else fill), dtype), (size,))
-        result.append(select(missing, line, filler))
+        result.append(where(missing, 0 if fill is None else fill, line))
     return tuple(result)
 
 
@@ -397,7 +406,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
         a = minimum(maximum(a, scalar_like(0, a.dtype)), scalar_like(count - 1, a.dtype))
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
-    operands = promote_dtypes("choose", *choices)
+    operands = [cast(choice, choice.dtype) for choice in promote_dtypes("choose", *choices)]
     shapes = [a.shape, *(operand.shape for operand in operands)]
     try:
         shape = np.broadcast_shapes(*shapes)
@@ -421,6 +430,8 @@ def ix_(*args: Any) -> tuple[Array, ...]:
         if arg.ndim != 1:
             raise ValueError("Arguments to jax.numpy.ix_ must be 1-dimensional, got shape "
                              f"{arg.shape}")
+        if not arg.size:
+            arg = convert_element_type(arg, dtypes.canonical(dtypes.int64))
         if arg.dtype == dtypes.bool_:
             raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented")
         shape = [1] * len(args)

@@ -21,7 +21,7 @@ from maxjax.numpy._promotion import (
     concrete,
     promote_dtypes,
 )
-from maxjax.numpy._shape import moveaxis, ravel, reshape
+from maxjax.numpy._shape import axis_as_index, moveaxis, ravel, reshape
 
 __all__ = [
     "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "column_stack",
@@ -199,11 +199,16 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
 def block(arrays: Any) -> Array:
     """An array from nested lists of blocks: the innermost are joined along the last axis."""
     def depth(value: Any) -> int:
+        if isinstance(value, tuple):
+            raise ValueError(f"jax.numpy.block does not allow tuples, got {value}")
         if not isinstance(value, list):
             return 0
         if not value:
-            raise ValueError("Incompatible block: empty list")
-        return 1 + max(depth(item) for item in value)
+            raise ValueError("jax.numpy.block does not allow empty list arguments")
+        depths = {depth(item) for item in value}
+        if len(depths) > 1:
+            raise ValueError("Mismatched list depths in jax.numpy.block")
+        return 1 + depths.pop()
 
     levels = depth(arrays)
 
@@ -222,19 +227,19 @@ def block(arrays: Any) -> Array:
 
 def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Array]:
     x = as_array(ary, name)
-    index = canonical_axis(axis, x.ndim)
+    index = axis_as_index(axis, x.ndim)
     total = x.shape[index]
     sections = indices_or_sections
     if isinstance(sections, Tracer):
         sections = concrete(
             sections, f"in argument indices_or_sections of jnp.{name}. Please mark it as static")
     if isinstance(sections, (tuple, list)) or getattr(sections, "shape", ()) != ():
-        points = [0, *(int(i) + total if int(i) < 0 else int(i) for i in sections), total]
+        points = [0, *map(operator.index, sections), total]
     else:
-        count = operator.index(sections)
-        if count <= 0:
-            raise ValueError(f"number of sections must be larger than 0, got {count}")
-        part, rest = divmod(total, count)
+        if sections == 0:
+            raise ZeroDivisionError("the number of sections must not be 0")
+        part, rest = map(int, divmod(total, sections))
+        count = int(sections)
         if rest and name != "array_split":
             raise ValueError(f"array split does not result in an equal division: rest is {rest}")
         sizes = [part + 1] * rest + [part] * (count - rest)

@@ -12,6 +12,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
+from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.vmap import vmap
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _reductions as reductions
@@ -49,7 +50,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
         if equal_nan:
             result = result | (ufuncs.isnan(a) & ufuncs.isnan(b))
         return result
-    return ufuncs.abs(a - b) <= atol + rtol * ufuncs.abs(b)
+    close = ufuncs.abs(a - b) <= atol + rtol * ufuncs.abs(b)
+    return convert_element_type(close, dtypes.bool_)      # strongly typed
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
@@ -61,10 +63,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     """Whether the shapes and all elements are equal."""
-    try:
-        a1, a2 = creation.asarray(a1), creation.asarray(a2)
-    except (TypeError, ValueError):
-        return as_array(np.False_)
+    a1, a2 = creation.asarray(a1), creation.asarray(a2)
     if a1.shape != a2.shape:
         return as_array(np.False_)
     equal = a1 == a2
@@ -75,10 +74,13 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
 
 def array_equiv(a1: Any, a2: Any) -> Array:
     """Whether one array broadcasts to the other and the elements are equal."""
+    a1, a2 = creation.asarray(a1), creation.asarray(a2)
     try:
-        a1, a2 = creation.asarray(a1), creation.asarray(a2)
         np.broadcast_shapes(a1.shape, a2.shape)
-    except (TypeError, ValueError):
+    except ValueError:
+        if a1.ndim == a2.ndim:
+            raise TypeError("eq got incompatible shapes for broadcasting: "
+                            f"{a1.shape}, {a2.shape}.") from None
         return as_array(np.False_)
     return reductions.all(a1 == a2)
 
@@ -104,6 +106,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if len(condlist) != len(choicelist):
         raise ValueError("condlist must have length equal to choicelist "
                          f"({len(condlist)} vs {len(choicelist)})")
+    condlist, choicelist = list(condlist), list(choicelist)
     if not condlist:
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
@@ -162,7 +165,7 @@ def apply_over_axes(func: Callable[[Array, int], Array], a: Any, axes: Any) -> A
     """``func(a, axis)`` applied for each axis in turn; it may keep or remove the axis."""
     check_arraylike("apply_over_axes", a)
     x = as_array(a)
-    for axis in (axes,) if isinstance(axes, int) else axes:
+    for axis in axes:
         result = func(x, axis)
         if result.ndim == x.ndim - 1:
             result = shapes.expand_dims(result, axis)

@@ -19,9 +19,11 @@ from maxjax.numpy._creation import zeros
 from maxjax.numpy._promotion import (
     as_array,
     canonical_dtype,
+    canonical_shape,
     cast,
     check_out,
     concrete,
+    static,
 )
 from maxjax.numpy._where import where
 
@@ -37,7 +39,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     x = as_array(a, "diagonal")
     if x.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
-    offset = operator.index(concrete(offset, "'offset' argument of jnp.diagonal()"))
+    offset = static(offset, "offset")
     x = shapes.moveaxis(x, (axis1, axis2), (-2, -1))
     rows, columns = x.shape[-2:]
     length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
@@ -58,7 +60,7 @@ def diag(v: Any, k: int = 0) -> Array:
         return diagonal(x, k)
     if x.ndim != 1:
         raise ValueError("diag input must be 1d or 2d")
-    k = operator.index(concrete(k, "'k' argument of jnp.diag()"))
+    k = operator.index(k)
     length = x.shape[0]
     size = length + abs(k)
     if not length:
@@ -86,6 +88,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 
 def _lower(rows: int, columns: int, k: Any) -> Array:
     """Whether an element of a matrix is on or below the ``k``-th diagonal."""
+    k = min(max(k, -rows), columns)     # beyond the corners all diagonals are alike
     row = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
     column = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
     return (row + cast(k, dtypes.int32)) >= column
@@ -93,16 +96,22 @@ def _lower(rows: int, columns: int, k: Any) -> Array:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     """Ones on and below the ``k``-th diagonal, zeros above."""
-    dtype = dtypes.float32 if dtype is None else canonical_dtype(dtype, "tri")
-    return convert_element_type(_lower(N, N if M is None else M, k), dtype)
+    dtype = (dtypes.canonical(dtypes.float64) if dtype is None
+             else canonical_dtype(dtype, "tri"))
+    (rows,) = canonical_shape((N,))
+    (columns,) = (rows,) if M is None else canonical_shape((M,))
+    if min(rows, columns) < 0:
+        raise TypeError("iota shape must have every element be nonnegative, got "
+                        f"{(rows, columns)}.")
+    return convert_element_type(_lower(rows, columns, operator.index(k)), dtype)
 
 
-def _triangle(name: str, m: Any, k: int) -> tuple[Array, Array]:
+def _triangle(name: str, m: Any, k: int, before: int = 0) -> tuple[Array, Array]:
     x = as_array(m, name)
     if x.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
     rows, columns = x.shape[-2:]
-    mask = _lower(rows, columns, k)
+    mask = _lower(rows, columns, static(k, "k") - before)
     return x, shapes.broadcast_to(mask, x.shape)
 
 
@@ -114,7 +123,7 @@ def tril(m: Any, k: int = 0) -> Array:
 
 def triu(m: Any, k: int = 0) -> Array:
     """The matrix with zeros below the ``k``-th diagonal."""
-    x, mask = _triangle("triu", m, k - 1)
+    x, mask = _triangle("triu", m, k, 1)
     return where(mask, cast(0, x.dtype), x)
 
 
@@ -123,7 +132,9 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     x = as_array(x, "vander")
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array")
-    count = x.shape[0] if N is None else operator.index(N)
+    count = x.shape[0] if N is None else static(N, "N")
+    if x.dtype == dtypes.bool_:
+        raise TypeError("vander does not accept dtype bool.")
     if count < 0:
         raise ValueError("N must be nonnegative")
     exponents = primitives.iota(x.dtype if not dtypes.is_complex(x.dtype) else dtypes.float32,
@@ -140,12 +151,18 @@ def _indices(parts: Sequence[np.ndarray]) -> tuple[Array, ...]:
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     """The indices of the lower triangle of an (n, m) matrix."""
-    return _indices(np.tril_indices(n, k, m))
+    return _indices(np.tril_indices(*_three("tril_indices", n, k, m)))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     """The indices of the upper triangle of an (n, m) matrix."""
-    return _indices(np.triu_indices(n, k, m))
+    return _indices(np.triu_indices(*_three("triu_indices", n, k, m)))
+
+
+def _three(name: str, n: Any, k: Any, m: Any) -> list[int | None]:
+    return [None if value is None else operator.index(concrete(
+        value, f"{argument!r} argument of jnp.{name}()"))
+        for argument, value in (("n", n), ("k", k), ("m", m))]
 
 
 def _matrix_shape(arr: Any) -> tuple[int, ...]:
@@ -169,7 +186,8 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array of ``ndim`` dimensions of size ``n``."""
-    n, ndim = operator.index(n), operator.index(ndim)
+    n = operator.index(concrete(n, "'n' argument of jnp.diag_indices()"))
+    ndim = operator.index(concrete(ndim, "'ndim' argument of jnp.diag_indices()"))
     if n < 0:
         raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
     if ndim < 0:

@@ -18,7 +18,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _statistics as statistics
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy._promotion import as_array, cast, check_arraylike
+from maxjax.numpy._promotion import as_array, cast, check_arraylike, static
 
 __all__ = ["pad"]
 
@@ -61,6 +61,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     if mode == "linear_ramp":
         return _ramp(x, widths, kwargs.get("end_values", 0))
     if mode in _STATISTICS:
+        if isinstance(kwargs.get("stat_length"), Array):
+            static(kwargs["stat_length"], "stat_length")
         return _statistic(x, widths, mode, kwargs.get("stat_length"))
     return _by_position(x, widths, mode, kwargs.get("reflect_type", "even"))
 
@@ -68,8 +70,13 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
 def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     if any(isinstance(leaf, Tracer) for leaf in np.ravel(np.array(pad_width, dtype=object))):
         raise TypeError("pad_width must be a static integer or tuple of integers")
+    if isinstance(pad_width, dict):
+        widths = [(0, 0)] * rank
+        for axis, width in pad_width.items():
+            widths[axis] = _pad_widths(width, 1)[0]
+        return widths
     widths = np.asarray(pad_width)
-    if widths.dtype.kind not in "iu":
+    if widths.size and widths.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
     return [(int(low), int(high)) for low, high in _for_each_axis(widths, rank, "pad_width")]
 
@@ -86,13 +93,15 @@ def _for_each_axis(value: Any, rank: int, name: str) -> list[Any]:
         return [(value[0][0], value[0][1])] * rank
     if shape == (rank, 2):
         return [(value[i][0], value[i][1]) for i in range(rank)]
-    if shape == (rank, 1):
+    if shape == (rank, 1) and name != "pad_width":
         return [(value[i][0], value[i][0]) for i in range(rank)]
     raise ValueError(f"jnp.pad: {name} with nested structure {value} is not broadcastable to "
                      f"({rank}, 2)")
 
 
 def _constant(x: Array, widths: list[tuple[int, int]], values: Any) -> Array:
+    if not isinstance(values, (list, tuple)):
+        values = creation.asarray(values) if not isinstance(values, (int, float)) else values
     if isinstance(values, (Array, int, float, complex, np.generic)) and not np.shape(values):
         config = tuple((low, high, 0) for low, high in widths)
         if all(entry == (0, 0, 0) for entry in config):

@@ -337,6 +337,19 @@ def concrete(value: Any, message: str) -> Any:
     return np.asarray(value) if isinstance(value, Array) else value
 
 
+def static(value: Any, name: str) -> int:
+    """A static integer argument.
+
+    Raises:
+      ValueError: it is an array: JAX's static arguments are hashed.
+      TypeError: it is no integer.
+    """
+    if isinstance(value, Array):
+        raise ValueError("Non-hashable static arguments are not supported: the argument "
+                         f"{name!r} is the array {value}. Pass a Python integer.")
+    return operator.index(value)
+
+
 def is_concrete(value: Any) -> bool:
     return not isinstance(value, Tracer) or value.concrete() is not None
 

@@ -25,6 +25,7 @@ from maxjax.numpy._promotion import (
     canonical_axis,
     cast,
     check_arraylike,
+    concrete,
     is_concrete,
     promote_dtypes,
 )
@@ -91,6 +92,8 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
         total = int(reductions.sum(first))
     else:
         total = operator.index(size)
+        if total < 0:
+            raise TypeError(f"jnp.unique: size must be nonnegative, got {total}")
     starts = indexing.nonzero(first, size=total, fill_value=count)[0].astype(integer)
     valid = starts < count
     start_places = ufuncs._minimum(starts, max(count - 1, 0))
@@ -116,7 +119,9 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
         inverse = creation.zeros((count,), integer).at[order].set(group)
         results.append(primitives.reshape(inverse, shape) if axis is None else inverse)
     if return_counts:
-        ends = joining.concatenate([starts[1:], creation.full((1,), count, integer)])
+        # the end of the last group, unless there is no room for the next one
+        following = indexing.nonzero(first, size=total + 1, fill_value=count)[0]
+        ends = following[1:].astype(integer)
         results.append(where(valid, ends - starts, 0))
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -126,16 +131,16 @@ def _empty_unique(x: Array, size: Any, fill_value: Any, return_index: bool, retu
     integer = dtypes.canonical(dtypes.int64)
     total = 0 if size is None else operator.index(size)
     if total and fill_value is None:
-        fill_value = 0
+        raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value "
+                         "must be specified")
     values = creation.full((total, *x.shape[1:]), 0 if fill_value is None else fill_value, x.dtype)
     results = [values if axis is None else shapes.moveaxis(values, 0, axis)]
-    results += [creation.zeros((total,), integer)] if return_index else []
-    results += [creation.zeros((0,), integer)] if return_inverse else []
-    results += [creation.zeros((total,), integer)] if return_counts else []
+    results += [creation.zeros((0,), integer)] * (
+        return_index + return_inverse + return_counts)
     return results[0] if len(results) == 1 else tuple(results)
 
 
-class UniqueAllResult(NamedTuple):
+class _UniqueAllResult(NamedTuple):
     """What ``unique_all`` gives."""
     values: Array
     indices: Array
@@ -143,35 +148,35 @@ class UniqueAllResult(NamedTuple):
     counts: Array
 
 
-class UniqueCountsResult(NamedTuple):
+class _UniqueCountsResult(NamedTuple):
     """What ``unique_counts`` gives."""
     values: Array
     counts: Array
 
 
-class UniqueInverseResult(NamedTuple):
+class _UniqueInverseResult(NamedTuple):
     """What ``unique_inverse`` gives."""
     values: Array
     inverse_indices: Array
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
     """Unique elements, where they stand first, which one each element is, how often they stand."""
-    return UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size,
+    return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size,
                                    fill_value=fill_value))
 
 
 def unique_counts(x: Any, /, *, size: int | None = None,
-                  fill_value: Any = None) -> UniqueCountsResult:
+                  fill_value: Any = None) -> _UniqueCountsResult:
     """Unique elements, and how often they stand."""
-    return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size,
+    return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size,
                                       fill_value=fill_value))
 
 
 def unique_inverse(x: Any, /, *, size: int | None = None,
-                   fill_value: Any = None) -> UniqueInverseResult:
+                   fill_value: Any = None) -> _UniqueInverseResult:
     """Unique elements, and which one each element is."""
-    return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size,
+    return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size,
                                        fill_value=fill_value))
 
 
@@ -180,153 +185,298 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
+# Beyond so many comparisons, isin searches in the sorted test elements.
+_COMPARISONS = 1 << 16
+_METHODS = ("compare_all", "binary_search", "sort", "auto")
+
+
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
          method: str = "auto") -> Array:
-    """Whether each element is one of ``test_elements``."""
+    """Whether each element is one of ``test_elements``. NaN never is.
+
+    Args:
+      element: any shape, which the result has too.
+      invert: whether it is none of them.
+      method: accepted; every method gives the same result.
+
+    >>> isin(jnp.array([[1, 2], [3, 4]]), jnp.array([2, 4, 9]))
+    Array([[False,  True],
+           [False,  True]], dtype=bool)
+    """
+    if method not in _METHODS:
+        raise ValueError(f"{method=} is not implemented; options are {_METHODS}")
     x, tests = (as_array(v) for v in promote_dtypes("isin", element, test_elements))
     flat = primitives.reshape(tests, (tests.size,))
     if not flat.size:
         result = as_array(primitives.full(x.shape, False, dtypes.bool_)) if x.shape else as_array(
             np.False_)
-    else:
+    elif x.size * flat.size <= _COMPARISONS:
         result = reductions.any(shapes.expand_dims(x, -1) == flat, -1)
+    else:
+        line = sorting.sort(flat)
+        places = ufuncs._minimum(sorting.searchsorted(line, x), line.size - 1)
+        result = shapes.take_in_bounds(line, places, 0) == x
     return ~result if invert else result
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The elements of either array."""
+    """The elements of either array, in ascending order, each once.
+
+    ``size`` and ``fill_value`` are those of ``unique``.
+
+    >>> union1d(jnp.array([3, 1, 3]), jnp.array([2, 1]))
+    Array([1, 2, 3], dtype=int32)
+    """
     check_arraylike("union1d", ar1, ar2)
     return unique(joining.concatenate([shapes.ravel(ar1), shapes.ravel(ar2)]), size=size,
                   fill_value=fill_value)
 
 
 def _compacted(x: Array, keep: Array, size: int | None, fill_value: Any) -> Array:
+    """The elements of ``x`` to keep, followed by ``fill_value`` where there are too few."""
     if size is None:
         return x[keep]
-    default = x[0] if x.size and fill_value is None else (0 if fill_value is None else fill_value)
+    filler = shapes.broadcast_to(as_array(cast(fill_value, x.dtype)), (size,))
+    if not x.size:
+        return filler
     places = indexing.nonzero(keep, size=size, fill_value=x.size)[0]
-    inside = places < x.size
-    values = shapes.take_in_bounds(x, ufuncs._minimum(places, max(x.size - 1, 0)), 0) if x.size \
-        else creation.zeros((size,), x.dtype)
-    return where(inside, values, cast(default, x.dtype))
+    values = shapes.take_in_bounds(x, ufuncs._minimum(places, x.size - 1), 0)
+    return where(places < x.size, values, filler)
+
+
+def _first(x: Array, keep: Array) -> Array:
+    """The first of the elements to keep; NaN if one of them is; 0 if there is none."""
+    first = _compacted(x, keep, 1, 0)[0]
+    if x.size and dtypes.is_inexact(x.dtype):
+        first = where(reductions.any(keep & ufuncs.isnan(x)), cast(np.nan, x.dtype), first)
+    return first
+
+
+def _fresh(line: Array) -> Array:
+    """Whether an element of a sorted line differs from the one before it; NaN is one value."""
+    if not line.size:
+        return creation.zeros((0,), bool)
+    before, after = line[:-1], line[1:]
+    differs = after != before
+    if dtypes.is_inexact(line.dtype):
+        differs = differs & ~(ufuncs.isnan(after) & ufuncs.isnan(before))
+    return joining.concatenate([creation.ones((1,), bool), differs])
+
+
+def _flattened(name: str, size: int | None, *arrays: Any) -> list[Array]:
+    """The arrays, flat, with their number of elements known or a size given instead."""
+    check_arraylike(name, *arrays)
+    result = [shapes.ravel(as_array(x)) for x in arrays]
+    for x in result:
+        _check_concrete(name, x, size)
+    return result
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
               fill_value: Any = None) -> Array:
-    """The elements of the first array that are not in the second."""
-    check_arraylike("setdiff1d", ar1, ar2)
-    x, y = (shapes.ravel(as_array(v)) for v in (ar1, ar2))
-    for value in (x, y):
-        _check_concrete("setdiff1d", value, size)
-    if not assume_unique:
-        if size is None:
-            x = unique(x)
-        else:
-            x = sorting.sort(x)
-            fresh = joining.concatenate([creation.ones((min(1, x.size),), bool), x[1:] != x[:-1]])
-            return _compacted(x, fresh & ~isin(x, y), size, fill_value)
-    return _compacted(x, ~isin(x, y), size, fill_value)
+    """The elements of the first array that are not in the second, in ascending order, each once.
+
+    Args:
+      assume_unique: take the elements of ``ar1`` as they stand.
+      size: how many to give: needed where an array is traced. Missing ones are ``fill_value``
+        (0 by default).
+
+    >>> setdiff1d(jnp.array([5, 1, 2, 5]), jnp.array([2]))
+    Array([1, 5], dtype=int32)
+    """
+    x, y = _flattened("setdiff1d", size, ar1, ar2)
+    if assume_unique:
+        keep = ~isin(x, y)
+    else:
+        x = sorting.sort(x)
+        keep = _fresh(x) & ~isin(x, y)
+    return _compacted(x, keep, size, 0 if fill_value is None else fill_value)
 
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
              fill_value: Any = None) -> Array:
-    """The elements of exactly one of the arrays."""
-    check_arraylike("setxor1d", ar1, ar2)
-    x, y = (shapes.ravel(as_array(v)) for v in promote_dtypes("setxor1d", ar1, ar2))
-    for value in (x, y):
-        _check_concrete("setxor1d", value, size)
-    both = joining.concatenate([x, y])
-    mine = joining.concatenate([creation.zeros((x.size,), bool), creation.ones((y.size,), bool)])
-    order = sorting.argsort(both)
-    both, mine = both[order], mine[order]
-    fresh = joining.concatenate([creation.ones((min(1, both.size),), bool), both[1:] != both[:-1]])
-    keep = fresh & (isin(both, x) != isin(both, y))
-    return _compacted(both, keep, size, fill_value)
+    """The elements of exactly one of the arrays, in ascending order.
+
+    Args:
+      assume_unique: no array holds an element twice.
+      size: how many to give: needed where an array is traced. Missing ones are ``fill_value``
+        (the least result by default).
+
+    >>> setxor1d(jnp.array([1, 2, 3]), jnp.array([3, 4]))
+    Array([1, 2, 4], dtype=int32)
+    """
+    x, y = (as_array(v) for v in promote_dtypes("setxor1d", ar1, ar2))
+    x, y = _flattened("setxor1d", size, x, y)
+    present = [creation.ones((line.size,), bool) for line in (x, y)]
+    if not assume_unique:
+        x, y = sorting.sort(x), sorting.sort(y)
+        present = [_fresh(line) for line in (x, y)]
+    both, absent = joining.concatenate([x, y]), ~joining.concatenate(present)
+    if not both.size:
+        return _compacted(both, absent, size, 0 if fill_value is None else fill_value)
+    # What is absent comes after its equals, so that the present ones are neighbours.
+    both, absent = sort_p.bind(both, absent, dimension=0, is_stable=True, num_keys=2)
+    same = (both[1:] == both[:-1]) & ~absent[1:] & ~absent[:-1]
+    edge = creation.zeros((1,), bool)
+    keep = ~(absent | joining.concatenate([edge, same]) | joining.concatenate([same, edge]))
+    return _compacted(both, keep, size, _first(both, keep) if fill_value is None else fill_value)
 
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
                 size: int | None = None, fill_value: Any = None) -> Any:
-    """The elements of both arrays (with ``return_indices`` also where they stand)."""
-    check_arraylike("intersect1d", ar1, ar2)
-    x, y = (shapes.ravel(as_array(v)) for v in promote_dtypes("intersect1d", ar1, ar2))
-    for value in (x, y):
-        _check_concrete("intersect1d", value, size)
-    order = sorting.argsort(x)
-    line = x[order]
-    fresh = joining.concatenate([creation.ones((min(1, line.size),), bool), line[1:] != line[:-1]])
-    keep = fresh & isin(line, y)
+    """The elements of both arrays, in ascending order.
+
+    Args:
+      assume_unique: no array holds an element twice.
+      return_indices: also where each stands first in either array.
+      size: how many to give: needed where an array is traced. Missing ones are ``fill_value``
+        (the least result by default), and their indices the sizes of the arrays.
+
+    >>> intersect1d(jnp.array([4, 1, 3]), jnp.array([3, 5, 4]), return_indices=True)
+    (Array([3, 4], dtype=int32), Array([2, 0], dtype=int32), Array([0, 2], dtype=int32))
+    """
+    x, y = (as_array(v) for v in promote_dtypes("intersect1d", ar1, ar2))
+    x, y = _flattened("intersect1d", size, x, y)
+    if assume_unique:
+        both = joining.concatenate([x, y])
+        order = sorting.argsort(both)
+        line = both[order]
+        keep, line = line[1:] == line[:-1], line[:-1]
+        sources = order[:-1], order[1:] - x.size
+    else:
+        order = sorting.argsort(x)
+        line = x[order]
+        keep = _fresh(line) & isin(line, y)
+        sources = order, order
+        if return_indices and y.size:
+            y_order = sorting.argsort(y)
+            places = sorting.searchsorted(shapes.take_in_bounds(y, y_order, 0), line)
+            sources = order, shapes.take_in_bounds(
+                y_order, ufuncs._minimum(places, y.size - 1), 0)
+    if fill_value is None:
+        fill_value = _first(line, keep)
     values = _compacted(line, keep, size, fill_value)
     if not return_indices:
         return values
-    first = _compacted(order, keep, size, x.size)
-    y_order = sorting.argsort(y)
-    second = y_order[ufuncs._minimum(sorting.searchsorted(y[y_order], values), y.size - 1)]
-    return values, first, second
+    return values, *(_compacted(source, keep, size, count)
+                     for source, count in zip(sources, (x.size, y.size), strict=True))
 
 
 # --- delete, insert -------------------------------------------------------------------------------
 
 def delete(arr: Any, obj: Any, axis: int | None = None, *,
            assume_unique_indices: bool = False) -> Array:
-    """The array without the rows at ``obj`` along an axis (elements of the flattened array)."""
-    x = as_array(arr, "delete")
+    """The array without the slices at ``obj`` along an axis (elements of the flattened array).
+
+    Args:
+      obj: an integer, an array of integers, a mask, or a slice. Its values must be known, unless
+        ``assume_unique_indices`` promises that no position is named twice.
+
+    Raises:
+      ConcretizationTypeError: ``obj`` is traced, and its positions are not promised to be unique.
+      IndexError, ValueError: a position is out of bounds.
+
+    >>> delete(jnp.arange(5), jnp.array([0, -2]))
+    Array([1, 2, 4], dtype=int32)
+    """
+    check_arraylike("delete", arr, 0 if isinstance(obj, slice) else obj)
+    x = as_array(arr)
     if axis is None:
         x, axis = shapes.ravel(x), 0
     index = canonical_axis(axis, x.ndim)
     size = x.shape[index]
     if isinstance(obj, slice):
-        kept = np.delete(np.arange(size), obj)
-        return shapes.take_in_bounds(x, as_array(kept.astype(np.int32)), index)
-    positions = creation.asarray(obj) if isinstance(obj, (list, tuple)) else as_array(obj, "delete")
-    if not is_concrete(positions) and positions.dtype != dtypes.bool_:
-        if positions.ndim == 0 or assume_unique_indices:
-            # The kept rows move down past each deleted one that is not above them.
-            wanted = sorting.sort(shapes.ravel(where(positions < 0, positions + size, positions)))
-            places = primitives.iota(dtypes.int32, (size - wanted.size,), 0)
-            moved = wanted - primitives.iota(wanted.dtype, (wanted.size,), 0)
-            shift = reductions.sum(
-                (places[:, None] >= moved[None, :].astype(np.int32)).astype(np.int32), 1)
-            return shapes.take_in_bounds(x, places + shift, index)
-        raise ConcretizationTypeError(positions, "'obj' array argument of jnp.delete()")
-    host = np.asarray(positions)
-    if host.dtype != np.bool_ and host.size and (
-            int(host.max()) >= size or int(host.min()) < -size) and host.ndim == 0:
-        raise ValueError(f"axis {int(host)} is out of bounds for array of dimension {size}")
-    kept = np.delete(np.arange(size), host)
-    return shapes.take_in_bounds(x, as_array(kept.astype(np.int32)), index)
+        return _kept(x, np.delete(np.arange(size), obj), index)
+    positions = as_array(int(obj) if isinstance(obj, bool) else obj)
+    is_mask = positions.dtype == dtypes.bool_
+    if not (is_mask or dtypes.is_integer(positions.dtype)):
+        raise ValueError(f"delete: obj must be integers or booleans, got {positions.dtype}")
+    if assume_unique_indices and not is_mask:
+        # The kept rows move down past each deleted one that is not above them.
+        wanted = shapes.ravel(where(positions < 0, positions + size, positions))
+        wanted = sorting.sort(ufuncs.clip(wanted, 0, size - 1))
+        places = primitives.iota(dtypes.int32, (size - wanted.size,), 0)
+        moved = wanted - primitives.iota(wanted.dtype, (wanted.size,), 0)
+        shift = reductions.sum(
+            (places[:, None] >= moved[None, :].astype(np.int32)).astype(np.int32), 1)
+        return shapes.take_in_bounds(x, places + shift, index)
+    host = np.asarray(concrete(positions, "'obj' array argument of jnp.delete()"))
+    if is_mask and host.shape != (size,):
+        raise ValueError("delete: a mask must have one dimension, of the size of the axis: got "
+                         f"shape {host.shape} for size {size}")
+    if not host.ndim and not -size <= int(host) < size:
+        raise ValueError(f"delete: index {int(host)} is out of bounds for an axis of size {size}")
+    return _kept(x, np.delete(np.arange(size), host), index)
+
+
+def _kept(x: Array, positions: np.ndarray, axis: int) -> Array:
+    return shapes.take_in_bounds(x, as_array(positions.astype(np.int32)), axis)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
-    """The array with ``values`` before the positions ``obj`` along an axis."""
-    x, new = (as_array(v) for v in (as_array(arr, "insert"), creation.asarray(values)))
-    dtype = x.dtype
+    """The array with ``values`` before the positions ``obj`` along an axis (of the flattened one).
+
+    Args:
+      obj: an integer, a slice, or a vector of integers; out of bounds they are clipped.
+      values: become the dtype of ``arr``, and broadcast.
+
+    Raises:
+      ValueError: the positions are no integers, or the values do not fit.
+
+    >>> insert(jnp.arange(4.0), jnp.array([1, 3]), 9.0)
+    Array([0., 9., 1., 2., 9., 3.], dtype=float32)
+    """
+    check_arraylike("insert", arr, 0 if isinstance(obj, slice) else obj, values)
+    x, new = as_array(arr), as_array(values)
+    new = convert_element_type(new, x.dtype)
     if axis is None:
         x, axis = shapes.ravel(x), 0
     index = canonical_axis(axis, x.ndim)
     size = x.shape[index]
-    if isinstance(obj, slice):
-        host = np.arange(*obj.indices(size))
-    else:
-        host = np.asarray(obj if not isinstance(obj, Array) else np.asarray(obj))
-    scalar = host.ndim == 0
-    host = np.where(host < 0, host + size, host).reshape(-1)
-    new = creation.array(convert_element_type(new, dtype), ndmin=x.ndim)
-    if scalar and x.ndim > 1:
+    where_to = as_array(np.arange(*obj.indices(size)) if isinstance(obj, slice) else obj)
+    if not dtypes.is_integer(where_to.dtype):
+        raise ValueError(f"insert: the positions must be integers; got {obj}")
+    if where_to.ndim > 1:
+        raise ValueError("insert: obj must be a slice, a vector or a scalar; got shape "
+                         f"{where_to.shape}")
+    new = creation.array(new, ndmin=x.ndim)
+    if not where_to.ndim:
         new = shapes.moveaxis(new, 0, index)
-    count = max(host.size, new.shape[index] if scalar else host.size)
-    if scalar:
-        host = np.repeat(host, count)
+    count = new.shape[index] if where_to.size == 1 else where_to.size
     sizes = list(x.shape)
     sizes[index] = count
-    new = shapes.broadcast_to(new, tuple(sizes))
-    # Where each comes to stand: stable by position.
-    order = np.argsort(host, kind="stable")
-    target = np.empty_like(host)
-    target[order] = host[order] + np.arange(count)
-    source = np.full(size + count, -1)
-    source[target] = size + np.arange(count)
+    try:
+        np.broadcast_shapes(new.shape, tuple(sizes))
+        new = shapes.broadcast_to(new, tuple(sizes))
+    except ValueError:
+        raise ValueError(f"insert: values of shape {new.shape} do not broadcast to "
+                         f"{tuple(sizes)}") from None
+    if is_concrete(where_to):
+        source = as_array(_inserted(np.asarray(concrete(where_to, "")), size, count))
+    else:
+        source = _inserted_traced(where_to, size, count)
+    return shapes.take_in_bounds(joining.concatenate([x, new], index), source, index)
+
+
+def _inserted(positions: np.ndarray, size: int, count: int) -> np.ndarray:
+    """For each place of the result, which of the ``size`` old and ``count`` new it shows."""
+    positions = positions.astype(np.int64)
+    positions = np.clip(np.where(positions < 0, positions + size, positions), 0, size)
+    positions = np.broadcast_to(positions.reshape(-1), (count,))
+    order = np.argsort(positions, kind="stable")
+    source = np.full(size + count, -1, np.int32)
+    source[positions[order] + np.arange(count)] = size + order
     source[source < 0] = np.arange(size)
-    joined = joining.concatenate([x, new], index)
-    return shapes.take_in_bounds(joined, as_array(source.astype(np.int32)), index)
+    return source
 
 
+def _inserted_traced(positions: Array, size: int, count: int) -> Array:
+    """As ``_inserted``, of positions that are not known."""
+    positions = ufuncs.clip(where(positions < 0, positions + size, positions), 0, size)
+    positions = shapes.broadcast_to(shapes.ravel(positions.astype(np.int32)), (count,))
+    order = sorting.argsort(positions).astype(np.int32)
+    places = shapes.take_in_bounds(positions, order, 0) + primitives.iota(
+        dtypes.int32, (count,), 0)
+    source = primitives.full((size + count,), -1, dtypes.int32).at[places].set(size + order)
+    old = source < 0
+    return where(old, reductions.cumsum(old.astype(np.int32)) - 1, source)

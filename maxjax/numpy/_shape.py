@@ -25,7 +25,7 @@ from maxjax.numpy._promotion import (
     canonical_shape,
     check_arraylike,
     concrete,
-    shape_of,
+    static,
 )
 
 __all__ = [
@@ -38,20 +38,23 @@ __all__ = [
 
 def shape(a: Any) -> tuple[int, ...]:
     """The sizes of the dimensions."""
-    check_arraylike("shape", a)
-    return tuple(np.shape(a)) if not isinstance(a, Array) else a.shape
+    return _sizes(a)
+
+
+def _sizes(a: Any) -> tuple[int, ...]:
+    if hasattr(a, "__jax_array__") and not isinstance(a, Array):
+        a = a.__jax_array__()
+    return a.shape if isinstance(a, Array) else np.shape(a)
 
 
 def ndim(a: Any) -> int:
     """The number of dimensions."""
-    check_arraylike("ndim", a)
-    return len(shape_of(a))
+    return len(_sizes(a))
 
 
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements, or the size of an axis (or axes)."""
-    check_arraylike("size", a)
-    sizes = shape_of(a)
+    sizes = _sizes(a)
     if axis is None:
         return math.prod(sizes)
     return math.prod(sizes[i] for i in canonical_axes(axis, len(sizes)))
@@ -95,7 +98,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
     if order == "F":
         flipped = primitives.reshape(_reversed_axes(x), sizes[::-1])
         return _reversed_axes(flipped)
-    if order not in ("C", "K"):
+    if order != "C":
         if order == "A":
             raise NotImplementedError("np.reshape order=A is not implemented.")
         raise ValueError(f"Unexpected value for 'order' argument: {order}.")
@@ -120,8 +123,6 @@ def transpose(a: Any, axes: Any = None) -> Array:
     x = as_array(a, "transpose")
     if axes is None:
         return _reversed_axes(x)
-    if isinstance(axes, (int, np.integer)):
-        axes = (axes,)
     permutation = tuple(canonical_axis(axis, x.ndim) for axis in axes)
     if sorted(permutation) != list(range(x.ndim)):
         raise TypeError("transpose permutation isn't a permutation of operand dimensions, got "
@@ -143,11 +144,19 @@ def matrix_transpose(x: Any, /) -> Array:
     return swapaxes(x, -1, -2)
 
 
+def axis_as_index(axis: Any, rank: int) -> int:
+    """An axis counted from the front; out of bounds it is an IndexError, where JAX has that."""
+    try:
+        return canonical_axis(axis, rank)
+    except ValueError as error:
+        raise IndexError(str(error)) from None
+
+
 def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     """Exchanges two dimensions."""
     x = as_array(a, "swapaxes")
     order = list(range(x.ndim))
-    first, second = (canonical_axis(axis, x.ndim) for axis in (axis1, axis2))
+    first, second = (axis_as_index(axis, x.ndim) for axis in (axis1, axis2))
     order[first], order[second] = order[second], order[first]
     return primitives.transpose(x, order)
 
@@ -161,6 +170,8 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
         raise ValueError("Inconsistent number of elements: "
                          f"{len(sources)} vs {len(targets)}")
     order = [i for i in range(x.ndim) if i not in sources]
+    if len(set(sources)) < len(sources):
+        raise TypeError(f"repeated axis in moveaxis: source={source}, destination={destination}")
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
     return primitives.transpose(x, order)
@@ -220,10 +231,12 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     sizes = canonical_shape(shape)
     have = x.shape
     missing = len(sizes) - len(have)
+    if min(sizes, default=0) < 0:
+        raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
+                        f"{sizes}.")
     if missing < 0 or any(
             size not in (1, wide) for size, wide in zip(have, sizes[missing:], strict=True)):
-        requested = x.aval.update(shape=sizes, weak_type=False).str_short() if min(
-            sizes, default=0) >= 0 else f"{x.dtype}{list(sizes)}"
+        requested = x.aval.update(shape=sizes, weak_type=False).str_short()
         raise ValueError("Incompatible types for broadcasting: input type="
                          f"{x.aval.str_short()} and requested type={requested}")
     return broadcast_in_dim(x, sizes, tuple(range(missing, len(sizes))))
@@ -232,6 +245,9 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape to which shapes broadcast."""
     sizes = [canonical_shape(shape) for shape in shapes]
+    for shape in sizes:
+        if min(shape, default=0) < 0:
+            raise TypeError(f"sizes of dimensions must be nonnegative, got the shape {shape}.")
     try:
         return np.broadcast_shapes(*sizes)
     except ValueError:
@@ -250,7 +266,9 @@ def broadcast_arrays(*args: Any) -> list[Array]:
 def tile(A: Any, reps: Any) -> Array:
     """The array repeated as a whole, ``reps`` times along each axis."""
     x = as_array(A, "tile")
-    counts = canonical_shape(reps)
+    counts = canonical_shape(
+        reps if isinstance(reps, Array) else np.asarray(reps).astype(int, casting="unsafe")
+        if np.asarray(reps).dtype.kind == "f" else reps)
     rank = max(x.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     sizes = (1,) * (rank - x.ndim) + x.shape
@@ -270,6 +288,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
       total_repeat_length: the size of the result, which must be given where ``repeats`` is
         traced; what is too much is cut off, what is missing repeats the last element.
     """
+    check_arraylike("repeat", a, repeats)
     x = as_array(a, "repeat")
     if axis is None:
         x = primitives.reshape(x, (x.size,))
@@ -283,8 +302,13 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
             repeats, "When jit-compiling jnp.repeat, the total number of repeats must be static. "
             "To fix this, either specify a static value for `repeats`, or pass a static value to "
             "`total_repeat_length`."))
+        if known.dtype.kind not in "iub":
+            raise TypeError("repeats must be integers, got an array of dtype "
+                            f"{known.dtype}: {known}")
         if known.size == 1:
             count = int(known.reshape(()))
+            if count < 0:
+                raise TypeError(f"jnp.repeat: repeats must be nonnegative, got {count}")
             rank = x.ndim
             wide = (*x.shape[:index + 1], count, *x.shape[index + 1:])
             spread = broadcast_in_dim(
@@ -298,6 +322,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         positions = np.repeat(np.arange(length), known)
         return take_in_bounds(x, as_array(positions.astype(np.int32)), index)
     total = operator.index(total_repeat_length)
+    if not length:
+        return x
     counts = as_array(repeats, "repeat")
     if counts.size == 1 and length != 1:
         counts = broadcast_to(primitives.reshape(counts, (1,)), (length,))
@@ -340,7 +366,10 @@ def resize(a: Any, new_shape: Any) -> Array:
 def flip(m: Any, axis: Any = None) -> Array:
     """Reverses the order along an axis, or several, or all."""
     x = as_array(m, "flip")
-    axes = canonical_axes(axis if axis is None else tuple(_sequence(axis)), x.ndim)
+    axes = (tuple(range(x.ndim)) if axis is None
+            else tuple(canonical_axis(i, x.ndim) for i in _sequence(axis)))
+    if len(set(axes)) < len(axes):
+        raise TypeError(f"the axes of flip must be unique, got {axis}.")
     return rev_p.bind(x, dimensions=axes) if axes else x
 
 
@@ -362,6 +391,8 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     first, second = (canonical_axis(axis, x.ndim) for axis in axes)
     if first == second:
         raise ValueError("Axes must be different")
+    if isinstance(k, Array):
+        static(k, "k")
     turns = k % 4
     if turns == 0:
         return x
@@ -375,6 +406,8 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     """Shifts the elements along axes; those pushed out at the end come in at the start."""
     x = as_array(a, "roll")
+    if max(len(np.shape(shift)), 0 if axis is None else len(np.shape(axis))) > 1:
+        raise ValueError("'shift' and 'axis' arguments to roll must be scalars or 1D arrays")
     if axis is None:
         flat = primitives.reshape(x, (x.size,))
         return primitives.reshape(roll(flat, shift, 0), x.shape)

@@ -341,13 +341,16 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
     """The array without zeros at its ends; its values must be known."""
     x = as_array(filt, "trim_zeros")
     host = np.asarray(concrete(x, "Error arose in the `filt` argument of trim_zeros()"))
-    kept = np.nonzero(host)[0]
-    size = host.shape[0]
-    if not kept.size:
-        return x[:0]
-    start = int(kept[0]) if "f" in trim.lower() else 0
-    stop = int(kept[-1]) + 1 if "b" in trim.lower() else size
-    return x[start:stop]
+    axes = canonical_axes(axis, x.ndim)
+    region = [slice(None)] * x.ndim
+    for index, kept in enumerate(np.nonzero(host) if x.ndim else ()):
+        if index not in axes:
+            continue
+        size = host.shape[index]
+        start, stop = (int(kept.min()), int(kept.max()) + 1) if kept.size else (size, 0)
+        region[index] = slice(start if "f" in trim.lower() else 0,
+                              stop if "b" in trim.lower() else size)
+    return x[tuple(region)]
 
 
 # --- convolution ----------------------------------------------------------------------------------
@@ -395,10 +398,10 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
 # --- windows --------------------------------------------------------------------------------------
 
 def _window(name: str, M: Any, function: Callable[[Array], Array]) -> Array:
-    count = operator.index(concrete(M, f"'M' argument of jnp.{name}()"))
+    count = int(concrete(M, f"'M' argument of jnp.{name}()"))
     dtype = dtypes.canonical(dtypes.float64)
     if count <= 1:
-        return creation.ones(max(count, 0), dtype)
+        return creation.ones(count, dtype)
     return function(creation.iota(dtype, count))
 
 
@@ -428,7 +431,7 @@ def kaiser(M: int, beta: Any) -> Array:
     def function(n: Array) -> Array:
         middle = 0.5 * (M - 1)
         return (ufuncs.i0(beta * ufuncs.sqrt(1 - ((n - middle) / middle) ** 2))
-                / ufuncs.i0(as_array(cast(beta, n.dtype))))
+                / ufuncs.i0(beta))
     return _window("kaiser", M, function)
 
 

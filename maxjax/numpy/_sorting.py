@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
+from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
-from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.shape import rev_p
 from maxjax._primitives.sorting import sort_p
+from maxjax.numpy import _joining as joining
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._promotion import (
     as_array,
+    broadcast_to,
     canonical_axis,
     check_arraylike,
     constant,
@@ -32,10 +34,10 @@ __all__ = [
 
 def _check_kind(kind: Any, order: Any, name: str) -> None:
     if kind is not None:
-        raise ValueError(f"'kind' argument to {name} is not supported. Use stable=True or "
-                         "stable=False to specify sort stability.")
+        raise TypeError(f"'kind' argument to {name} is not supported. Use stable=True or "
+                        "stable=False to specify sort stability.")
     if order is not None:
-        raise ValueError(f"'order' argument to {name} is not supported.")
+        raise TypeError(f"'order' argument to {name} is not supported.")
 
 
 def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
@@ -60,7 +62,7 @@ def argsort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = Non
     dimension = canonical_axis(axis, x.ndim)
     index_dtype = dtypes.canonical(dtypes.int64 if dtype is None else dtype)
     places = primitives.iota(index_dtype, x.shape, dimension)
-    if descending:      # the reverse of a stable sort of the reversed array keeps ties in order
+    if descending and stable:   # the reverse of a sort of the reversed array keeps ties in order
         x = rev_p.bind(x, dimensions=(dimension,))
         places = rev_p.bind(places, dimensions=(dimension,))
     _, result = sort_p.bind(x, places, dimension=dimension, is_stable=bool(stable), num_keys=1)
@@ -91,22 +93,34 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 
 def partition(a: Any, kth: int, axis: int = -1) -> Array:
     """The array with the ``kth`` element in its place, smaller ones before and others after."""
-    x = as_array(a, "partition")
+    x, dimension, count = _partitioned("partition", a, kth, axis)
+    ordered = sort(x, dimension)
+    size = x.shape[dimension]
+    return joining.joined([
+        primitives.slice_in_dim(ordered, 0, count, dimension),
+        shapes.flip(primitives.slice_in_dim(ordered, count, size, dimension), dimension)],
+        dimension)
+
+
+def _partitioned(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, int]:
+    """(the array, the axis, how many elements there are up to the kth)"""
+    x = as_array(a, name)
     if dtypes.is_complex(x.dtype):
-        raise NotImplementedError("jnp.partition for complex dtype is not implemented.")
+        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
+    if x.dtype == dtypes.bool_:
+        raise TypeError(f"{name} does not accept dtype bool.")
     dimension = canonical_axis(axis, x.ndim)
-    canonical_axis(kth, x.shape[dimension])
-    return sort(x, dimension)
+    return x, dimension, canonical_axis(kth, x.shape[dimension]) + 1
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     """The positions that ``partition`` takes the elements from."""
-    x = as_array(a, "argpartition")
-    if dtypes.is_complex(x.dtype):
-        raise NotImplementedError("jnp.argpartition for complex dtype is not implemented.")
-    dimension = canonical_axis(axis, x.ndim)
-    canonical_axis(kth, x.shape[dimension])
-    return convert_element_type(argsort(x, dimension), dtypes.int32)
+    x, dimension, count = _partitioned("argpartition", a, kth, axis)
+    order = argsort(x, dimension, dtype=dtypes.int32)
+    size = x.shape[dimension]
+    return joining.joined([
+        primitives.slice_in_dim(order, 0, count, dimension),
+        sort(primitives.slice_in_dim(order, count, size, dimension), dimension)], dimension)
 
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
@@ -139,35 +153,59 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
     return _bisect(x, y, side, dtype)
 
 
-def _before(x: Array, y: Array, strictly: bool) -> Array:
-    """Whether x stands before y in the order of sort, where NaN comes last."""
+def _keys(x: Array) -> list[Array]:
+    """Integers in the order of sort: zeros of either sign are equal, NaN comes last.
+
+    Complex numbers have two, of which the first counts more.
+    """
     if dtypes.is_complex(x.dtype):
-        return ufuncs.less(x, y) if strictly else ufuncs.less_equal(x, y)
-    order = (x < y) if strictly else (x <= y)
-    if dtypes.is_floating(x.dtype):
-        x_nan, y_nan = ufuncs.isnan(x), ufuncs.isnan(y)
-        nans = (y_nan & ~x_nan) if strictly else y_nan
-        order = order | nans
-    return order
+        return [key for part in (ufuncs.real(x), ufuncs.imag(x)) for key in _keys(part)]
+    if x.dtype == dtypes.bool_:
+        return [convert_element_type(x, dtypes.uint8)]
+    if not dtypes.is_floating(x.dtype):
+        return [x]
+    if x.dtype.itemsize == 1:
+        x = convert_element_type(x, dtypes.float32)
+    integer = _INTEGERS[x.dtype.itemsize]
+    bits = bitcast_convert_type_p.bind(x, new_dtype=integer)
+    most = int(dtypes.iinfo(integer).max)
+    keys = where(bits < 0, -1 - (bits & constant(most, integer)), bits)
+    # -0.0 has become -1, the key below that of 0.0
+    return [where(ufuncs.isnan(x), constant(most, integer),
+                  where(x == 0, constant(0, integer), keys))]
+
+
+_INTEGERS = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
 
 def _bisect(x: Array, y: Array, side: str, dtype: Any) -> Array:
+    """How many elements of ``x`` stand before each of ``y``, bit by bit, the highest first."""
     size = x.shape[0]
-    low = primitives.full(y.shape, 0, dtypes.int32) if y.shape else as_array(np.int32(0))
-    high = primitives.full(y.shape, size, dtypes.int32) if y.shape else as_array(np.int32(size))
-    for _ in range(operator.index(size).bit_length()):
-        middle = (low + high) >> 1
-        active = low < high
-        value = shapes.take_in_bounds(x, ufuncs._minimum(middle, size - 1), 0)
-        right = _before(value, y, strictly=side == "left") & active
-        low = where(right, middle + 1, low)
-        high = where(active & ~right, middle, high)
-    return convert_element_type(low, dtype)
+    bits = size.bit_length()
+    compare = ufuncs.less if side == "left" else ufuncs.less_equal
+    # Beyond its end the line goes on with the greatest key, so that no place is out of bounds.
+    lines = [primitives.pad(key, dtypes.iinfo(key.dtype).max, ((0, 2**bits - 1 - size, 0),))
+             for key in _keys(x)]
+    wanted = _keys(y)
+
+    def next_bit(number: Any, count: Array) -> Array:
+        step = constant(1, dtypes.int32) << (bits - 1 - number)
+        *equal, last = [shapes.take_in_bounds(line, count + (step - 1), 0) for line in lines]
+        before = compare(last, wanted[-1])
+        for key, mine in zip(equal, wanted, strict=False):      # the real parts
+            before = (key < mine) | ((key == mine) & before)
+        return where(before, count + step, count)
+
+    count = as_array(broadcast_to(as_array(np.int32(0)), y.shape))
+    count = lax.fori_loop(0, bits, next_bit, count)
+    return convert_element_type(ufuncs._minimum(count, size), dtype)
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin of each element, between edges that rise or fall."""
     check_arraylike("digitize", x, bins)
+    if method is not None and method not in _METHODS:
+        raise ValueError(f"digitize: invalid {method=}, expected one of {_METHODS}.")
     edges = as_array(bins)
     if edges.ndim != 1:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins={bins}")
@@ -177,7 +215,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         return primitives.full(x.shape, 0, dtypes.int32)
     side = "right" if not right else "left"
     rising = searchsorted(edges, x, side)
-    falling = count - searchsorted(shapes.flip(edges), x, "left" if side == "right" else "right")
+    falling = count - searchsorted(shapes.flip(edges), x, side)
     return where(edges[-1] >= edges[0], rising, falling)
 
 

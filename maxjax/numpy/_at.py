@@ -6,6 +6,7 @@ other is one scatter.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from maxjax._base import config, dtypes
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array, Tracer, base_trace
+from maxjax._ir.trace import Array, Tracer, base_trace, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import arithmetic
 from maxjax._primitives.comparison import gt_p, select
@@ -31,6 +32,7 @@ from maxjax._primitives.indexing import (
     scatter_sub_p,
 )
 from maxjax._primitives.shape import broadcast_in_dim, full, reshape, rev_p, slice_p
+from maxjax.lax import fori_loop, reduce_max
 from maxjax.numpy import _division, _ufuncs
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._getitem import (
@@ -175,18 +177,29 @@ class IndexUpdateRef:
         An element that is indexed several times goes through ``func`` as many times.
         """
         x = self.array
-        times = update(full(x.shape, 0, dtypes.int32), self.index, np.int32(1), "add", mode,
-                       unique_indices, indices_are_sorted, wrap_negative_indices)
-        entries = parse(*_shape_and_index(x, self.index))
-        _, common, _ = advanced(entries)
-        most = 1 if unique_indices else math.prod(common)
-        if most > 1 and not isinstance(times, Tracer):
-            most = int(np.max(np.asarray(times), initial=0))
-        result = x
-        for done in range(most):
-            result = select(gt_p.bind(times, np.int32(done)), result,
-                            cast(asarray(func(result)), x.dtype, x.weak_type))
-        return result
+
+        def count() -> Array:
+            return update(full(x.shape, 0, dtypes.int32), self.index, np.int32(1), "add", mode,
+                          unique_indices, indices_are_sorted, wrap_negative_indices)
+
+        def once_more(done: Any, result: Array) -> Array:
+            applied = cast(asarray(func(result)), x.dtype, x.weak_type)
+            return select(gt_p.bind(times, done), result, applied)
+
+        known = not any(isinstance(entry, Tracer) for entry in as_tuple(self.index))
+        with current_trace(base_trace[0]) if known else contextlib.nullcontext():
+            times = count()
+        shape, index = _shape_and_index(x, self.index)
+        _, common, _ = advanced(parse(shape, index))
+        if known:
+            most: Any = int(np.max(np.asarray(times), initial=0))
+        else:
+            most = 1 if unique_indices else math.prod(common)
+        if most <= 1:
+            return once_more(np.int32(0), x) if most else x
+        if not known:
+            most = reduce_max(times, tuple(range(x.ndim)))
+        return fori_loop(0, most, once_more, x)
 
 
 def _shape_and_index(x: Array, index: Any) -> tuple[tuple[int, ...], Any]:
@@ -203,7 +216,12 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
       ValueError: the values do not broadcast to the shape of ``x[index]``, or the mode is not
         known.
     """
-    values = _values(x, values, kind)
+    values, joined = _values(x, values, kind)
+    if joined != x.aval.dtype and kind != "set":
+        # Combined in the dtype of both, and converted once.
+        result = update(convert_element_type(x, joined), index, values, kind, mode, unique_indices,
+                        indices_are_sorted, wrap_negative)
+        return convert_element_type(result, x.aval.dtype, x.aval.weak_type)
     parsed = GatherScatterMode.from_any(mode)
     shape = x.aval.shape
     x, index = with_flags(x, index)
@@ -218,8 +236,9 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
     return result if result.aval.shape == shape else reshape(result, shape)
 
 
-def _values(x: Array, values: Any, kind: str) -> Any:
-    """The new values as an operand of the dtype of ``x``; warns where that is not safe."""
+def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
+    """The new values as an operand, and the dtype in which they meet those of ``x``: its own, or
+    where it does not hold them that of both, with a warning."""
     dtype = x.aval.dtype
     combine = _KINDS[kind][1]
     if dtype == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
@@ -229,6 +248,7 @@ def _values(x: Array, values: Any, kind: str) -> Any:
     scalar = values.__class__ in dtypes.PYTHON_SCALARS
     value = values if scalar else asarray(values)
     given, weak = type_of(value)
+    joined = dtype
     if given != dtype:
         if dtypes.is_key(dtype) or dtypes.is_key(given):
             raise TypeError(
@@ -243,7 +263,8 @@ def _values(x: Array, values: Any, kind: str) -> Any:
         if dtypes.is_complex(given) and not dtypes.is_complex(dtype):
             warnings.warn("Casting complex values to real discards the imaginary part",
                           np.exceptions.ComplexWarning, stacklevel=4)
-    return constant(value, dtype) if scalar else convert_element_type(value, dtype)
+    wanted = dtype if kind == "set" else joined
+    return (constant(value, wanted) if scalar else convert_element_type(value, wanted)), joined
 
 
 def broadcast_values(values: Any, shape: tuple[int, ...]) -> Any:

@@ -6,6 +6,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives import complex_values
 from maxjax._primitives.builders import add_any_p, elementwise
 from maxjax._primitives.rules import is_linear, kernel, native, scalar_like
 from maxjax._primitives.shape import (
@@ -17,6 +18,7 @@ from maxjax._primitives.shape import (
     zeros_like,
 )
 from maxjax._primitives.widths import (
+    ANY,
     BITS,
     INTEGERS,
     ORDERED,
@@ -175,7 +177,7 @@ def _clamp_abstract(low, x, high):
 
 def _clamp_evaluate(low, x, high):
     if dtypes.is_complex(x.dtype):
-        return np.minimum(np.maximum(low, x), high)
+        return complex_values.minimum(complex_values.maximum(low, x), high)
     # NumPy's extrema keep NaN, as XLA's do.
     return widened(lambda low, x, high: np.minimum(np.maximum(x, low), high))(low, x, high)
 
@@ -226,7 +228,7 @@ def _clamp_batch(size, operands, axes):
 
 
 clamp_p = elementwise(
-    "clamp", abstract=_clamp_abstract, accepts=ORDERED,
+    "clamp", abstract=_clamp_abstract, accepts=ANY,
     evaluate=_clamp_evaluate,
     lower=lambda ctx, low, x, high: ctx.kernel("min", ctx.kernel("max", x, low), high),
     batch=_clamp_batch,

@@ -9,7 +9,19 @@ import numpy as np
 from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.arithmetic import add, div, maximum, minimum, mul, sub
+from maxjax._primitives import complex_values
+from maxjax._primitives.arithmetic import (
+    add,
+    complex_p,
+    div,
+    floor_p,
+    imag_p,
+    maximum,
+    minimum,
+    mul,
+    real_p,
+    sub,
+)
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.comparison import eq, select
 from maxjax._primitives.rules import axis_factors, linear_primitive, scalar_like
@@ -20,7 +32,7 @@ from maxjax._primitives.shape import (
     rev_p,
     slice_in_dim,
 )
-from maxjax._primitives.transcendental import exp_p, log_p
+from maxjax._primitives.transcendental import exp_p, log1p_p, log_p
 
 
 def scan_pairs(combine, values, axis: int):
@@ -98,6 +110,8 @@ def _share(mine, other, out):
 
 def log_add_exp(x, y):
     """log(exp(x) + exp(y)), infinities and NaN as NumPy has them."""
+    if dtypes.is_complex(x.dtype):
+        return _complex_log_add_exp(x, y)
     top = maximum(x, y)
     delta = sub(x, y)
     same = eq(x, y)       # infinities of one sign: their difference is NaN
@@ -108,6 +122,17 @@ def log_add_exp(x, y):
     return add(top, log_p.bind(add(spread, one)))
 
 
+def _complex_log_add_exp(x, y):
+    """The imaginary part lies within pi of 0."""
+    top = maximum(x, y)
+    delta = sub(add(x, y), mul(scalar_like(2, x.dtype), top))
+    out = add(top, log1p_p.bind(exp_p.bind(delta)))
+    half, turn = (scalar_like(value, dtypes.real_dtype(x.dtype)) for value in (np.pi, 2 * np.pi))
+    shifted = add(imag_p.bind(out), half)
+    return complex_p.bind(
+        real_p.bind(out), sub(sub(shifted, mul(turn, floor_p.bind(div(shifted, turn)))), half))
+
+
 def _log_sum(left, right):
     (x, x_tangent), (y, y_tangent) = left, right
     out = log_add_exp(x, y)
@@ -115,6 +140,20 @@ def _log_sum(left, right):
     finite = select(eq(out, scalar_like(-np.inf, out.dtype)), out, full(out.shape, 0, out.dtype))
     return [out, add_tangents(mul(x_tangent, exp_p.bind(sub(x, finite))),
                               mul(y_tangent, exp_p.bind(sub(y, finite))))]
+
+
+def _complex_log_sums(x, axis):
+    """NumPy's logaddexp takes real numbers alone."""
+    def combine(left, right):
+        top = complex_values.maximum(left, right)
+        out = top + complex_values.log1p(complex_values.exp(left + right - 2 * top))
+        turned = np.remainder(out.imag + np.pi, 2 * np.pi) - np.pi
+        return complex_values.join(out.real, turned.astype(out.real.dtype))
+
+    lines = np.moveaxis(np.array(x), axis, 0)
+    for number in range(1, len(lines)):
+        lines[number] = combine(lines[number - 1], lines[number])
+    return np.moveaxis(lines, 0, axis)
 
 
 def _accumulate(kind, ufunc, wide):
@@ -141,6 +180,8 @@ def _accumulate(kind, ufunc, wide):
             x = np.flip(x, axis)
         if ufunc in (np.add, np.multiply):
             out = ufunc.accumulate(x, axis, compute)
+        elif ufunc is np.logaddexp and dtypes.is_complex(dtype):
+            out = _complex_log_sums(x, axis)
         else:
             out = ufunc.accumulate(x, axis)
         if reverse:

@@ -11,7 +11,7 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._higher_order.composed import bind_composed, reduce_p
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.primitive import Primitive
+from maxjax._ir.primitive import Primitive, registry
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import arithmetic, comparison, reduction
@@ -42,6 +42,7 @@ from maxjax._primitives.shape import (
     transpose,
 )
 from maxjax._transforms.batching import batch_flat
+from maxjax.lax._operands import check_accepted
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._shape import integers
 
@@ -126,9 +127,10 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return _sum(operand, axes)
 
 
-def _position(primitive: Primitive, what: str) -> Callable[..., Array]:
+def _position(primitive: Primitive, what: str, order: str) -> Callable[..., Array]:
     def function(operand: Any, axis: int, index_dtype: Any) -> Array:
         x = as_operand(operand, primitive.name)
+        check_accepted(registry[order], [x.aval, x.aval])
         dtype = dtypes.canonical(index_dtype)
         if not 0 <= axis < x.ndim:
             raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
@@ -158,8 +160,8 @@ def _position(primitive: Primitive, what: str) -> Callable[..., Array]:
     return function
 
 
-argmax = _position(argmax_p, "greatest")
-argmin = _position(argmin_p, "least")
+argmax = _position(argmax_p, "greatest", "gt")
+argmin = _position(argmin_p, "least", "lt")
 
 
 def _cumulative(primitive: Primitive, what: str, result: str) -> Callable[..., Array]:

@@ -113,6 +113,8 @@ def softplus(x: Any) -> Array:
     x = as_array(x, "softplus")
     if dtypes.is_integer(x.dtype):
         x = _floats("softplus", x)
+    if dtypes.is_complex(x.dtype):
+        return jnp.logaddexp(x, 0.0)
     return _log_add_exp(*promote_args_inexact("softplus", x, 0.0))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes
-from maxjax._ir.primitive import Primitive
+from maxjax._ir.primitive import Primitive, registry
 from maxjax._ir.trace import Array, context
 from maxjax._primitives.arithmetic import div_p, square_p, sub_p
 from maxjax._primitives.convert import convert_element_type
@@ -34,6 +34,7 @@ from maxjax.numpy._promotion import (
     canonical_axis,
     canonical_dtype,
     cast,
+    check_accepts,
     check_out,
     constant,
     inexact_dtype,
@@ -317,6 +318,8 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, ma
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
     compute, result = _mean_types(x, dtype, name)
+    if dtype is None:
+        result = dtypes.real_dtype(result)
     if dtype is not None and dtypes.is_complex(x.dtype) and not dtypes.is_complex(result):
         raise ValueError(
             "jax.numpy.var does not yet support real dtype parameters when computing the variance "
@@ -343,7 +346,7 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, ma
     centered = _subtract(x, center)
     if dtypes.is_complex(compute):
         squared = ufuncs.real(centered * ufuncs.conj(centered))
-        compute, result = (dtypes.real_dtype(d) for d in (compute, result))
+        compute = dtypes.real_dtype(compute)
     else:
         squared = square_p.bind(centered)
     count = _count(x, axes, mask, keepdims, compute)
@@ -393,6 +396,7 @@ def _position(name: str, primitive: Primitive, a: Any, axis: Any, out: Any,
         flat, index = x, canonical_axis(operator.index(axis), rank)
     if flat.shape[index] == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
+    check_accepts(registry["gt" if name == "argmax" else "lt"], [flat, flat])
     if flat.dtype == dtypes.bool_:
         flat = convert_element_type(flat, dtypes.uint8)
     result = primitive.bind(flat, axes=(index,), index_dtype=dtypes.canonical(dtypes.int64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -10,18 +10,27 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.api import eval_shape
 from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._higher_order.scan import scan
 from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
+from maxjax._primitives.convert import convert_element_type
+from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
+from maxjax.numpy import _logic as logic
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._division import remainder
 from maxjax.numpy._elementwise import binary, described, unary
 from maxjax.numpy._promotion import (
     as_array,
+    canonical_axes,
     canonical_axis,
+    canonical_dtype,
     cast,
+    constant,
     promote_args_inexact,
     promote_dtypes,
     promote_shapes,
@@ -42,11 +51,21 @@ class ufunc:
     """A function of scalars, applied elementwise, with NumPy's reduce, accumulate, at and outer.
 
     Args:
-      func: the function of arrays.
+      func: the function of scalars.
       nin, nout: the numbers of arguments and results.
       identity: the result of reducing nothing, or None.
-      reduce, accumulate, at: fast ways, where there are any.
+      call: the function of arrays, if it is known how to apply it elementwise.
+      reduce, accumulate: fast ways, where there are any.
+      at: the method of ``x.at[...]`` that does it.
+
+    >>> isinstance(jnp.add, jnp.ufunc), jnp.add.nin, jnp.add.identity
+    (True, 2, 0)
+    >>> jnp.maximum.outer(jnp.array([1, 5]), jnp.array([2, 3]))
+    Array([[2, 3],
+           [5, 5]], dtype=int32)
     """
+
+    __slots__ = ("__dict__", "__weakref__", "identity", "nargs", "nin", "nout")
 
     def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *,
                  name: str | None = None, nargs: int | None = None, identity: Any = None,
@@ -56,7 +75,7 @@ class ufunc:
                  reduceat: Callable[..., Any] | None = None):
         self.__name__ = name or func.__name__
         self.__doc__ = func.__doc__
-        self._call = call or func
+        self._call = call or logic.vectorize(func)
         self.nin = operator.index(nin)
         self.nout = operator.index(nout)
         self.nargs = operator.index(nargs or nin)
@@ -89,95 +108,171 @@ class ufunc:
         if self.nout != 1:
             raise ValueError(f"{method} only supported for functions with 1 output")
 
+    def _converted(self, x: Array, dtype: Any, name: str) -> Array:
+        """The operand of a loop in ``dtype``, or in that of the function's results."""
+        if dtype is None:
+            one = as_array(constant(1, x.dtype, x.weak_type))
+            dtype = eval_shape(self._call, one, one).dtype
+        else:
+            dtype = canonical_dtype(dtype, name)
+        return convert_element_type(x, dtype)
+
+    def _step(self, carry: Array, row: Array) -> Array:
+        return convert_element_type(as_array(self._call(carry, row)), carry.dtype)
+
     def reduce(self, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
                keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
-        """The function applied between all elements along ``axis``."""
+        """The function applied between all elements along ``axis``.
+
+        >>> jnp.add.reduce(jnp.array([[1, 2], [3, 4]]))
+        Array([4, 6], dtype=int32)
+        """
         self._check_two("jnp.ufunc.reduce")
         if out is not None:
             raise NotImplementedError(f"out argument of {self.__name__}.reduce()")
+        if where is not None and self.identity is None and initial is None:
+            raise ValueError(
+                f"reduction operation {self.__name__!r} does not have an identity, so to use a "
+                "where mask one has to specify 'initial'.")
         if self._reduce is not None:
             options = {} if dtype is None else {"dtype": dtype}
-            if initial is not None:
+            truth = self._reduce in (reductions.all, reductions.any)      # takes no initial
+            if initial is not None and not truth:
                 options["initial"] = initial
-            return self._reduce(a, axis=axis, keepdims=keepdims, where=where, **options)
-        x = as_array(a, f"{self.__name__}.reduce")
-        if dtype is not None:
-            x = x.astype(dtype)
-        if isinstance(axis, tuple):
-            raise NotImplementedError("reduce over several axes of a ufunc without its own rule")
-        if axis is None:
-            shape = x.shape
-            x = shapes.ravel(x)
-            index, kept_axes = 0, tuple(range(len(shape)))
-        else:
-            index = canonical_axis(axis, x.ndim)
-            shape, kept_axes = x.shape, (index,)
-        rows = joining.unstack(x, axis=index)
-        if not rows and initial is None:
-            if self.identity is None:
+            result = self._reduce(a, axis=axis, keepdims=keepdims, where=where, **options)
+            return self._call(result, initial) if truth and initial is not None else result
+        return self._reduce_by_scan(a, axis, dtype, keepdims, initial, where)
+
+    def _reduce_by_scan(self, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any,
+                        mask: Any) -> Array:
+        name = f"{self.__name__}.reduce"
+        x = as_array(a, name)
+        shape, axes = x.shape, canonical_axes(axis, x.ndim)
+        x = _leading(self._converted(x, dtype, name), axes)
+        length = x.shape[0]
+        mask = None if mask is None else _leading(
+            shapes.broadcast_to(as_bool(mask), shape), axes)
+        start = self.identity if initial is None and (mask is not None or not length) else initial
+        if start is None:
+            if not length:
                 raise ValueError(
                     f"zero-size array to reduction operation {self.__name__} which has no identity")
-            rest = x.shape[:index] + x.shape[index + 1:]
-            return shapes.broadcast_to(as_array(cast(self.identity, x.dtype)), rest)
-        if where is not None:
-            start = self.identity if initial is None else initial
-            if start is None:
-                raise ValueError(
-                    f"reduction operation {self.__name__!r} does not have an identity, so to use a "
-                    "where mask one has to specify 'initial'.")
-            masks = joining.unstack(shapes.broadcast_to(where, x.shape), axis=index)
-            result = cast(start, x.dtype)
-            for row, mask in zip(rows, masks, strict=True):
-                result = _where(mask, self._call(result, row), result)
+            result, x = x[0], x[1:]
         else:
-            items = rows if initial is None else (cast(initial, x.dtype), *rows)
-            result = functools.reduce(self._call, items)
-        return reductions.keep_axes(result, shape, kept_axes) if keepdims else result
+            result = shapes.broadcast_to(as_array(cast(start, x.dtype)), x.shape[1:])
+
+        def body(carry: Array, row: Any) -> tuple[Array, None]:
+            if mask is None:
+                return self._step(carry, row), None
+            row, chosen = row
+            return _where(chosen, self._step(carry, row), carry), None
+
+        if x.shape[0]:
+            result, _ = scan(body, result, x if mask is None else (x, mask))
+        return reductions.keep_axes(result, shape, axes) if keepdims else result
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Array:
-        """The running results of ``reduce``."""
+        """The running results of ``reduce``.
+
+        >>> jnp.multiply.accumulate(jnp.array([1, 2, 3, 4]))
+        Array([ 1,  2,  6, 24], dtype=int32)
+        """
         self._check_two("jnp.ufunc.accumulate")
+        if out is not None:
+            raise NotImplementedError(f"out argument of {self.__name__}.accumulate()")
+        if axis is None or isinstance(axis, tuple):
+            raise ValueError("accumulate does not allow multiple axes")
         if self._accumulate is not None:
             return self._accumulate(a, axis=axis, dtype=dtype)
-        x = as_array(a, f"{self.__name__}.accumulate")
-        if dtype is not None:
-            x = x.astype(dtype)
+        name = f"{self.__name__}.accumulate"
+        x = as_array(a, name)
         index = canonical_axis(axis, x.ndim)
-        results: list[Any] = []
-        for row in joining.unstack(x, axis=index):
-            results.append(self._call(results[-1], row) if results else row)
-        return joining.stack(results, index) if results else x
+        x = shapes.moveaxis(self._converted(x, dtype, name), index, 0)
+        if x.shape[0]:
+            def body(carry: Array, row: Array) -> tuple[Array, Array]:
+                result = self._step(carry, row)
+                return result, result
+            _, rest = scan(body, x[0], x[1:])
+            x = joining.concatenate([x[:1], rest])
+        return shapes.moveaxis(x, 0, index)
 
     def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = True) -> Array:
-        """``a`` with the function applied at ``indices``, to it and ``b``."""
+        """``a`` with the function applied at ``indices``, to it and ``b``; repeatedly, at
+        indices that stand there more than once.
+
+        >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 0, 2]), 1.5, inplace=False)
+        Array([3. , 0. , 1.5], dtype=float32)
+        """
         if inplace:
             raise NotImplementedError(_NOT_IN_PLACE)
-        x = as_array(a)
-        if self.nin == 1:
-            return x.at[indices].apply(self._call)
+        x = as_array(a, f"{self.__name__}.at")
         if self._at is not None:
             return getattr(x.at[indices], self._at)(b)
-        raise NotImplementedError(f"at() of {self.__name__}")
+        places = shapes.reshape(creation.arange(x.size), x.shape)
+        places = places.at[indices].get(mode="fill", fill_value=x.size)
+        values = None if b is None else shapes.ravel(
+            shapes.broadcast_to(as_array(b), places.shape))
+
+        def body(flat: Array, item: Any) -> tuple[Array, None]:
+            place, *value = item
+            result = as_array(self._call(flat[place], *value))
+            return flat.at[place].set(result.astype(flat.dtype), mode="drop"), None
+
+        rows = (shapes.ravel(places),) if values is None else (shapes.ravel(places), values)
+        flat = convert_element_type(shapes.ravel(x), x.dtype)
+        return shapes.reshape(scan(body, flat, rows)[0], x.shape)
 
     def outer(self, A: Any, B: Any, /) -> Array:
-        """The function of all pairs of elements."""
+        """The function of all pairs of elements.
+
+        >>> jnp.multiply.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+        Array([[3, 4],
+               [6, 8]], dtype=int32)
+        """
         self._check_two("jnp.ufunc.outer")
         a, b = as_array(A), as_array(B)
         return self._call(shapes.reshape(a, a.shape + (1,) * b.ndim), b)
 
     def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None,
                  out: Any = None) -> Array:
-        """Reductions of the slices that begin at ``indices``."""
+        """Reductions of the slices that begin at ``indices``, each up to the next one; of one
+        element where the next one is not greater.
+
+        >>> jnp.add.reduceat(jnp.arange(6), jnp.array([0, 4]))
+        Array([6, 9], dtype=int32)
+        """
         self._check_two("jnp.ufunc.reduceat")
-        x = as_array(a)
+        if out is not None:
+            raise NotImplementedError(f"out argument of {self.__name__}.reduceat()")
+        if axis is None or isinstance(axis, tuple):
+            raise ValueError("reduceat requires a single integer axis.")
+        name = f"{self.__name__}.reduceat"
+        x, starts = as_array(a, name), as_array(creation.asarray(indices), name)
+        if starts.ndim != 1 or not dtypes.is_integer(starts.dtype):
+            raise TypeError("indices must be one-dimensional and of integers")
         index = canonical_axis(axis, x.ndim)
-        starts = np.asarray(indices).tolist()
-        parts = []
-        for position, start in enumerate(starts):
-            stop = starts[position + 1] if position + 1 < len(starts) else x.shape[index]
-            part = joining.split(x, [start, max(stop, start + 1)], axis=index)[1]
-            parts.append(self.reduce(part, axis=index, dtype=dtype))
-        return joining.stack(parts, index)
+        x = shapes.moveaxis(self._converted(x, dtype, name), index, 0)
+        length = x.shape[0]
+        stops = joining.concatenate([starts[1:], creation.full((1,), length, starts.dtype)])
+        column = (starts.shape[0],) + (1,) * (x.ndim - 1)
+        starts, stops = shapes.reshape(starts, column), shapes.reshape(stops, column)
+        first = x.at[shapes.ravel(starts)].get(mode="clip")
+
+        def body(carry: Array, item: Any) -> tuple[Array, None]:
+            row, position = item
+            inside = (position > starts) & (position < stops)
+            return _where(inside, self._step(carry, shapes.broadcast_to(row, carry.shape)),
+                          carry), None
+
+        result, _ = scan(body, first, (x, creation.arange(length)))
+        return shapes.moveaxis(result, 0, index)
+
+
+def _leading(x: Array, axes: tuple[int, ...]) -> Array:
+    """The axes made one, which is the first."""
+    x = shapes.moveaxis(x, axes, tuple(range(len(axes))))
+    return shapes.reshape(x, (-1 if x.size else math.prod(x.shape[:len(axes)]),
+                              *x.shape[len(axes):]))
 
 
 _NOT_IN_PLACE = (
@@ -186,8 +281,17 @@ _NOT_IN_PLACE = (
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *,
                identity: Any = None) -> ufunc:
-    """A ufunc of a function that works on arrays elementwise."""
-    return ufunc(func, nin, nout, identity=identity, call=func)
+    """A ufunc of a function of scalars.
+
+    Args:
+      nin, nout: the numbers of its arguments and results.
+      identity: the result of reducing nothing.
+
+    >>> larger = jnp.frompyfunc(lambda x, y: jax.lax.cond(x > y, lambda: x, lambda: y), 2, 1)
+    >>> larger.reduce(jnp.array([3, 7, 5]))
+    Array(7, dtype=int32)
+    """
+    return ufunc(func, nin, nout, identity=identity)
 
 
 # The plain functions: operators call them without the object in between.
@@ -210,13 +314,17 @@ def _logical(name: str, primitive_name: str) -> Callable[[Any, Any], Array]:
 def _log_sum(x1: Any, x2: Any, name: str, base_two: bool) -> Array:
     x1, x2 = promote_args_inexact(name, x1, x2)
     x1, x2 = as_array(x1), as_array(x2)
-    exponential = ufuncs.exp2 if base_two else ufuncs.exp
-    if dtypes.is_complex(x1.dtype):
-        larger = where(ufuncs.real(x1) > ufuncs.real(x2), x1, x2)
-        smaller = where(ufuncs.real(x1) > ufuncs.real(x2), x2, x1)
-        term = ufuncs.log1p(exponential(smaller - larger))
-        return larger + (term / np.log(2) if base_two else term)
     return (_log2_sum if base_two else _log_e_sum)(x1, x2)
+
+
+def _log_sum_of_complex(x1: Array, x2: Array, base_two: bool) -> Array:
+    """The imaginary part is within half a period of the exponential."""
+    larger = maximum_function(x1, x2)
+    term = ufuncs.log1p((ufuncs.exp2 if base_two else ufuncs.exp)(x1 + x2 - 2 * larger))
+    half = np.pi / np.log(2) if base_two else np.pi
+    result = larger + (term / np.log(2) if base_two else term)
+    turned = remainder(ufuncs.imag(result) + half, 2 * half) - half
+    return registry["complex"].bind(ufuncs.real(result), turned)
 
 
 def _log_sum_of_reals(x1: Array, x2: Array, base_two: bool) -> Array:
@@ -234,7 +342,8 @@ def _with_shares(name: str, base_two: bool) -> Any:
     The general rules would differentiate a maximum and an absolute value where they have edges.
     """
     def function(x1: Array, x2: Array) -> Array:
-        return _log_sum_of_reals(x1, x2, base_two)
+        rule = _log_sum_of_complex if dtypes.is_complex(x1.dtype) else _log_sum_of_reals
+        return rule(x1, x2, base_two)
 
     function.__name__ = name
     custom = custom_jvp(function)
@@ -271,24 +380,28 @@ def _logaddexp2(x1: Any, x2: Any, /) -> Array:
 maximum_function, minimum_function = ufuncs._maximum, ufuncs._minimum
 
 
-add = ufunc(add_function, 2, 1, name="add", identity=0, reduce=reductions.sum,
+def _ufunc(function: Callable[..., Any], nin: int, nout: int, **options: Any) -> ufunc:
+    return ufunc(function, nin, nout, call=function, **options)
+
+
+add = _ufunc(add_function, 2, 1, name="add", identity=0, reduce=reductions.sum,
             accumulate=reductions.cumsum, at="add")
-subtract = ufunc(subtract_function, 2, 1, name="subtract", at="subtract")
-multiply = ufunc(multiply_function, 2, 1, name="multiply", identity=1, reduce=reductions.prod,
+subtract = _ufunc(subtract_function, 2, 1, name="subtract", at="subtract")
+multiply = _ufunc(multiply_function, 2, 1, name="multiply", identity=1, reduce=reductions.prod,
                  accumulate=reductions.cumprod, at="multiply")
-negative = ufunc(negative_function, 1, 1, name="negative")
-maximum = ufunc(maximum_function, 2, 1, name="maximum", reduce=reductions.max, at="max")
-minimum = ufunc(minimum_function, 2, 1, name="minimum", reduce=reductions.min, at="min")
-bitwise_and = ufunc(bitwise_and_function, 2, 1, name="bitwise_and", identity=-1)
-bitwise_or = ufunc(bitwise_or_function, 2, 1, name="bitwise_or", identity=0)
-bitwise_xor = ufunc(bitwise_xor_function, 2, 1, name="bitwise_xor", identity=0)
-logical_and = ufunc(_logical("logical_and", "and"), 2, 1, identity=True,
+negative = _ufunc(negative_function, 1, 1, name="negative")
+maximum = _ufunc(maximum_function, 2, 1, name="maximum", reduce=reductions.max, at="max")
+minimum = _ufunc(minimum_function, 2, 1, name="minimum", reduce=reductions.min, at="min")
+bitwise_and = _ufunc(bitwise_and_function, 2, 1, name="bitwise_and", identity=-1)
+bitwise_or = _ufunc(bitwise_or_function, 2, 1, name="bitwise_or", identity=0)
+bitwise_xor = _ufunc(bitwise_xor_function, 2, 1, name="bitwise_xor", identity=0)
+logical_and = _ufunc(_logical("logical_and", "and"), 2, 1, identity=True,
                     reduce=reductions.all)
-logical_or = ufunc(_logical("logical_or", "or"), 2, 1, identity=False,
+logical_or = _ufunc(_logical("logical_or", "or"), 2, 1, identity=False,
                    reduce=reductions.any)
-logical_xor = ufunc(_logical("logical_xor", "xor"), 2, 1, identity=False)
-logaddexp = ufunc(_logaddexp, 2, 1, name="logaddexp", identity=-np.inf)
-logaddexp2 = ufunc(_logaddexp2, 2, 1, name="logaddexp2", identity=-np.inf)
+logical_xor = _ufunc(_logical("logical_xor", "xor"), 2, 1, identity=False)
+logaddexp = _ufunc(_logaddexp, 2, 1, name="logaddexp", identity=-np.inf)
+logaddexp2 = _ufunc(_logaddexp2, 2, 1, name="logaddexp2", identity=-np.inf)
 
 
 def gcd(x1: Any, x2: Any) -> Array:

@@ -475,7 +475,7 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
     if type_of(x2)[0] == dtypes.bool_:
         x2 = convert_element_type(as_array(x2), dtypes.int32)
     dtype, weak = inexact_type(*type_of(x1))
-    if not dtypes.is_integer(type_of(x2)[0]):
+    if dtypes.is_complex(dtype) or not dtypes.is_integer(type_of(x2)[0]):
         raise ValueError(f"ldexp not supported for input types {(dtype, type_of(x2)[0])}")
     x1 = as_array(cast(x1, dtype, weak))
     exponent = as_array(x2)

@@ -119,9 +119,22 @@ def _close(actual: float | int, expected: float | int, script: Script) -> bool:
     return abs(actual - expected) <= allowed
 
 
+def _lines(text: str) -> list[str]:
+    """Lines; those of one printed array are one, as its width decides where it is broken."""
+    found: list[str] = []
+    is_open = False
+    for line in text.splitlines():
+        if is_open:
+            found[-1] += "\n" + line
+        else:
+            found.append(line)
+        is_open = found[-1].count("[") > found[-1].count("]")
+    return found
+
+
 def first_difference(actual: str, expected: str, script: Script) -> str | None:
     """The first line of ``actual`` that is not as in ``expected``; None when there is none."""
-    left, right = actual.splitlines(), expected.splitlines()
+    left, right = _lines(actual), _lines(expected)
     for number in range(max(len(left), len(right))):
         if number >= len(left) or number >= len(right):
             more = (left if number < len(left) else right)[number]

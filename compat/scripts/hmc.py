@@ -1,4 +1,4 @@
-# tolerance: 1e-3 (rounding grows along the trajectories)
+# tolerance: 1e-4 (rounding grows along the trajectories)
 """Hamiltonian Monte Carlo on a correlated Gaussian and on Rosenbrock's valley."""
 from functools import partial
 
@@ -56,7 +56,7 @@ print("covariance", jnp.cov(samples.T))
 # The valley is sensitive to rounding: a few transitions of many chains.
 keys = random.split(random.key(1), 32)
 starts = random.normal(random.key(2), (32, 2))
-chains, accepted = jax.vmap(lambda k, q: sample(rosenbrock, k, q, 10, 0.3))(keys, starts)
+chains, accepted = jax.vmap(lambda k, q: sample(rosenbrock, k, q, 4, 0.3))(keys, starts)
 print("chains", chains.shape, "accepted", accepted.sum())
 print("mean over the chains", chains[:, -1].mean(axis=0))
 print("median", jnp.median(chains[:, -1], axis=0))

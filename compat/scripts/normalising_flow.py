@@ -1,4 +1,4 @@
-# tolerance: 1e-3 (the rounding of 50 steps of training adds up)
+# tolerance: 1e-4 (the rounding of 50 steps of training adds up)
 """Affine coupling layers (RealNVP) learn the density of two moons."""
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-# tolerance: 1e-3 (the rounding of 60 steps of Adam adds up)
+# tolerance: 1e-4 (the rounding of 60 steps of Adam adds up)
 """A variational autoencoder of points near a circle in 10 dimensions."""
 import jax
 import jax.numpy as jnp

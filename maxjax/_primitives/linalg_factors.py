@@ -71,9 +71,10 @@ def _cholesky_update_evaluate(r: Any, w: Any) -> np.ndarray:
     wide = WIDER.get(dtype, dtype)
     r, w = np.array(r, wide), np.array(w, wide)
     for k in range(len(w)):
+        if not w[k]:
+            continue
         length = np.hypot(r[k, k], w[k])
-        cosine, sine = (r[k, k] / length, w[k] / length) if length else (wide.type(1),
-                                                                         wide.type(0))
+        cosine, sine = r[k, k] / length, w[k] / length
         r[k], w = cosine * r[k] + sine * w, cosine * w - sine * r[k]
     return r.astype(dtype, copy=False)
 

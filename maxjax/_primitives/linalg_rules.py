@@ -145,6 +145,9 @@ def check(info: int) -> None:
         raise np.linalg.LinAlgError(f"info = {info}")
 
 
+_FAILED = {"f": np.nan, "c": complex(np.nan, np.nan)}
+
+
 def each(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: Any,
          ranks: Sequence[int] | None = None) -> list[np.ndarray]:
     """The results of a function of matrices, for each element of the batch.
@@ -164,7 +167,7 @@ def each(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: An
         try:
             results = function(*[x[index] for x in arrays])
         except np.linalg.LinAlgError:
-            results = [np.nan if out.dtype.kind in "fc" else 0 for out in outs]
+            results = [_FAILED.get(out.dtype.kind, 0) for out in outs]
         for out, result in zip(outs, results, strict=True):
             out[index] = result
     return outs

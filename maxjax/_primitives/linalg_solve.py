@@ -159,29 +159,48 @@ def solve(a: Any, b: Any) -> Any:
 # --- tridiagonal ----------------------------------------------------------------------------------
 
 
-def _tridiagonal_one(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray, *,
-                     perturb: bool) -> tuple[np.ndarray]:
-    if len(d) < 3:      # less than LAPACK's wrappers take
-        matrix = np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1)
-        if not perturb or len(d) == 0:
-            return np.linalg.solve(matrix, b),
-        lu, pivots, _ = lapack("getrf", d.dtype)(matrix)
-        np.fill_diagonal(lu, _perturbed(np.diagonal(lu), np.abs(np.triu(lu)).max()))
-        return lapack("getrs", d.dtype)(lu, pivots, b)[0],
-    if not perturb:
-        *_, x, info = lapack("gtsv", d.dtype)(dl[1:], d, du[:-1], b)
-        check(info)
-        return x,
-    lower, pivots, above, second, order, _ = lapack("gttrf", d.dtype)(dl[1:], d, du[:-1])
-    pivots = _perturbed(pivots, max(np.abs(x).max() for x in (pivots, above, second)))
-    return lapack("gttrs", d.dtype)(lower, pivots, above, second, order, b)[0],
+def _tridiagonal_one(dl: np.ndarray, d: np.ndarray, du: np.ndarray,
+                     b: np.ndarray) -> tuple[np.ndarray]:
+    if len(d) < 3:      # less than LAPACK's wrapper takes
+        return np.linalg.solve(np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1), b),
+    *_, x, info = lapack("gtsv", d.dtype)(dl[1:], d, du[:-1], b)
+    check(info)
+    return x,
 
 
-def _perturbed(pivots: np.ndarray, greatest: Any) -> np.ndarray:
-    """The diagonal of U without elements so small that dividing by them would overflow."""
-    info = np.finfo(pivots.dtype)
-    least = max(info.eps * greatest, info.tiny)
-    return np.where(np.abs(pivots) < least, least.astype(pivots.dtype), pivots)
+def _tridiagonal_perturbed(dl: np.ndarray, d: np.ndarray, du: np.ndarray,
+                           b: np.ndarray) -> tuple[np.ndarray]:
+    """As LAPACK's LAGTS: a pivot of U by which division would overflow is made greater."""
+    n = len(d)
+    d, du, b = d.copy(), du.copy(), b.copy()
+    second = np.zeros_like(du)
+    du[-1] = 0
+    for i in range(n - 1):
+        below = dl[i + 1]
+        if abs(d[i]) >= abs(below):
+            factor = below / d[i] if d[i] else d.dtype.type(0)
+            d[i + 1] -= factor * du[i]
+        else:
+            factor = d[i] / below
+            d[i], du[i], d[i + 1] = below, d[i + 1], du[i] - factor * d[i + 1]
+            second[i], du[i + 1] = du[i + 1], -factor * du[i + 1]
+            b[[i, i + 1]] = b[[i + 1, i]]
+        b[i + 1] -= factor * b[i]
+    info = np.finfo(d.dtype)
+    greatest = max(np.abs(x).max() for x in (d, du, second))
+    for i in reversed(range(n)):
+        if i + 1 < n:
+            b[i] -= du[i] * b[i + 1]
+        if i + 2 < n:
+            b[i] -= second[i] * b[i + 2]
+        step = max(info.eps * greatest, info.tiny)
+        if d.dtype.kind != "c":
+            step = np.copysign(step, d[i])
+        pivot = d[i]
+        while not pivot or np.abs(b[i]).max() * info.tiny > abs(pivot):
+            pivot, step = pivot + step, 2 * step
+        b[i] /= pivot
+    return b,
 
 
 def _tridiagonal_evaluate(dl: Any, d: Any, du: Any, b: Any, *,
@@ -189,7 +208,7 @@ def _tridiagonal_evaluate(dl: Any, d: Any, du: Any, b: Any, *,
     b = np.asarray(b)
     if not b.size:
         return np.zeros_like(b)
-    return each(lambda *xs: _tridiagonal_one(*xs, perturb=perturb_singular),
+    return each(_tridiagonal_perturbed if perturb_singular else _tridiagonal_one,
                 [ShapedArray(b.shape, b.dtype)], dl, d, du, b, ranks=(1, 1, 1, 2))[0]
 
 

@@ -45,13 +45,29 @@ def _eigh_abstract(a: ShapedArray, **params: Any) -> tuple[ShapedArray, ShapedAr
     return a, like(a, a.shape[:-1], dtypes.real_dtype(a.dtype))
 
 
+# SciPy's LAPACK, which JAX calls too, decides the signs of vectors. NumPy's rounds otherwise in
+# single precision; in double precision it gives the same ones, and takes a batch at once.
+
+
+def _is_double(x: Any) -> bool:
+    return x.dtype in (dtypes.float64, dtypes.complex128)
+
+
 def _eigh_evaluate(a: Any, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any,
                    algorithm: Any) -> list[np.ndarray]:
     def decompose(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = np.linalg.eigh(x, "L" if lower else "U")
         return vectors, values
 
-    return together(decompose, _eigh_abstract(ShapedArray(a.shape, a.dtype)), a)
+    def decompose_one(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, vectors, info = lapack("syevd heevd", x.dtype)(x, lower=int(lower))
+        check(info)
+        return vectors, values
+
+    avals = _eigh_abstract(ShapedArray(a.shape, a.dtype))
+    if _is_double(a) or not a.size:
+        return together(decompose, avals, a)
+    return each(decompose_one, avals, a)
 
 
 def _gaps(values: Any, matrix: Any) -> Any:
@@ -83,6 +99,8 @@ def _eig_abstract(a: ShapedArray, *, compute_left_eigenvectors: bool,
 
 
 def _eig_one(a: np.ndarray, *, left: bool, right: bool) -> list[np.ndarray]:
+    if not a.size:
+        return [a.ravel(), *[a] * (left + right)]
     if not np.isfinite(a).all():
         raise np.linalg.LinAlgError("not finite")
     routine = lapack("geev", a.dtype)
@@ -113,8 +131,9 @@ def _eig_evaluate(a: Any, *, compute_left_eigenvectors: bool, compute_right_eige
     avals = _eig_abstract(ShapedArray(a.shape, a.dtype),
                           compute_left_eigenvectors=compute_left_eigenvectors,
                           compute_right_eigenvectors=compute_right_eigenvectors)
-    if compute_left_eigenvectors:
-        return each(lambda x: _eig_one(x, left=True, right=compute_right_eigenvectors), avals, a)
+    if compute_left_eigenvectors or (compute_right_eigenvectors and not _is_double(a)):
+        return each(lambda x: _eig_one(
+            x, left=compute_left_eigenvectors, right=compute_right_eigenvectors), avals, a)
     function = np.linalg.eig if compute_right_eigenvectors else lambda x: (np.linalg.eigvals(x),)
     return together(function, avals, a)
 
@@ -261,11 +280,11 @@ def _svd_abstract(a: ShapedArray, *, full_matrices: bool, compute_uv: bool,
             like(a, (*batch, n if full_matrices else k, n)))
 
 
-def _svd_by_qr(a: np.ndarray, full_matrices: bool, compute_uv: bool) -> Sequence[np.ndarray]:
-    size, _ = lapack("gesvd_lwork", a.dtype)(
-        *a.shape, compute_uv=compute_uv, full_matrices=full_matrices)
-    left, values, right, info = lapack("gesvd", a.dtype)(
-        a, compute_uv=compute_uv, full_matrices=full_matrices, lwork=int(size.real))
+def _svd_one(routine: str, a: np.ndarray, full_matrices: bool,
+             compute_uv: bool) -> Sequence[np.ndarray]:
+    options = {"compute_uv": compute_uv, "full_matrices": full_matrices}
+    size, _ = lapack(f"{routine}_lwork", a.dtype)(*a.shape, **options)
+    left, values, right, info = lapack(routine, a.dtype)(a, **options, lwork=int(size.real))
     check(info)
     return (values, left, right) if compute_uv else (values,)
 
@@ -274,8 +293,10 @@ def _svd_evaluate(a: Any, *, full_matrices: bool, compute_uv: bool, subset_by_in
                   algorithm: Any) -> list[np.ndarray]:
     avals = _svd_abstract(ShapedArray(a.shape, a.dtype), full_matrices=full_matrices,
                           compute_uv=compute_uv)
-    if algorithm is not None and algorithm.name == "QR" and a.size:
-        return each(lambda x: _svd_by_qr(x, full_matrices, compute_uv), avals, a)
+    by_qr = algorithm is not None and algorithm.name == "QR"
+    if a.size and (by_qr or (compute_uv and not _is_double(a))):
+        routine = "gesvd" if by_qr else "gesdd"
+        return each(lambda x: _svd_one(routine, x, full_matrices, compute_uv), avals, a)
 
     def decompose(x: np.ndarray) -> tuple[np.ndarray, ...]:
         if not compute_uv:

@@ -140,10 +140,12 @@ def symmetrize(x: Any) -> Array:
     swapped = rules.conj(checked_transpose(x, (*range(rank - 2), rank - 1, rank - 2)))
     if x.shape != swapped.shape:
         raise TypeError(f"a symmetric matrix must be square, but got shape={x.shape}")
+    if dtypes.is_inexact(x.dtype):
+        return div(add(x, swapped), scalar_like(2, x.dtype))
+    dtype = dtypes.canonical(dtypes.float64)
     total = add(x, swapped) if x.dtype != dtypes.bool_ else x | swapped
-    if not dtypes.is_inexact(x.dtype):
-        total = convert_element_type(total, dtypes.canonical(dtypes.float64))
-    return div(total, scalar_like(2, total.dtype))
+    half = div(convert_element_type(total, dtype), scalar_like(2, dtype))
+    return convert_element_type(half, dtype, x.dtype == dtypes.bool_)
 
 
 # --- factorizations -------------------------------------------------------------------------------
@@ -191,22 +193,22 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
     return cholesky_update_p.bind(r, w)
 
 
-def lu(x: Any) -> tuple[Array, Array, Array]:
+def lu(x: Any) -> list[Array]:
     """The decomposition ``x[permutation] = L U`` with exchanges of rows.
 
     Args:
       x: shape ``(..., m, n)``.
 
     Returns:
-      (L below the diagonal (its own is 1) and U in one matrix, for each of min(m, n) rows the one
-      it was exchanged with, the permutation of all m rows that results).
+      ``[factors, pivots, permutation]``: L below the diagonal (its own is 1) and U in one matrix;
+      for each of min(m, n) rows the one it was exchanged with; the order of all m rows in the end.
 
     >>> factors, pivots, permutation = lax.linalg.lu(jnp.array([[1., 2.], [4., 4.]]))
     >>> factors, permutation
     (Array([[4.  , 4.  ],
            [0.25, 1.  ]], dtype=float32), Array([1, 0], dtype=int32))
     """
-    return tuple(lu_p.bind(*_lapack_operands(lu_p, x)))
+    return list(lu_p.bind(*_lapack_operands(lu_p, x)))
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
@@ -437,7 +439,7 @@ def schur(x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = F
                              sort_eig_vals=False, select_callable=select_callable))
 
 
-def hessenberg(a: Any) -> tuple[Array, Array]:
+def hessenberg(a: Any) -> list[Array]:
     """The reduction to upper Hessenberg form by reflections: ``[packed, taus]``.
 
     Args:
@@ -456,10 +458,10 @@ def hessenberg(a: Any) -> tuple[Array, Array]:
     _square(a, "Argument to Hessenberg reduction must have shape [..., n, n], g")
     if not a.shape[-1]:
         raise ValueError("hessenberg: the matrix has no rows")
-    return list(hessenberg_p.bind(a))      # type: ignore[return-value]
+    return list(hessenberg_p.bind(a))
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
+def tridiagonal(a: Any, *, lower: bool = True) -> list[Array]:
     """The reduction of Hermitian matrices to real tridiagonal form by reflections.
 
     Args:
@@ -478,7 +480,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Arr
     _square(a, "The input to tridiagonal must be a square matrix. G")
     if not a.shape[-1]:
         raise ValueError(f"The input to tridiagonal must be a square matrix. Got shape {a.shape}")
-    return list(tridiagonal_p.bind(a, lower=bool(lower)))      # type: ignore[return-value]
+    return list(tridiagonal_p.bind(a, lower=bool(lower)))
 
 
 # --- equations ------------------------------------------------------------------------------------

@@ -25,6 +25,10 @@ FLOAT8 = tuple(
         "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"))
 float4_e2m1fn = np.dtype(ml_dtypes.float4_e2m1fn)
 float0 = np.dtype([("float0", np.void, 0)])
+# Dtypes that can be named, asked about and promoted; there are no arrays of them.
+int1, uint1 = np.dtype(ml_dtypes.int1), np.dtype(ml_dtypes.uint1)
+FLOAT6 = (np.dtype(ml_dtypes.float6_e2m3fn), np.dtype(ml_dtypes.float6_e3m2fn))
+WITHOUT_ARRAYS = (int1, uint1, *FLOAT6)
 
 FLOATS = (float16, bfloat16, float32, float64)
 SMALL_FLOATS = (*FLOAT8, float4_e2m1fn)
@@ -223,12 +227,12 @@ def extremes(dtype: Any) -> tuple[Any, Any]:
 _WEAK_NODES = {"i*": (int32, int64), "f*": (float32, float64), "c*": (complex64, complex128)}
 _EDGES: dict[Any, list[Any]] = {
     bool_: ["i*"],
-    "i*": [uint8, int8, *SMALL_INTS],
-    int2: [], int4: [], uint2: [], uint4: [],
+    "i*": [uint8, int8, int1, uint1, *SMALL_INTS],
+    int1: [], uint1: [], int2: [], int4: [], uint2: [], uint4: [],
     uint8: [int16, uint16], uint16: [int32, uint32], uint32: [int64, uint64], uint64: ["f*"],
     int8: [int16], int16: [int32], int32: [int64], int64: ["f*"],
-    "f*": ["c*", bfloat16, float16, *SMALL_FLOATS],
-    **{d: [] for d in SMALL_FLOATS},
+    "f*": ["c*", bfloat16, float16, *SMALL_FLOATS, *FLOAT6],
+    **{d: [] for d in (*SMALL_FLOATS, *FLOAT6)},
     bfloat16: [float32], float16: [float32], float32: [float64, complex64],
     float64: [complex128], "c*": [complex64], complex64: [complex128], complex128: [],
 }
@@ -265,10 +269,10 @@ def _join(nodes: frozenset[Any]) -> Any:
     if len(least) == 1:
         return least[0]
     names = sorted(str(_WEAK_SCALARS.get(node, node)) for node in nodes)
-    if any(node in SMALL_FLOATS for node in nodes):
-        hint = " 8-bit floats do not support implicit promotion."
-    elif any(node in SMALL_INTS for node in nodes):
-        hint = " 4-bit integers do not support implicit promotion."
+    if any(node in SMALL_FLOATS or node in FLOAT6 for node in nodes):
+        hint = " 4-bit, 6-bit and 8-bit floats do not support implicit promotion."
+    elif any(node in SMALL_INTS or node in (int1, uint1) for node in nodes):
+        hint = " 1-bit, 2-bit and 4-bit integers do not support implicit promotion."
     else:
         hint = ""
     raise TypePromotionError(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maxjax._base import dtypes
 from maxjax._base.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -220,6 +221,9 @@ class Tracer(Array):
         return complex(self._scalar("complex"))
 
     def _scalar(self, name: str) -> Any:
+        if self.aval.shape:
+            raise TypeError("Only scalar arrays can be converted to Python scalars; "
+                            f"got arr.ndim={self.aval.ndim}")
         value = self.concrete()
         if value is None:
             raise ConcretizationTypeError(
@@ -230,6 +234,8 @@ class Tracer(Array):
         return value
 
     def __index__(self) -> int:
+        if self.aval.shape or not dtypes.is_integer(self.aval.dtype):
+            raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
         return self._concrete_or_raise(TracerIntegerConversionError(self)).__index__()
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
@@ -256,15 +262,6 @@ class Tracer(Array):
 
     def __hash__(self) -> int:
         raise TypeError(f"unhashable type: {type(self).__name__!r}")
-
-    def block_until_ready(self) -> Tracer:
-        return self
-
-    def copy_to_host_async(self) -> None:
-        pass
-
-    def is_fully_replicated(self) -> bool:
-        return True
 
     def __repr__(self) -> str:
         weak = "~" if self.aval.weak_type else ""

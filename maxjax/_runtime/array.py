@@ -171,11 +171,6 @@ class ArrayImpl(Array):
         """The elements' bytes."""
         return np.asarray(self).tobytes(order)
 
-    @property
-    def flat(self) -> Any:
-        raise NotImplementedError(
-            "JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
-
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any:
         value = self.host()

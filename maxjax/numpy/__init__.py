@@ -1,8 +1,11 @@
 """jax.numpy: NumPy's functions on maxjax arrays, with JAX's dtypes."""
 
 import sys as _sys
+from typing import Any as _Any
 
+from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._ir.trace import Array as ndarray
+from maxjax.numpy import _array_members as _array_members
 from maxjax.numpy import _array_methods
 from maxjax.numpy import fft as fft
 from maxjax.numpy import linalg as linalg
@@ -14,6 +17,8 @@ from maxjax.numpy._indexing import *  # noqa: F403
 from maxjax.numpy._joining import *  # noqa: F403
 from maxjax.numpy._logic import *  # noqa: F403
 from maxjax.numpy._matrices import *  # noqa: F403
+from maxjax.numpy._namespace_info import __array_api_version__ as __array_api_version__
+from maxjax.numpy._namespace_info import __array_namespace_info__ as __array_namespace_info__
 from maxjax.numpy._padding import *  # noqa: F403
 from maxjax.numpy._printing import *  # noqa: F403
 from maxjax.numpy._reductions import *  # noqa: F403
@@ -28,3 +33,9 @@ from maxjax.numpy._ufuncs import *  # noqa: F403
 from maxjax.numpy._where import *  # noqa: F403
 
 _array_methods._NAMESPACE.append(_sys.modules[__name__])
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "fix":
+        raise AttributeError("jax.numpy.fix was removed from JAX: use jax.numpy.trunc.")
+    raise _attribute_error(__name__, name)

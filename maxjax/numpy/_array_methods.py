@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufunc_objects as ufunc_objects
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy import _where
-from maxjax.numpy._promotion import canonical_dtype
+from maxjax.numpy._promotion import as_array, canonical_dtype
 
 # Other operands make an operator return NotImplemented, so that Python asks the other side or
 # raises.
@@ -108,9 +109,15 @@ def _reversed(self: Any) -> Any:
     return iter(shapes.flip(self, 0))
 
 
-def _contains(self: Any, item: Any) -> bool:
-    # As Python would by iterating: the first row that equals the item.
-    return any(bool(row == item) for row in self)
+def _contains(self: Any, other: Any) -> Any:
+    if self.ndim != 1:
+        raise ValueError("Array.__contains__: search array must be one-dimensional, got "
+                         f"arr.shape={self.shape}.")
+    other = as_array(other, "Array.__contains__")
+    if other.ndim:
+        raise ValueError("Array.__contains__: query value must be a scalar, got "
+                         f"query.shape={other.shape}.")
+    return reductions.any(ufuncs.equal(self, other))
 
 
 def _getitem(self: Any, index: Any) -> Any:
@@ -124,18 +131,17 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
         "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html")
 
 
-def _reshape(self: Any, *args: Any, order: str = "C", copy: bool | None = None,
-             out_sharding: Any = None) -> Any:
+def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """The elements in another shape, given as one tuple or as several numbers."""
     shape = args[0] if len(args) == 1 else args
-    return shapes.reshape(self, shape, order, copy=copy)
+    return shapes.reshape(self, shape, order)
 
 
 def _transpose(self: Any, *args: Any) -> Any:
     """Permutes the dimensions (reverses them by default)."""
     if not args:
         return shapes.transpose(self)
-    axes = args[0] if len(args) == 1 else args
+    axes = args[0] if len(args) == 1 and not isinstance(args[0], (int, np.integer)) else args
     return shapes.transpose(self, axes)
 
 
@@ -159,7 +165,7 @@ def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:
     if self.dtype == dtypes.bool_:
         x = creation.astype(x, np.uint8)
     if wanted == dtypes.bool_:
-        return creation.astype(bitcast_convert_type_p.bind(x, new_dtype=dtypes.uint8), bool)
+        return creation.astype(_view(x, np.uint8), bool)
     old, new = x.dtype.itemsize, wanted.itemsize
     if new > old:
         factor = new // old
@@ -191,6 +197,12 @@ def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: An
                            preferred_element_type=preferred_element_type)
 
 
+def _compress(self: Any, condition: Any, axis: int | None = None, *, out: None = None,
+              size: int | None = None, fill_value: Any = 0) -> Any:
+    """The slices along ``axis`` (elements, without an axis) where ``condition`` holds."""
+    return indexing.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
+
+
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements in one dimension."""
     return shapes.ravel(self, order)
@@ -210,23 +222,30 @@ _NAMESPACE: list[Any] = []
 
 
 def _matrix_transpose(self: Any) -> Any:
+    """The array with its last two dimensions exchanged."""
     return shapes.matrix_transpose(self)
 
 
-def _method(function: Callable[..., Any]) -> Any:
-    """A function whose first argument is the array, as a method."""
+def _method(function: Callable[..., Any], without: tuple[str, ...] = ()) -> Any:
+    """A function whose first argument is the array, as a method; ``without`` some arguments."""
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return function(self, *args, **kwargs)
     method.__name__ = function.__name__
     method.__qualname__ = f"Array.{function.__name__}"
     method.__doc__ = function.__doc__
+    signature = inspect.signature(function)
+    first, *rest = signature.parameters.values()
+    first = first.replace(name="self", kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    rest = [parameter for parameter in rest if parameter.name not in without]
+    described: Any = method      # mypy knows of no __signature__
+    described.__signature__ = signature.replace(parameters=[first, *rest])
     return method
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
     "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax,
     "argmin": reductions.argmin, "argpartition": sorting.argpartition, "argsort": sorting.argsort,
-    "choose": indexing.choose, "compress": indexing.compress,
+    "choose": indexing.choose,
     "conj": ufuncs.conj, "conjugate": ufuncs.conjugate, "cumprod": reductions.cumprod,
     "cumsum": reductions.cumsum, "diagonal": matrices.diagonal, "max": reductions.max,
     "mean": reductions.mean, "min": reductions.min, "nonzero": indexing.nonzero,
@@ -257,14 +276,15 @@ def install() -> None:
         "T": property(_transpose), "mT": property(_matrix_transpose),
         "real": property(ufuncs.real), "imag": property(ufuncs.imag),
         "reshape": _reshape, "transpose": _transpose, "astype": _astype, "view": _view,
-        "copy": _copy, "clip": _clip, "dot": _dot, "flatten": _flatten, "to_device": _to_device,
+        "copy": _copy, "clip": _clip, "compress": _compress, "dot": _dot,
+        "flatten": _flatten, "to_device": _to_device,
     }
     helper = indexing.IndexUpdateHelper
     if helper is not None:
         members["at"] = property(helper)
     for name, function in _METHODS.items():
         if function is not None:
-            members[name] = _method(function)
+            members[name] = _method(function, ("mean",) if name in ("std", "var") else ())
     for name, member in members.items():
         setattr(Array, name, member)
     _where._NONZERO.append(indexing.nonzero)

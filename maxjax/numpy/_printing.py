@@ -12,8 +12,20 @@ from maxjax._runtime.array import ArrayImpl
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
 
 get_printoptions = np.get_printoptions
-set_printoptions = np.set_printoptions
 printoptions = np.printoptions
+
+
+
+def set_printoptions(*args: Any, **kwargs: Any) -> None:
+    """Sets how arrays are printed: NumPy's options, which NumPy's arrays share.
+
+    >>> with jnp.printoptions():
+    ...     jnp.set_printoptions(precision=2)
+    ...     jnp.array([jnp.pi])
+    Array([3.14], dtype=float32)
+    """
+    np.set_printoptions(*args, **kwargs)
+
 
 _BITS = "u4"
 
@@ -70,13 +82,21 @@ def _format(self: ArrayImpl, spec: str) -> str:
 
 def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None,
                suppress_small: Any = None) -> str:
-    """NumPy's text of an array, with its dtype."""
+    """NumPy's text of an array, with its dtype.
+
+    >>> jnp.array_repr(jnp.arange(3))
+    'ArrayImpl([0, 1, 2], dtype=int32)'
+    """
     return np.array_repr(arr, max_line_width, precision, suppress_small)
 
 
 def array_str(a: Any, max_line_width: Any = None, precision: Any = None,
               suppress_small: Any = None) -> str:
-    """NumPy's text of the elements of an array."""
+    """NumPy's text of the elements of an array.
+
+    >>> jnp.array_str(jnp.arange(3))
+    '[0 1 2]'
+    """
     return np.array_str(a, max_line_width, precision, suppress_small)
 
 

@@ -14,14 +14,15 @@ from maxjax.numpy import _creation
 from maxjax.numpy._promotion import PYTHON_SCALARS, type_of
 
 __all__ = [
-    "ComplexWarning", "bfloat16", "bool", "bool_", "can_cast", "cdouble", "character", "complex128",
-    "complex64", "complex_", "complexfloating", "csingle", "double", "dtype", "e", "euler_gamma",
-    "finfo", "flexible", "float16", "float32", "float4_e2m1fn", "float64", "float8_e3m4",
-    "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "float8_e8m0fnu", "float_", "floating", "generic", "iinfo", "inexact",
-    "inf", "int16", "int2", "int32", "int4", "int64", "int8", "int_", "integer", "isdtype",
-    "issubdtype", "nan", "newaxis", "number", "object_", "pi", "promote_types", "result_type",
-    "signedinteger", "single", "uint", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8",
+    "ComplexWarning", "bfloat16", "bool", "bool_", "can_cast", "cdouble", "character",
+    "complex128", "complex64", "complex_", "complexfloating", "csingle", "double", "dtype",
+    "e", "euler_gamma", "finfo", "flexible", "float16", "float32", "float4_e2m1fn", "float64",
+    "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    "float_", "floating", "generic", "iinfo", "inexact", "inf", "int1", "int16", "int2",
+    "int32", "int4", "int64", "int8", "int_", "integer", "isdtype", "issubdtype", "nan",
+    "newaxis", "number", "object_", "pi", "promote_types", "result_type", "signedinteger",
+    "single", "uint", "uint1", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8",
     "unsignedinteger",
 ]
 
@@ -42,6 +43,9 @@ class _ScalarType(type):
         return not self == other
 
     def __call__(self, x: Any) -> Array:
+        if self.dtype in dtypes.WITHOUT_ARRAYS:
+            raise NotImplementedError(
+                f"There are no arrays of {self.dtype}: the type can only be named and asked about.")
         return _creation.asarray(x, dtype=self.dtype)
 
     def __instancecheck__(self, instance: Any) -> Any:
@@ -49,20 +53,39 @@ class _ScalarType(type):
 
 
 def _scalar_type(name: str, value: np.dtype) -> _ScalarType:
+    example = f"""
+    >>> jnp.{name}(1)
+    Array({_ONE[value.kind] if value.isbuiltin == 1 else 1}, dtype={value})
+    """
+    if value in dtypes.WITHOUT_ARRAYS:
+        example = f"""
+    >>> jnp.dtype(jnp.{name})
+    {value!r}
+    """
+    elif dtypes.canonical(value) != value:
+        example = f"""
+    >>> with jax.enable_x64():
+    ...     jnp.{name}(1)
+    Array({_ONE[value.kind]}, dtype={value})
+    """
     namespace = {
         "dtype": value, "__module__": "jax.numpy",
-        "__doc__": f"A JAX scalar constructor of type {name}.",
+        "__doc__": f"The type {name}: names a dtype; called, makes an array of it.\n{example}",
     }
     return _ScalarType(name, (object,), namespace)
 
 
+_ONE = {"b": "True", "i": "1", "u": "1", "f": "1.", "c": "1.+0.j"}
+
 bool_ = bool = _scalar_type("bool", dtypes.bool_)
+int1 = _scalar_type("int1", dtypes.int1)
 int2 = _scalar_type("int2", dtypes.int2)
 int4 = _scalar_type("int4", dtypes.int4)
 int8 = _scalar_type("int8", dtypes.int8)
 int16 = _scalar_type("int16", dtypes.int16)
 int32 = _scalar_type("int32", dtypes.int32)
 int64 = int_ = _scalar_type("int64", dtypes.int64)
+uint1 = _scalar_type("uint1", dtypes.uint1)
 uint2 = _scalar_type("uint2", dtypes.uint2)
 uint4 = _scalar_type("uint4", dtypes.uint4)
 uint8 = _scalar_type("uint8", dtypes.uint8)
@@ -77,6 +100,7 @@ complex64 = csingle = _scalar_type("complex64", dtypes.complex64)
 complex128 = cdouble = complex_ = _scalar_type("complex128", dtypes.complex128)
 (float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
  float8_e5m2fnuz, float8_e8m0fnu) = (_scalar_type(value.name, value) for value in dtypes.FLOAT8)
+float6_e2m3fn, float6_e3m2fn = (_scalar_type(value.name, value) for value in dtypes.FLOAT6)
 float4_e2m1fn = _scalar_type("float4_e2m1fn", dtypes.float4_e2m1fn)
 
 generic, number, inexact, integer = np.generic, np.number, np.inexact, np.integer
@@ -109,7 +133,9 @@ class iinfo:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
-_FLOATS = (*dtypes.FLOATS, *dtypes.SMALL_FLOATS)
+_FLOATS = (*dtypes.FLOATS, *dtypes.SMALL_FLOATS, *dtypes.FLOAT6)
+_SMALL_SIGNED = (dtypes.int1, dtypes.int2, dtypes.int4)
+_SMALL_UNSIGNED = (dtypes.uint1, dtypes.uint2, dtypes.uint4)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> Any:
@@ -131,9 +157,10 @@ def issubdtype(arg1: Any, arg2: Any) -> Any:
     if wanted in _ABSTRACT:
         if value in _FLOATS:
             return np.issubdtype(np.float32, wanted)
-        if value in dtypes.SMALL_INTS:
-            kind = np.int8 if dtypes.is_signed(value) else np.uint8
-            return np.issubdtype(kind, wanted)
+        if value in _SMALL_SIGNED:
+            return np.issubdtype(np.int8, wanted)
+        if value in _SMALL_UNSIGNED:
+            return np.issubdtype(np.uint8, wanted)
         return np.issubdtype(value, wanted)
     return value == dtypes.as_dtype(wanted)
 
@@ -188,8 +215,8 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> Any:
 
 
 _KINDS = {
-    "bool": (dtypes.bool_,), "signed integer": (*dtypes.SIGNED, dtypes.int2, dtypes.int4),
-    "unsigned integer": (*dtypes.UNSIGNED, dtypes.uint2, dtypes.uint4),
+    "bool": (dtypes.bool_,), "signed integer": (*dtypes.SIGNED, *_SMALL_SIGNED),
+    "unsigned integer": (*dtypes.UNSIGNED, *_SMALL_UNSIGNED),
     "real floating": _FLOATS, "complex floating": dtypes.COMPLEX,
 }
 _KINDS["integral"] = (*_KINDS["signed integer"], *_KINDS["unsigned integer"])

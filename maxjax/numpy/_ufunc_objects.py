@@ -146,6 +146,8 @@ class ufunc:
     def _reduce_by_scan(self, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any,
                         mask: Any) -> Array:
         name = f"{self.__name__}.reduce"
+        if isinstance(axis, tuple) and self.identity is None:
+            raise NotImplementedError(f"{name} over several axes: their order would count.")
         x = as_array(a, name)
         shape, axes = x.shape, canonical_axes(axis, x.ndim)
         x = _leading(self._converted(x, dtype, name), axes)

@@ -1,0 +1,202 @@
+"""What concrete arrays have beyond tracers: devices, shards, buffers; and what tracers answer."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from maxjax._base.errors import ConcretizationTypeError
+from maxjax._ir.trace import Array, Tracer
+from maxjax._primitives import shape as primitives
+from maxjax._primitives.convert import bitcast_convert_type_p
+from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.devices import Device
+
+
+class Shard:
+    """The part of an array that one device holds.
+
+    Attributes:
+      device: the device.
+      index: the part, as slices of the whole array.
+      replica_id: tells copies of one part from each other; 0 is the first.
+      data: the part as an array.
+
+    >>> shard, = jnp.arange(3).addressable_shards
+    >>> shard.index, shard.data
+    ((slice(None, None, None),), Array([0, 1, 2], dtype=int32))
+    """
+
+    def __init__(self, device: Device, index: tuple[slice, ...], replica_id: int, data: Array):
+        self.device = device
+        self.index = index
+        self.replica_id = replica_id
+        self.data = data
+
+    def __repr__(self) -> str:
+        return (f"Shard(device={self.device!r}, index={self.index}, "
+                f"replica_id={self.replica_id}, data={self.data})")
+
+
+def _addressable_shards(self: ArrayImpl) -> list[Shard]:
+    """The parts of the array that devices of this process hold."""
+    return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+
+
+def _addressable_data(self: ArrayImpl, index: int) -> ArrayImpl:
+    """The array's part on the device of number ``index``."""
+    return [self][operator.index(index)]
+
+
+def _clone(self: ArrayImpl) -> ArrayImpl:
+    """Another array of the same data."""
+    return ArrayImpl(self.aval, self.host())
+
+
+def _platform(self: ArrayImpl) -> str:
+    """The kind of the array's device: "cpu"."""
+    return self.device.platform
+
+
+def _on_device_size_in_bytes(self: ArrayImpl) -> int:
+    """The memory that the array takes."""
+    return int(self.host().nbytes)
+
+
+def _unsafe_buffer_pointer(self: ArrayImpl) -> int:
+    """The address of the data; valid as long as the array lives."""
+    return int(self.host().ctypes.data)
+
+
+def _traceback(self: ArrayImpl) -> None:
+    """Where the array was made: None, as this is not recorded."""
+    self.host()
+
+
+def _format(self: ArrayImpl) -> Any:
+    raise NotImplementedError(
+        "jax.Array.format describes XLA's layouts of arrays on devices. Arrays of maxjax are "
+        "row-major; see .sharding for the device.")
+
+
+def _device_buffer(self: Any) -> Any:
+    raise AttributeError("arr.device_buffer has been deprecated. Use arr.addressable_data(0)")
+
+
+def _device_buffers(self: Any) -> Any:
+    raise AttributeError(
+        "arr.device_buffers has been deprecated. Use [x.data for x in arr.addressable_shards]")
+
+
+# --- of arrays and tracers ---
+
+def _byteswap(self: Any) -> Any:
+    """The array with the bytes of each element in reverse order.
+
+    >>> jnp.array([1, 256], "int16").byteswap()
+    Array([256,   1], dtype=int16)
+    """
+    dtype = self.dtype
+    if dtype.itemsize == 1:
+        return self
+    if dtype.kind == "c":
+        parts = [part.byteswap() for part in (self.real, self.imag)]
+        return parts[0] + 1j * parts[1]
+    pieces = bitcast_convert_type_p.bind(self, new_dtype=np.dtype(np.uint8))
+    pieces = primitives.rev_p.bind(pieces, dimensions=(pieces.ndim - 1,))
+    return bitcast_convert_type_p.bind(pieces, new_dtype=dtype)
+
+
+def _flat(self: Any) -> Any:
+    raise NotImplementedError(
+        "JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
+
+
+def _numpy_dtype(self: Any) -> Any:
+    """The dtype, as NumPy's protocol for dtypes asks for it."""
+    return self.dtype
+
+
+def _hex(self: Any) -> str:
+    return hex(self.__index__())
+
+
+def _oct(self: Any) -> str:
+    return oct(self.__index__())
+
+
+# What a tracer answers where only a value could.
+_METHODS_OF_VALUES = (
+    "addressable_data", "delete", "devices", "is_deleted", "on_device_size_in_bytes",
+    "unsafe_buffer_pointer", "__dlpack__")
+_PROPERTIES_OF_VALUES = (
+    "addressable_shards", "committed", "global_shards", "is_fully_addressable",
+    "is_fully_replicated", "traceback")
+_ABSENT_FROM_TRACERS = (
+    "block_until_ready", "clone", "copy_to_host_async", "device", "device_buffer",
+    "device_buffers", "format", "is_ready", "platform", "sharding", "__dlpack_device__",
+    "__numpy_dtype__")
+# What both define for themselves, and the class of both is to have as well.
+_OF_BOTH = ("item", "tolist", "tobytes", "__array__", "__bool__", "__complex__", "__copy__",
+            "__deepcopy__", "__float__", "__index__", "__int__")
+
+
+def _needs_value(name: str, kind: str) -> Any:
+    def member(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(self, Tracer) and (value := self.concrete()) is not None:
+            found = getattr(value, name)
+            return found(*args, **kwargs) if kind == "method" else found
+        raise ConcretizationTypeError(
+            self, f"The {name} {kind} was called on traced array with shape "
+            f"{self.aval.str_short()}.")
+
+    member.__name__ = name
+    member.__doc__ = getattr(getattr(ArrayImpl, name), "__doc__", None) or f"See ArrayImpl.{name}."
+    return member if kind == "method" else property(member)
+
+
+def _absent(name: str) -> Any:
+    def member(self: Any) -> Any:
+        if isinstance(self, Tracer) and (value := self.concrete()) is not None:
+            return getattr(value, name)
+        raise AttributeError(
+            f"The {name!r} attribute is not available on traced array with shape "
+            f"{self.aval.str_short()}.")
+
+    doc = getattr(getattr(ArrayImpl, name, None), "__doc__", None)
+    return property(member, doc=doc or f"{name}: of concrete arrays only.")
+
+
+def install() -> None:
+    """Puts all of it on the classes."""
+    concrete: dict[str, Any] = {
+        "addressable_shards": property(_addressable_shards),
+        "global_shards": property(_addressable_shards),
+        "addressable_data": _addressable_data, "clone": _clone, "platform": _platform,
+        "on_device_size_in_bytes": _on_device_size_in_bytes,
+        "unsafe_buffer_pointer": _unsafe_buffer_pointer,
+        "traceback": property(_traceback),
+        "format": property(_format),
+        "device_buffer": property(_device_buffer), "device_buffers": property(_device_buffers),
+        "__numpy_dtype__": property(_numpy_dtype),
+    }
+    for name, member in concrete.items():
+        setattr(ArrayImpl, name, member)
+    shared: dict[str, Any] = {
+        "byteswap": _byteswap, "flat": property(_flat), "__hex__": _hex, "__oct__": _oct,
+    }
+    for name in _METHODS_OF_VALUES:
+        shared[name] = _needs_value(name, "method")
+    for name in _PROPERTIES_OF_VALUES:
+        shared[name] = _needs_value(name, "property")
+    for name in _ABSENT_FROM_TRACERS:
+        shared[name] = _absent(name)
+    for name in _OF_BOTH:
+        shared[name] = vars(ArrayImpl)[name]
+    for name, member in shared.items():
+        setattr(Array, name, member)
+
+
+install()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from compat import ROOT, evaluate
 from compat.outcome import NotApplicable, Outcome, failed, succeeded
 from compat.spec import Case
 
-FOLDER = ROOT / ".compat"
+FOLDER = Path(os.environ.get("MAXJAX_COMPAT_FOLDER", ROOT / ".compat"))
 # Counts up when what a mode computes changes.
 FORMAT = 1
 
@@ -43,7 +44,7 @@ class Answers:
 
     def __init__(self, folder: Path | None = None):
         folder = folder or FOLDER
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self.database = sqlite3.connect(folder / "answers.sqlite", timeout=120,
                                         isolation_level=None)
         self.database.execute("pragma journal_mode=wal")
@@ -71,7 +72,7 @@ class Answers:
                     "insert or replace into answers values (?, ?)",
                     [(keys[question], outcome.dumps()) for question, outcome in answers.items()])
                 self.database.execute("commit")
-        return found
+        return {question: found[question] for question in questions}
 
 
 def ask(questions: Sequence[Question], x64: bool) -> dict[Question, Outcome]:

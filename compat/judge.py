@@ -8,7 +8,7 @@ from typing import Any
 
 from compat import differences, evaluate, surface
 from compat.answers import Answers, Question
-from compat.compiled import Batch, Usage
+from compat.compiled import Batch, BuildFailed, Usage
 from compat.outcome import Outcome, difference, shorten
 from compat.spec import Case
 from compat.state import Summary
@@ -69,7 +69,8 @@ def verdict(case: Case, mode: str, tier: str, ours: Outcome, theirs: Outcome,
     result = Result(case, mode, tier, problem_of(case, mode, ours, theirs), ours, theirs,
                     usage=usage)
     pattern = differences.expected(case, mode, tier)
-    if pattern is not None:
+    unbuilt = ours.error is not None and BuildFailed.__name__ in ours.error[0]
+    if pattern is not None and not unbuilt:
         if result.problem is not None:
             result.known = pattern.what
         elif not theirs.skipped:

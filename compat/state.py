@@ -41,7 +41,7 @@ class State:
 
     def __init__(self, folder: Path | None = None):
         folder = folder or FOLDER
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self.database = sqlite3.connect(folder / "results.sqlite", timeout=120,
                                         isolation_level=None)
         self.database.execute("pragma journal_mode=wal")

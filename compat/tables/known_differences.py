@@ -1,0 +1,34 @@
+"""Cases that show the known differences which the other tables do not meet."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compat.spec import array, case, check
+
+INF, NAN = float("inf"), float("nan")
+ZEROS = {"x": array([-0.0, 0.0], "float32"), "y": array([0.0, -0.0], "float32")}
+WINDOW = "jax.jvp(lambda x: f(x, -jnp.inf, lax.max, (2, 2), (1, 1), 'SAME'), (x,), (t,))[1]"
+
+TABLE = {
+    # A comparison, for rounding hides what is below the least normal number.
+    "jax.numpy.multiply": case("f(x, 0.25) > 0", x=array([1.2e-38, -1.2e-38], "float32"),
+                               modes="eager jit"),
+    "jax.numpy.maximum": case("jnp.signbit(f(x, y))", modes="eager jit", **ZEROS),
+    "jax.numpy.minimum": case("jnp.signbit(f(x, y))", modes="eager jit", **ZEROS),
+    "jax.numpy.max": case("f(x)", x=array([1.0, NAN, 2.0], "float32"), modes="grad"),
+    "jax.lax.reduce_window": case(
+        WINDOW, x=array([[1.0, 2.0, 2.0], [2.0, 2.0, 1.0]], "float32"),
+        t=array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"), modes="eager jit"),
+    "jax.lax.digamma": case("f(x)", x=array([INF, -INF, -1.5, -2.25], "float32"), modes="grad"),
+    "jax.lax.bessel_i1e": case("f(x)", x=array([NAN, 1.0], "float32"), modes="grad"),
+    "jax.lax.population_count": case("f(x.astype('int4'))", x=array([-1, -8, 7], "int32"),
+                                     modes="eager jit"),
+    "jax.lax.select_n": case("f(w, x, y)", w=array([0, 2, 1], "int32"),
+                             x=array([1.0, 2.0, 3.0], "float32"),
+                             y=array([4.0, 5.0, 6.0], "float32"), modes="grad"),
+    "jax.lax.clamp": case("f(low, x, high)", low=np.float32(-1), high=np.float32(1),
+                          x=array([-2.0, 0.0, 3.0], "float32"), grad="low high", modes="grad"),
+    "jax.numpy.where": check("str(jax.make_jaxpr(lambda x: f(x > 0, x, 0.0))(1.0))"),
+    "jax.jit": check("f(lambda x: x + 1).lower(1.0).as_text()"),
+}

@@ -26,8 +26,8 @@ from maxjax._base import dtypes
 from maxjax._base.config import enable_x64
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
-from maxjax._max import session
 from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.mojo import crew
 from maxjax._max.mojo.emit import HEADER
 from maxjax._max.mojo.executable import Executable, runner
 from maxjax._max.mojo.pack_library import Pack
@@ -205,10 +205,10 @@ def default(count: int | None) -> list[Item]:
 @functools.cache
 def pack() -> Pack:
     """The pack, in the user's cache."""
-    session.session()
     built = Pack()
     error = built.build()
     assert error is None, error
+    crew.start(built)
     return built
 
 

@@ -5,6 +5,7 @@ The thresholds are lowered, so that small operands of every kind take the native
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from maxjax._base import native
 from maxjax._base.config import compile_mode, config
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.types import ShapedArray
-from maxjax._max import session
+from maxjax._max.mojo import crew
 from maxjax._primitives import cumulative, indexing, random_bits, reduction, rows, sorting
 from maxjax._primitives.contraction import dot_general_p, integer_matmul
 from maxjax._primitives.shape import reshape_p
@@ -35,7 +36,8 @@ from maxjax._runtime.native_functions import functions as installed
 FILES = {"sort": "ordering", "argsort": "ordering", "argmax": "ordering", "argmin": "ordering",
          "scatter": "indexing", "matmul": "matmul", "copy": "movement",
          "threefry2x32": "random", "cumsum": "cumulative", "cumprod": "cumulative",
-         "cummax": "cumulative", "cummin": "cumulative", "cumlogsumexp": "cumulative"}
+         "cummax": "cumulative", "cummin": "cumulative", "cumlogsumexp": "cumulative",
+         "crew": "tape"}
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-12}
@@ -49,13 +51,16 @@ class BuiltPack:
         function = getattr(library(file), name, None)
         return None if function is None else address(function)
 
+    def function(self, name: str, result: Any = None, arguments: Any = (
+            ctypes.c_void_p, ctypes.c_void_p)) -> Any:
+        return ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
+
 
 class Calls:
     """A provider whose functions are there at once, and which knows what was called."""
 
     def __init__(self) -> None:
         self.provider = NativeFunctions(BuiltPack)
-        self.provider.start_session()
         self.names: list[str] = []
 
     def __call__(self, name: str) -> native.Function | None:
@@ -465,21 +470,19 @@ def test_pack_that_cannot_be_opened(restored):
         same(sort(big()), np.sort(big()))
 
 
-def test_the_session_is_made_for_large_operands_alone(monkeypatch):
-    monkeypatch.setattr("maxjax._runtime.native_functions.cores", lambda: 4)
-    made = []
-    monkeypatch.setattr(session, "session", lambda: made.append(1))
+def test_threads_are_for_large_operands_alone(monkeypatch):
+    monkeypatch.setattr(crew, "cores", lambda: 4)
+    started = []
+    monkeypatch.setattr(crew, "start", lambda pack: started.append(pack))
     functions = NativeFunctions(BuiltPack)
     assert functions.load("sort_int8")
     x = big(1 << 20)
     out = np.empty_like(x)
     functions("sort_int8")((x[:5000], out[:5000]), (1, 5000), 5000)
-    assert functions._starting is None
+    assert not started
     functions("sort_int8")((x, out), (1, x.size), x.size)
-    functions._starting.join(30)
-    assert made == [1] and functions.threads() == 4
-    monkeypatch.setattr(session, "why_unavailable", lambda: "forked")
-    assert functions.threads() == 1
+    assert len(started) == 1 and functions.threads() == 4
+    same(out, np.sort(x))
 
 
 def test_many_threads(calls):
@@ -500,8 +503,8 @@ def test_many_threads(calls):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_after_a_fork(calls):
-    """MAX's threads stayed behind: one thread, the same results."""
-    x = big(100_000)
+    """The crew stayed behind, and the child has one of its own."""
+    x = big(1 << 20)
     expected = np.sort(x)
     same(sort(x), expected)
     child = os.fork()
@@ -509,8 +512,9 @@ def test_after_a_fork(calls):
         status = 1
         try:
             calls.clear()
+            before = crew._cell[0]
             right = np.array_equal(sort(x), expected) and calls == ["sort_int8"]
-            status = 0 if right and native_threads() == 1 else 2
+            status = 0 if right and not before and (crew._cell[0] or crew.cores() == 1) else 2
         finally:
             os._exit(status)
     deadline = time.monotonic() + 60
@@ -522,11 +526,6 @@ def test_after_a_fork(calls):
         os.kill(child, 9)
         os.waitpid(child, 0)
     assert done and status == 0
-
-
-def native_threads() -> int:
-    assert session.why_unavailable() is not None
-    return installed.threads()
 
 
 def test_finding_is_cheap(provider, restored):

@@ -29,7 +29,7 @@ from maxjax._max.messages import read_message, write_message
 Done = Callable[["Path | None", "str | None"], None]
 
 _LOCK_POLL_SECONDS = 0.1
-_WAIT_POLL_SECONDS = 0.1
+_WAIT_POLL_SECONDS = 0.02
 _LOG_TAIL_BYTES = 4096
 _MOST_DEATHS = 6  # of workers in a row, before no more are started
 
@@ -252,8 +252,13 @@ class CompileService:
         self._unstored: list[Path] = []
         self._serial = 0
         self._deaths = 0
-        self._condition = threading.Condition()
+        self._renew_lock()
         _services.add(self)
+
+    def _renew_lock(self) -> None:
+        # Taken by itself, not through the condition, whose `with` an interrupt can leave locked.
+        self._lock = threading.RLock()
+        self._condition = threading.Condition(self._lock)
 
     @property
     def cache(self) -> ArtifactCache:
@@ -281,7 +286,7 @@ class CompileService:
           done: called with the artifact's path, or with None and the error, on the service's
             thread (on the caller's, once the service is shut down).
         """
-        with self._condition:
+        with self._lock:
             job = self._jobs.get(key)
             if job is None:
                 job = Job(key, program, priority, {**self.options, **(options or {})})
@@ -308,7 +313,7 @@ class CompileService:
         An interrupt ends the wait, not the job.
 
         Args:
-          progress: called about ten times a second with the seconds since the job was submitted.
+          progress: called many times a second with the seconds since the job was submitted.
           timeout: in seconds.
 
         Raises:
@@ -316,7 +321,7 @@ class CompileService:
           TimeoutError: the time is over; the job goes on.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        with self._condition:
+        with self._lock:
             job.priority = float("inf")
             if job.key in self._jobs:
                 self._start_thread()  # after a fork there is none
@@ -332,21 +337,21 @@ class CompileService:
                 raise TimeoutError(f"no compiled program after {timeout} s")
             if progress is not None:
                 progress(now - job.submitted)
-            left = _WAIT_POLL_SECONDS if deadline is None else min(
-                _WAIT_POLL_SECONDS, deadline - now)
-            job.ready.wait(left)
+            # Not Event.wait, for the same reason as with the lock.
+            time.sleep(_WAIT_POLL_SECONDS if deadline is None else min(
+                _WAIT_POLL_SECONDS, deadline - now))
         if job.path is None:
             raise CompileError(job.error or "there is no compiled program")
         return job.path
 
     def pending(self) -> list[Job]:
         """The jobs that are not finished, most urgent first."""
-        with self._condition:
+        with self._lock:
             return sorted(self._jobs.values(), key=lambda job: -job.priority)
 
     def shutdown(self) -> None:
         """Ends the worker and gives up all jobs. Takes a few seconds at the very most."""
-        with self._condition:
+        with self._lock:
             if self._closed:
                 return
             self._closed = True
@@ -385,7 +390,7 @@ class CompileService:
     def _next(self) -> Job | None:
         """The most urgent job that can be worked on now; None when the service is closed."""
         idle_since = time.monotonic()
-        with self._condition:
+        with self._lock:
             while not self._closed:
                 now = time.monotonic()
                 due = [job for job in self._jobs.values() if job.not_before <= now]
@@ -505,7 +510,7 @@ class CompileService:
             worker.close()
 
     def _finish(self, job: Job, path: Path | None, error: str | None) -> None:
-        with self._condition:
+        with self._lock:
             if self._closed:
                 return
             self._jobs.pop(job.key, None)
@@ -534,7 +539,7 @@ class CompileService:
             self._key_lock.abandon()
         self._worker = self._key_lock = self._thread = None
         self._unstored = []
-        self._condition = threading.Condition()
+        self._renew_lock()
         for job in self._jobs.values():
             job.ready = threading.Event()
             job.started = None

@@ -8,6 +8,8 @@ from typing import Any
 
 from maxjax._ir.serialize import NotSerializable, dumps, encode
 from maxjax._max import kernel_digest, session
+from maxjax._max.mojo import crew
+from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.service import CompileService
 from maxjax._runtime.compiled import CompiledProgram
 from maxjax._runtime.program import Program
@@ -24,7 +26,8 @@ class GraphBackend:
     # tier 0 runs in less is never compiled.
     DISPATCH_NANOSECONDS = 40_000
 
-    def __init__(self) -> None:
+    def __init__(self, pack: Callable[[], Pack]) -> None:
+        self._pack = pack
         self._service: CompileService | None = None
         self._lock = threading.Lock()
 
@@ -73,6 +76,7 @@ class GraphBackend:
         if path is None:
             return None
         try:
+            crew.start(self._pack())    # our kernels' threads
             return graph_program(program, session.load(path))
         except Exception as error:
             self.service.cache.discard(program.artifact_key)

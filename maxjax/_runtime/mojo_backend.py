@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._ir.jaxpr import Jaxpr
-from maxjax._max import session
+from maxjax._max.mojo import crew
 from maxjax._max.mojo.emit import HEADER
 from maxjax._max.mojo.executable import Executable, runner
 from maxjax._max.mojo.pack_library import Pack
@@ -53,7 +54,7 @@ class MojoBackend:
             program.pieces = pieces
             return "; ".join(reason for piece in pieces for reason in piece.reasons) \
                 or "there is nothing to compute"
-        plans = {number: Plan(piece.jaxpr, cores())
+        plans = {number: Plan(piece.jaxpr, crew.cores())
                  for number, piece in enumerate(pieces) if not piece.on_host}
         program.pieces, program.plans = pieces, plans
         return None
@@ -139,42 +140,27 @@ class _Compile:
 
     def wait(self, progress: Callable[[float], None] | None) -> None:
         self.backend.store.wait(self._job, progress)
-        waited = 0.0
-        while not self.ready.wait(0.1):
-            waited += 0.1
+        started = time.monotonic()
+        while not self.ready.is_set():
+            time.sleep(0.02)        # as in `Queue.wait`: an interrupt must leave no lock behind
             if progress is not None:
-                progress(waited)
+                progress(time.monotonic() - started)
 
 
 class MojoPiece:
-    """A piece of a program on the Mojo backend.
-
-    MAX's threads do not survive a fork: in a child of a process that used them the same kernels
-    run on one thread.
-    """
+    """A piece of a program on the Mojo backend."""
 
     def __init__(self, backend: MojoBackend, jaxpr: Jaxpr, plan: Plan):
         self.backend = backend
-        self.jaxpr = jaxpr
         self.plan = plan
-        if plan.cores > 1:
-            if session.why_unavailable() is None:
-                session.session()
-            else:
-                self.plan = Plan(jaxpr, 1)
-        self.executable = backend.link(jaxpr, self.plan)
-        self.process = _forks[0]
+        self.executable = backend.link(jaxpr, plan)
+        self.process = -1
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        if self.process != _forks[0]:
-            self._alone()
+        if self.process != _forks[0]:       # threads do not survive a fork
+            crew.start(self.backend.pack)
+            self.process = _forks[0]
         return self.executable(arrays)
-
-    def _alone(self) -> None:
-        if self.plan.cores > 1:
-            self.plan = Plan(self.jaxpr, 1)
-            self.executable = self.backend.link(self.jaxpr, self.plan)
-        self.process = _forks[0]
 
 
 # How many forks this process is away from the first.
@@ -192,11 +178,3 @@ if hasattr(os, "register_at_fork"):
 @functools.cache
 def _runner(address: int) -> Callable[..., int]:
     return runner(address)
-
-
-@functools.cache
-def cores() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import native
-from maxjax._max import session
+from maxjax._max.mojo import crew
 from maxjax._max.mojo.pack_library import Pack
-from maxjax._runtime.mojo_backend import cores
 from maxjax._runtime.tiering import tiering
 
 # Until the pack is looked for again where a function was missing.
 _RETRY_SECONDS = 30.0
-# Elements from which more than one thread is worth it, and MAX's session, which has the threads.
-_PARALLEL = 1 << 20
+# Elements from which more than one thread may be worth it.
+_PARALLEL = 1 << 17
 
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -30,8 +29,8 @@ _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 class NativeFunctions:
     """A provider of ``maxjax._base.native`` that never lets its caller wait.
 
-    Opening the pack takes 50 ms, and MAX's session 30 to 250 ms: both happen in the background
-    when a large operand first asks, and NumPy computes meanwhile.
+    Opening the pack takes 50 ms: it happens in the background when a large operand first asks,
+    and NumPy computes meanwhile.
 
     Args:
       pack: gives the pack; called when a function is first looked for.
@@ -46,8 +45,6 @@ class NativeFunctions:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._loading: threading.Thread | None = None
-        self._starting: threading.Thread | None = None
-        self._started = False
 
     def __call__(self, name: str) -> native.Function | None:
         address = self._addresses.get(name)
@@ -70,23 +67,9 @@ class NativeFunctions:
         return address is not None
 
     def threads(self) -> int:
-        """How many threads a large call may use; one until there is a session.
-
-        MAX's threads do not survive a fork: in the child of a process that used them, one.
-        """
-        count = cores()
-        if count == 1 or session.why_unavailable() is not None:
-            return 1
-        if self._started:
-            return count
-        with self._lock:
-            if self._starting is None:
-                self._starting = _in_background(self.start_session)
-        return 1
-
-    def start_session(self) -> None:
-        session.session()
-        self._started = True
+        """How many threads a large call may use."""
+        crew.start(self._pack())
+        return crew.cores()
 
 
 def _function(address: int, threads: Callable[[], int]) -> native.Function:

@@ -7,7 +7,6 @@ wherever no backend can serve, it stays interpreted.
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ from maxjax._base import config, dtypes
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from maxjax._max.mojo.crew import cores
 from maxjax._max.mojo.toolchain import warn_once as warn_once_about_backend
 from maxjax._max.service import CompileService, warn_once
 from maxjax._runtime import program as program_module
@@ -49,7 +49,8 @@ class Tiering:
     EAGER_LOOKUP_SECONDS = 3e-4
 
     def __init__(self) -> None:
-        self.backends: dict[str, Any] = {"mojo": MojoBackend(), "graph": GraphBackend()}
+        mojo = MojoBackend()
+        self.backends: dict[str, Any] = {"mojo": mojo, "graph": GraphBackend(lambda: mojo.pack)}
         self.core = CompilerCore()
         self._planning = threading.RLock()
 
@@ -261,10 +262,8 @@ class CompilerCore:
         with self._lock:
             self._jobs += 1
             if self._jobs == 1:
-                cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") \
-                    else os.cpu_count() or 1
                 self._limits = threadpoolctl.threadpool_limits(
-                    limits=max(1, cores - 1), user_api="blas")
+                    limits=max(1, cores() - 1), user_api="blas")
 
     def take_back(self) -> None:
         with self._lock:

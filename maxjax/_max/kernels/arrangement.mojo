@@ -1,7 +1,6 @@
 """Sorting, transposition and the threefry hash."""
 import extensibility
 from extensibility import InputTensor, OutputTensor
-from max.algorithm import parallelize
 from max.gpu.host import DeviceContext
 from std.bit import log2_floor
 from std.collections import Array as Vectors
@@ -11,7 +10,8 @@ from std.sys.info import bit_width_of, simd_width_of
 from std.utils.numerics import inf
 
 from .arithmetic import unsigned_of
-from .reduction import Array, chunk_begin, copy_run, stored, task_count
+from .crew import Tasks, spread
+from .reduction import Array, Held, chunk_begin, copy_run, held, stored, task_count
 
 # Up to so many elements insertion is faster than eight passes of counting.
 comptime INSERTION = 48
@@ -287,6 +287,42 @@ def sort_line[
     order.restore_equals(x, result, count)
 
 
+@fieldwise_init
+struct SortedRows[bits: DType](Tasks):
+    """The tasks of sort_rows."""
+
+    var x: Held[Self.bits]
+    var result: Held[DType.uint8]
+    var permutation: Bool
+    var tasks: Int
+    var rows: Int
+    var count: Int
+    var order: Order[Self.bits]
+
+    def run(self, task: Int):
+        var x = self.x.as_unsafe_any_origin()
+        var result = self.result.as_unsafe_any_origin()
+        var permutation = self.permutation
+        var tasks = self.tasks
+        var rows = self.rows
+        var count = self.count
+        var order = self.order
+        var scratch = List[Scalar[Self.bits]](length=2 * count, fill=0)
+        var spare = List[Int32](length=count if permutation else 0, fill=0)
+        var keys = scratch.unsafe_ptr().as_unsafe_any_origin()
+        for row in range(chunk_begin(task, tasks, rows), chunk_begin(task + 1, tasks, rows)):
+            var line = x.unsafe_offset(row * count)
+            if permutation:
+                var places = result.unsafe_bitcast[Int32]().unsafe_offset(row * count)
+                var more = spare.unsafe_ptr().as_unsafe_any_origin()
+                argsort_line[Self.bits](line, places, count, order, keys, more)
+            else:
+                var target = result.unsafe_bitcast[Scalar[Self.bits]]().unsafe_offset(row * count)
+                sort_line[Self.bits](line, target, count, order, keys)
+        _ = scratch^
+        _ = spare^
+
+
 @no_inline
 def sort_rows[
     bits: DType
@@ -302,28 +338,9 @@ def sort_rows[
     """Sorts each row: to a permutation (int32), or the values themselves."""
     var tasks = task_count(rows, rows * count * 16, threads)
 
-    def part(
-        task: Int
-    ) {var x, var result, var permutation, var tasks, var rows, var count, var order}:
-        var scratch = List[Scalar[bits]](length=2 * count, fill=0)
-        var spare = List[Int32](length=count if permutation else 0, fill=0)
-        var keys = scratch.unsafe_ptr().as_unsafe_any_origin()
-        for row in range(chunk_begin(task, tasks, rows), chunk_begin(task + 1, tasks, rows)):
-            var line = x.unsafe_offset(row * count)
-            if permutation:
-                var places = result.unsafe_bitcast[Int32]().unsafe_offset(row * count)
-                var more = spare.unsafe_ptr().as_unsafe_any_origin()
-                argsort_line[bits](line, places, count, order, keys, more)
-            else:
-                var target = result.unsafe_bitcast[Scalar[bits]]().unsafe_offset(row * count)
-                sort_line[bits](line, target, count, order, keys)
-        _ = scratch^
-        _ = spare^
-
-    if tasks == 1:  # waking the pool costs more than 10 us
-        part(0)
-    else:
-        parallelize(part, tasks)
+    spread(
+        SortedRows[bits](held(x), held(result), permutation, tasks, rows, count, order), tasks
+    )
 
 
 @always_inline
@@ -429,6 +446,46 @@ def transpose_matrix[
             column += 1
 
 
+@fieldwise_init
+struct TransposedStrips[dtype: DType](Tasks):
+    """The tasks of transpose_middle."""
+
+    var x: Held[Self.dtype]
+    var result: Held[Self.dtype]
+    var tasks: Int
+    var items: Int
+    var strips: Int
+    var rows: Int
+    var columns: Int
+    var inner: Int
+
+    def run(self, task: Int):
+        var x = self.x.as_unsafe_any_origin()
+        var result = self.result.as_unsafe_any_origin()
+        var tasks = self.tasks
+        var items = self.items
+        var strips = self.strips
+        var rows = self.rows
+        var columns = self.columns
+        var inner = self.inner
+        for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
+            var begin = (item % strips) * STRIP
+            var end = min(columns, begin + STRIP)
+            var area = (item // strips) * rows * columns * inner
+            var source = x.unsafe_offset(area + begin * inner)
+            var target = result.unsafe_offset(area + begin * rows * inner)
+            if inner == 1:
+                transpose_matrix[Self.dtype](source, target, rows, end - begin, columns, rows)
+                continue
+            for column in range(end - begin):
+                for row in range(rows):
+                    copy_run[Self.dtype](
+                        target.unsafe_offset((column * rows + row) * inner),
+                        source.unsafe_offset((row * columns + column) * inner),
+                        inner,
+                    )
+
+
 def transpose_middle[
     dtype: DType
 ](
@@ -446,39 +503,12 @@ def transpose_middle[
     var items = outer * strips
     var tasks = task_count(items, outer * rows * columns * inner, threads)
 
-    def part(
-        task: Int
-    ) {
-        var x,
-        var result,
-        var tasks,
-        var items,
-        var strips,
-        var rows,
-        var columns,
-        var inner,
-    }:
-        for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
-            var begin = (item % strips) * STRIP
-            var end = min(columns, begin + STRIP)
-            var area = (item // strips) * rows * columns * inner
-            var source = x.unsafe_offset(area + begin * inner)
-            var target = result.unsafe_offset(area + begin * rows * inner)
-            if inner == 1:
-                transpose_matrix[dtype](source, target, rows, end - begin, columns, rows)
-                continue
-            for column in range(end - begin):
-                for row in range(rows):
-                    copy_run[dtype](
-                        target.unsafe_offset((column * rows + row) * inner),
-                        source.unsafe_offset((row * columns + column) * inner),
-                        inner,
-                    )
-
-    if tasks == 1:  # waking the pool costs more than 10 us
-        part(0)
-    else:
-        parallelize(part, tasks)
+    spread(
+        TransposedStrips[dtype](
+            held(x), held(result), tasks, items, strips, rows, columns, inner
+        ),
+        tasks,
+    )
 
 
 @extensibility.register("maxjax_transpose")
@@ -557,6 +587,46 @@ def threefry[
     y += key0 + 5
 
 
+@fieldwise_init
+struct Hashes(Tasks):
+    """The tasks of threefry_arrays."""
+
+    var key0: Held[U32]
+    var key1: Held[U32]
+    var counter0: Held[U32]
+    var counter1: Held[U32]
+    var result0: Held[U32]
+    var result1: Held[U32]
+    var key_count: Int
+    var count: Int
+    var tasks: Int
+
+    @always_inline
+    def hash[width: Int](self, i: Int):
+        var x = self.counter0.unsafe_load[width=width](i)
+        var y = self.counter1.unsafe_load[width=width](i)
+        if self.key_count == 1:
+            var k0 = SIMD[U32, width](self.key0.unsafe_load[width=1](0))
+            var k1 = SIMD[U32, width](self.key1.unsafe_load[width=1](0))
+            threefry(k0, k1, x, y)
+        else:
+            var k0 = self.key0.unsafe_load[width=width](i)
+            threefry(k0, self.key1.unsafe_load[width=width](i), x, y)
+        self.result0.unsafe_store(i, x)
+        self.result1.unsafe_store(i, y)
+
+    def run(self, task: Int):
+        comptime width = 2 * simd_width_of[U32]()  # two hide each other's latency
+        var i = chunk_begin(task, self.tasks, self.count)
+        var end = chunk_begin(task + 1, self.tasks, self.count)
+        while i + width <= end:
+            self.hash[width](i)
+            i += width
+        while i < end:
+            self.hash[1](i)
+            i += 1
+
+
 def threefry_arrays(
     key0: Array[U32],
     key1: Array[U32],
@@ -569,46 +639,21 @@ def threefry_arrays(
     threads: Int,
 ):
     """Hashes counters; each key word is an array of their size or of size 1."""
-    comptime width = 2 * simd_width_of[U32]()  # two hide each other's latency
     var tasks = task_count(count, count * 8, threads)
-
-    @always_inline
-    def hash[
-        width: Int
-    ](i: Int) {
-        var key0,
-        var key1,
-        var counter0,
-        var counter1,
-        var result0,
-        var result1,
-        var key_count,
-    }:
-        var x = counter0.unsafe_load[width=width](i)
-        var y = counter1.unsafe_load[width=width](i)
-        if key_count == 1:
-            var k0 = SIMD[U32, width](key0.unsafe_load[width=1](0))
-            var k1 = SIMD[U32, width](key1.unsafe_load[width=1](0))
-            threefry(k0, k1, x, y)
-        else:
-            threefry(key0.unsafe_load[width=width](i), key1.unsafe_load[width=width](i), x, y)
-        result0.unsafe_store(i, x)
-        result1.unsafe_store(i, y)
-
-    def part(task: Int) {var hash, var tasks, var count}:
-        var i = chunk_begin(task, tasks, count)
-        var end = chunk_begin(task + 1, tasks, count)
-        while i + width <= end:
-            hash[width](i)
-            i += width
-        while i < end:
-            hash[1](i)
-            i += 1
-
-    if tasks == 1:  # waking the pool costs more than 10 us
-        part(0)
-    else:
-        parallelize(part, tasks)
+    spread(
+        Hashes(
+            held(key0),
+            held(key1),
+            held(counter0),
+            held(counter1),
+            held(result0),
+            held(result1),
+            key_count,
+            count,
+            tasks,
+        ),
+        tasks,
+    )
 
 
 @extensibility.register("maxjax_threefry2x32")

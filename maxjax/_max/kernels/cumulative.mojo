@@ -11,6 +11,7 @@ from std.sys.info import simd_width_of
 from std.utils.numerics import isnan
 
 from .elementary import exp, log1p
+from .crew import Tasks, spread
 from .reduction import (
     Array,
     Held,
@@ -19,10 +20,8 @@ from .reduction import (
     Multiplying,
     Reducer,
     Summing,
-    Tasks,
     chunk_begin,
     held,
-    spread,
     stored,
     task_count,
 )

@@ -3,11 +3,11 @@
 A space is a list of dimensions, row-major, of which the last, the inner one, is swept by SIMD
 vectors. The sizes, and each operand's strides (in elements), are integers of the call.
 """
-from max.algorithm import parallelize
 from std.collections import Array
 from std.sys.info import simd_width_of
 
 from .calling import Args, Slots, address, integer, operand
+from .crew import Tasks, spread
 from .reduction import Reducer, accumulated, stored
 
 comptime MOST_DIMENSIONS = 16
@@ -366,6 +366,29 @@ def take_column[
 
 
 comptime Part = def (Slots, Args, Int, Int) thin -> None
+comptime TASKS_A_THREAD = 3
+# Pointers as a struct can have them.
+comptime HeldSlots = Pointer[Pointer[UInt8, MutAnyOrigin], MutUntrackedOrigin]
+comptime HeldArgs = Pointer[Int64, MutUntrackedOrigin]
+
+
+@fieldwise_init
+struct Items(Tasks):
+    """The items of a call, in tasks."""
+
+    var part: Part
+    var slots: HeldSlots
+    var args: HeldArgs
+    var tasks: Int
+    var items: Int
+
+    def run(self, task: Int):
+        self.part(
+            self.slots.as_unsafe_any_origin(),
+            self.args.as_unsafe_any_origin(),
+            task * self.items // self.tasks,
+            (task + 1) * self.items // self.tasks,
+        )
 
 
 @no_inline
@@ -374,11 +397,18 @@ def launch(part: Part, slots: Slots, args: Args, at: Int):
     of the call are how many threads and how many items. One such function serves all kernels."""
     var threads = integer(args, at)
     var items = integer(args, at + 1)
-
-    def task(number: Int) {var part, var slots, var args, var threads, var items}:
-        part(slots, args, number * items // threads, (number + 1) * items // threads)
-
     if threads == 1:
         part(slots, args, 0, items)
-    else:
-        parallelize(task, threads)
+        return
+    # More tasks than threads: one that comes late, or is slow, does fewer.
+    var tasks = min(items, TASKS_A_THREAD * threads)
+    spread(
+        Items(
+            part,
+            slots.unsafe_origin_cast[MutUntrackedOrigin](),
+            args.unsafe_origin_cast[MutUntrackedOrigin](),
+            tasks,
+            items,
+        ),
+        tasks,
+    )

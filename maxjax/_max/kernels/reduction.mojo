@@ -13,11 +13,14 @@ from std.sys.info import simd_width_of
 from std.utils.numerics import inf, isnan
 
 from .arithmetic import extremum
+from .crew import Tasks, spread
 
 comptime Array[dtype: DType] = Pointer[Scalar[dtype], MutAnyOrigin]
 
 # Less work than this is not worth another thread.
-comptime GRAIN = 131072
+comptime GRAIN = 32768
+# The same where the thread is of MAX's pool, which takes 20 us and more to wake.
+comptime POOL_GRAIN = 131072
 # A sum starts a new partial sum after so many elements, which bounds its rounding error.
 comptime BLOCK = 2048
 
@@ -229,7 +232,7 @@ def task_count(items: Int, work: Int, threads: Int) -> Int:
 
 @always_inline
 def task_count(items: Int, work: Int) -> Int:
-    return task_count(items, work, parallelism_level())
+    return max(1, min(items, min(work // POOL_GRAIN, parallelism_level())))
 
 
 @always_inline
@@ -244,7 +247,6 @@ def copy_run[dtype: DType](target: Array[dtype], source: Array[dtype], count: In
         i += 1
 
 
-comptime State = Pointer[UInt8, ImmutAnyOrigin]
 # A pointer as a struct can have it.
 comptime Held[dtype: DType] = Pointer[Scalar[dtype], MutUntrackedOrigin]
 
@@ -252,37 +254,6 @@ comptime Held[dtype: DType] = Pointer[Scalar[dtype], MutUntrackedOrigin]
 @always_inline
 def held[dtype: DType, //](x: Array[dtype]) -> Held[dtype]:
     return x.unsafe_origin_cast[MutUntrackedOrigin]()
-
-
-trait Tasks:
-    """Work in parts that may run at the same time."""
-
-    def run(self, task: Int):
-        ...
-
-
-def run_task[Work: Tasks](state: State, task: Int):
-    state.unsafe_bitcast[Work]()[].run(task)
-
-
-@no_inline
-def launch(call: def (State, Int) thin -> None, state: State, tasks: Int):
-    """Runs tasks of any kind on threads: what `parallelize` becomes is long to compile."""
-
-    def one(task: Int) {var call, var state}:
-        call(state, task)
-
-    parallelize(one, tasks)
-
-
-@always_inline
-def spread[Work: Tasks](work: Work, tasks: Int):
-    if tasks == 1:  # waking the pool costs more than 10 us
-        work.run(0)
-    else:
-        launch(
-            run_task[Work], Pointer(to=work).unsafe_bitcast[UInt8]().as_unsafe_any_origin(), tasks
-        )
 
 
 def reduce_middle[

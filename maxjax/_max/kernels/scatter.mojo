@@ -9,6 +9,7 @@ from max.gpu.host import DeviceContext
 from std.runtime import parallelism_level
 from std.sys.info import simd_width_of
 
+from .crew import Tasks, spread
 from .reduction import (
     Array,
     Held,
@@ -17,12 +18,10 @@ from .reduction import (
     Multiplying,
     Reducer,
     Summing,
-    Tasks,
     accumulated,
     chunk_begin,
     copy_run,
     held,
-    spread,
     stored,
     task_count,
 )

@@ -8,11 +8,11 @@ reduces each window, and `maxjax_select_scatter_<comparison>`, the derivative of
 """
 import extensibility
 from extensibility import InputTensor, OutputTensor
-from max.algorithm import parallelize
 from max.gpu.host import DeviceContext
 from std.runtime import parallelism_level
 from std.sys.info import simd_width_of
 
+from .crew import Tasks, spread
 from .reduction import (
     Array,
     Held,
@@ -20,12 +20,10 @@ from .reduction import (
     Minimizing,
     Reducer,
     Summing,
-    Tasks,
     accumulated,
     chunk_begin,
     copy_run,
     held,
-    spread,
     stored,
     task_count,
 )
@@ -142,29 +140,28 @@ def unfold_row[
             )
 
 
-@no_inline
-def unfold_windows[
-    dtype: DType
-](x: Array[dtype], result: Array[dtype], sizes: Sizes, geometry: Geometry, threads: Int):
-    """The windows side by side: (outer, height, width, inner) to (outer, rows, columns, window
-    size times inner), with zeros for padding and holes."""
-    var run = geometry.wide * sizes.inner
-    var depth = geometry.tall * run
-    var items = sizes.outer * sizes.rows
-    var tasks = task_count(items, items * sizes.columns * depth, threads)
+@fieldwise_init
+struct UnfoldedRows[dtype: DType](Tasks):
+    """The tasks of unfold_windows."""
 
-    def part(
-        task: Int
-    ) {
-        var x,
-        var result,
-        var sizes,
-        var geometry,
-        var run,
-        var depth,
-        var items,
-        var tasks,
-    }:
+    var x: Held[Self.dtype]
+    var result: Held[Self.dtype]
+    var sizes: Sizes
+    var geometry: Geometry
+    var length: Int
+    var depth: Int
+    var items: Int
+    var tasks: Int
+
+    def run(self, task: Int):
+        var x = self.x.as_unsafe_any_origin()
+        var result = self.result.as_unsafe_any_origin()
+        var sizes = self.sizes
+        var geometry = self.geometry
+        var run = self.length
+        var depth = self.depth
+        var items = self.items
+        var tasks = self.tasks
         for item in range(chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)):
             var n, p = item // sizes.rows, item % sizes.rows
             for i in range(geometry.tall):
@@ -176,11 +173,11 @@ def unfold_windows[
                 var target = result.unsafe_offset(item * sizes.columns * depth + i * run)
                 if row < 0:
                     for q in range(sizes.columns):
-                        fill_zeros[dtype](target.unsafe_offset(q * depth), run)
+                        fill_zeros[Self.dtype](target.unsafe_offset(q * depth), run)
                     continue
                 var line = x.unsafe_offset((n * sizes.height + row) * sizes.width * sizes.inner)
                 for q in range(sizes.columns):
-                    unfold_row[dtype](
+                    unfold_row[Self.dtype](
                         target.unsafe_offset(q * depth),
                         line,
                         q * geometry.across - geometry.before,
@@ -191,10 +188,24 @@ def unfold_windows[
                         sizes.inner,
                     )
 
-    if tasks == 1:  # waking the pool costs more than 10 us
-        part(0)
-    else:
-        parallelize(part, tasks)
+
+@no_inline
+def unfold_windows[
+    dtype: DType
+](x: Array[dtype], result: Array[dtype], sizes: Sizes, geometry: Geometry, threads: Int):
+    """The windows side by side: (outer, height, width, inner) to (outer, rows, columns, window
+    size times inner), with zeros for padding and holes."""
+    var run = geometry.wide * sizes.inner
+    var depth = geometry.tall * run
+    var items = sizes.outer * sizes.rows
+    var tasks = task_count(items, items * sizes.columns * depth, threads)
+
+    spread(
+        UnfoldedRows[dtype](
+            held(x), held(result), sizes, geometry, run, depth, items, tasks
+        ),
+        tasks,
+    )
 
 
 @extensibility.register("maxjax_unfold")

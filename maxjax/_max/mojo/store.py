@@ -30,7 +30,7 @@ PLACEHOLDER = "KERNEL"
 Done = Callable[["str | None"], None]
 
 _LOCK_POLL_SECONDS = 0.1
-_WAIT_POLL_SECONDS = 0.1
+_WAIT_POLL_SECONDS = 0.02
 _BISECTIONS = 2
 # For fewer kernels, a second start of the compiler costs more than is gained.
 _FEWEST_PER_LIBRARY = 2
@@ -94,12 +94,17 @@ class Queue:
         self.name = name
         self._jobs: list[Job] = []
         self._thread: threading.Thread | None = None
-        self._condition = threading.Condition()
+        self._reset()
         _queues.add(self)
+
+    def _reset(self) -> None:
+        # Taken by itself, not through the condition, whose `with` an interrupt can leave locked.
+        self._lock = threading.RLock()
+        self._condition = threading.Condition(self._lock)
 
     def submit(self, job: Job) -> None:
         """Returns at once and never raises."""
-        with self._condition:
+        with self._lock:
             self._jobs.append(job)
             problem = self._start()
             if problem is None:
@@ -112,9 +117,9 @@ class Queue:
         """Waits for a job, ahead of all that have not begun; returns its error.
 
         Args:
-          progress: called about ten times a second with the seconds since the job was submitted.
+          progress: called many times a second with the seconds since the job was submitted.
         """
-        with self._condition:
+        with self._lock:
             job.priority = float("inf")
             problem = self._start() if job in self._jobs else None  # after a fork it is gone
             self._condition.notify_all()
@@ -125,7 +130,7 @@ class Queue:
                 return "a callback of a build cannot wait for another build"
             if progress is not None:
                 progress(time.monotonic() - job.submitted)
-            job.ready.wait(_WAIT_POLL_SECONDS)
+            time.sleep(_WAIT_POLL_SECONDS)      # not Event.wait, for the same reason as above
         return job.error
 
     def _start(self) -> str | None:
@@ -140,7 +145,7 @@ class Queue:
 
     def _run(self) -> None:
         while True:
-            with self._condition:
+            with self._lock:
                 while not self._jobs:
                     self._condition.wait()
                 job = max(self._jobs, key=lambda job: (job.priority, -job.submitted))
@@ -149,7 +154,7 @@ class Queue:
                 error = job.work()
             except Exception as problem:  # a bug in maxjax must not take the thread with it
                 error = f"{type(problem).__name__}: {problem}"
-            with self._condition:
+            with self._lock:
                 self._jobs.remove(job)
             self._finish(job, error)
 
@@ -164,7 +169,7 @@ class Queue:
     def _after_fork_in_child(self) -> None:
         """Jobs that were pending are begun anew, by a thread of this process, when waited for."""
         self._thread = None
-        self._condition = threading.Condition()
+        self._reset()
         for job in self._jobs:
             job.ready = threading.Event()
             job.started = None
@@ -329,7 +334,7 @@ class KernelStore:
         """Waits for a request, ahead of all others; returns what its ``done`` was given.
 
         Args:
-          progress: called about ten times a second with the seconds since the request.
+          progress: called many times a second with the seconds since the request.
         """
         return self._queue.wait(job, progress)
 

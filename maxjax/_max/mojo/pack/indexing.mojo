@@ -5,11 +5,11 @@ inner, count, bytes of an index (4 or 8), threads
 `scatter_rows_<kind>_<dtype>`: x (rows, width), places (int32), updates (count, width), out | rows,
 width, count, threads
 """
-from max.algorithm import parallelize
-
 from kernels.calling import Args, Slots, integer, operand
+from kernels.crew import Tasks, spread
 from kernels.reduction import (
     Array,
+    Held,
     Maximizing,
     Minimizing,
     Multiplying,
@@ -17,6 +17,7 @@ from kernels.reduction import (
     Summing,
     chunk_begin,
     copy_run,
+    held,
     task_count,
 )
 from kernels.scatter import Replacing, scatter
@@ -38,27 +39,30 @@ def gather_some[
         )
 
 
-def gather_rows[dtype: DType](slots: Slots, args: Args):
-    var x, places = operand[dtype](slots, args, 0), operand[DType.int64](slots, args, 1)
-    var result = operand[dtype](slots, args, 2)
-    var outer, size, inner = integer(args, 6), integer(args, 7), integer(args, 8)
-    var count, wide = integer(args, 9), integer(args, 10) == 8
-    var items = outer * count
-    var tasks = task_count(items, items * max(inner, 4), integer(args, 11))
+@fieldwise_init
+struct GatheredRows[dtype: DType](Tasks):
+    """The tasks of gather_rows."""
 
-    def part(
-        task: Int
-    ) {
-        var x,
-        var places,
-        var result,
-        var size,
-        var inner,
-        var count,
-        var wide,
-        var items,
-        var tasks,
-    }:
+    var x: Held[Self.dtype]
+    var places: Held[DType.int64]
+    var result: Held[Self.dtype]
+    var size: Int
+    var inner: Int
+    var count: Int
+    var wide: Bool
+    var items: Int
+    var tasks: Int
+
+    def run(self, task: Int):
+        var x = self.x.as_unsafe_any_origin()
+        var places = self.places.as_unsafe_any_origin()
+        var result = self.result.as_unsafe_any_origin()
+        var size = self.size
+        var inner = self.inner
+        var count = self.count
+        var wide = self.wide
+        var items = self.items
+        var tasks = self.tasks
         var item, end = chunk_begin(task, tasks, items), chunk_begin(task + 1, tasks, items)
         while item < end:
             var i = item % count
@@ -72,10 +76,21 @@ def gather_rows[dtype: DType](slots: Slots, args: Args):
                 gather_some(source, narrow, target, inner, some)
             item += some
 
-    if tasks == 1:  # waking the pool costs more than 10 us
-        part(0)
-    else:
-        parallelize(part, tasks)
+
+def gather_rows[dtype: DType](slots: Slots, args: Args):
+    var x, places = operand[dtype](slots, args, 0), operand[DType.int64](slots, args, 1)
+    var result = operand[dtype](slots, args, 2)
+    var outer, size, inner = integer(args, 6), integer(args, 7), integer(args, 8)
+    var count, wide = integer(args, 9), integer(args, 10) == 8
+    var items = outer * count
+    var tasks = task_count(items, items * max(inner, 4), integer(args, 11))
+
+    spread(
+        GatheredRows[dtype](
+            held(x), held(places), held(result), size, inner, count, wide, items, tasks
+        ),
+        tasks,
+    )
 
 
 def scatter_rows[R: Reducer, dtype: DType](slots: Slots, args: Args):

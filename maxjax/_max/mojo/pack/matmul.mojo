@@ -9,11 +9,11 @@ to 16 bits, where wrapping products come out the same.
 MAX's `linalg.matmul` takes 0.90 to 1.00 of this one's time on squares of 128 to 2048, and 1.1 to
 1.6 on those of 16 to 64 (float32, one thread, AVX2); it is not used.
 """
-from max.algorithm import parallelize
 from std.sys.info import CompilationTarget, simd_width_of, size_of
 from std.sys.intrinsics import PrefetchOptions, prefetch
 
 from kernels.calling import Args, Slots, integer, operand
+from kernels.crew import Tasks, spread
 
 comptime Elements[dtype: DType] = Pointer[Scalar[dtype], MutUntrackedOrigin]
 
@@ -25,9 +25,8 @@ comptime DEPTH = 256
 # A block of a of so many bytes fits the second-level cache, of b the third-level one.
 comptime A_BLOCK_BYTES = 147456
 comptime B_BLOCK_COLUMNS = 2048
-# Less than so many multiplications, some 60 us, are not worth another thread: where others use the
-# machine too, it may be late.
-comptime GRAIN = 2_500_000
+# Less than so many multiplications, some 12 us, are not worth another thread.
+comptime GRAIN = 500_000
 # Up to so many bytes an operand is read in place.
 comptime IN_PLACE_BYTES = 65536
 
@@ -546,6 +545,62 @@ def part_of_product[
         sums^.free()
 
 
+@fieldwise_init
+struct Products[S: DType, T: DType](Tasks):
+    """The tasks of matmul."""
+
+    var tasks: Int
+    var parts: Int
+    var cuts: Int
+    var a_batch: Int
+    var b_batch: Int
+    var c_batch: Int
+    var left: Matrix[Self.S]
+    var right: Matrix[Self.S]
+    var c: Elements[Self.S]
+    var c_row: Int
+    var m: Int
+    var n: Int
+    var k: Int
+    var rows: Int
+    var columns: Int
+
+    def run(self, task: Int):
+        var tasks = self.tasks
+        var parts = self.parts
+        var cuts = self.cuts
+        var a_batch = self.a_batch
+        var b_batch = self.b_batch
+        var c_batch = self.c_batch
+        var left = self.left
+        var right = self.right
+        var c = self.c
+        var c_row = self.c_row
+        var m = self.m
+        var n = self.n
+        var k = self.k
+        var rows = self.rows
+        var columns = self.columns
+        for part in range(task * parts // tasks, (task + 1) * parts // tasks):
+            var t = part // cuts
+            var cut = part % cuts
+            var i = cut * rows if rows < m else 0
+            var j = cut * columns if columns < n else 0
+            var x = left.at(i, 0)
+            x.data = x.data.unsafe_offset(t * a_batch)
+            var y = right.at(0, j)
+            y.data = y.data.unsafe_offset(t * b_batch)
+            part_of_product[Self.S, Self.T](
+                x,
+                y,
+                c.unsafe_offset(t * c_batch + i * c_row + j),
+                c_row,
+                min(rows, m - i),
+                min(columns, n - j),
+                k,
+            )
+
+
 @always_inline
 def matmul[S: DType, T: DType](slots: Slots, args: Args):
     """Multiplies elements of dtype S, adding in dtype T."""
@@ -581,47 +636,26 @@ def matmul[S: DType, T: DType](slots: Slots, args: Args):
     var parts = batch * cuts
     var tasks = max(1, min(threads, parts))
 
-    @always_inline
-    def work(task: Int) {
-        var tasks,
-        var parts,
-        var cuts,
-        var a_batch,
-        var b_batch,
-        var c_batch,
-        var left,
-        var right,
-        var c,
-        var c_row,
-        var m,
-        var n,
-        var k,
-        var rows,
-        var columns,
-    }:
-        for part in range(task * parts // tasks, (task + 1) * parts // tasks):
-            var t = part // cuts
-            var cut = part % cuts
-            var i = cut * rows if rows < m else 0
-            var j = cut * columns if columns < n else 0
-            var x = left.at(i, 0)
-            x.data = x.data.unsafe_offset(t * a_batch)
-            var y = right.at(0, j)
-            y.data = y.data.unsafe_offset(t * b_batch)
-            part_of_product[S, T](
-                x,
-                y,
-                c.unsafe_offset(t * c_batch + i * c_row + j),
-                c_row,
-                min(rows, m - i),
-                min(columns, n - j),
-                k,
-            )
-
-    if tasks > 1:
-        parallelize(work, tasks)
-    else:
-        work(0)
+    spread(
+        Products[S, T](
+            tasks,
+            parts,
+            cuts,
+            a_batch,
+            b_batch,
+            c_batch,
+            left,
+            right,
+            c,
+            c_row,
+            m,
+            n,
+            k,
+            rows,
+            columns,
+        ),
+        tasks,
+    )
 
 
 @export("matmul_float32")

@@ -4,12 +4,12 @@
 `fill_<bits>`: one element, out | rank, sizes, strides of out, threads
 `transpose_<bits>`: x, out | outer, rows, columns, inner, threads
 """
-from max.algorithm import parallelize
 from std.sys.info import simd_width_of
 
 from kernels.arrangement import STRIP, transpose_matrix, transpose_middle
 from kernels.calling import Args, Slots, integer, operand
-from kernels.reduction import GRAIN, Array, chunk_begin, copy_run, task_count
+from kernels.crew import Tasks, spread
+from kernels.reduction import GRAIN, Array, Held, chunk_begin, copy_run, held, task_count
 
 
 struct Space(Copyable):
@@ -87,6 +87,90 @@ def copy_line[
         i += 1
 
 
+@fieldwise_init
+struct CopiedPieces[dtype: DType](Tasks):
+    """The tasks of copy_strided."""
+
+    var x: Held[Self.dtype]
+    var result: Held[Self.dtype]
+    var sizes: Pointer[Int, MutUntrackedOrigin]
+    var x_strides: Pointer[Int, MutUntrackedOrigin]
+    var out_strides: Pointer[Int, MutUntrackedOrigin]
+    var rank: Int
+    var size: Int
+    var x_stride: Int
+    var out_stride: Int
+    var rows_out: Int
+    var transposed: Bool
+    var length: Int
+    var piece: Int
+    var pieces: Int
+    var items: Int
+    var tasks: Int
+
+    def run(self, task: Int):
+        var x = self.x.as_unsafe_any_origin()
+        var result = self.result.as_unsafe_any_origin()
+        var sizes = self.sizes
+        var x_strides = self.x_strides
+        var out_strides = self.out_strides
+        var rank = self.rank
+        var size = self.size
+        var x_stride = self.x_stride
+        var out_stride = self.out_stride
+        var rows_out = self.rows_out
+        var transposed = self.transposed
+        var length = self.length
+        var piece = self.piece
+        var pieces = self.pieces
+        var items = self.items
+        var tasks = self.tasks
+        var index = List[Int](length=rank, fill=0)
+        var item = chunk_begin(task, tasks, items)
+        var rest = item // pieces
+        var from_point, to_point = x, result
+        for d in range(rank - 1, -1, -1):
+            index[d] = rest % sizes[unsafe_offset=d]
+            rest //= sizes[unsafe_offset=d]
+            from_point = from_point.unsafe_offset(index[d] * x_strides[unsafe_offset=d])
+            to_point = to_point.unsafe_offset(index[d] * out_strides[unsafe_offset=d])
+        var k = item % pieces
+        while item < chunk_begin(task + 1, tasks, items):
+            var begin = k * piece
+            var count = min(piece, length - begin)
+            if transposed:
+                transpose_matrix[Self.dtype](
+                    from_point.unsafe_offset(begin),
+                    to_point.unsafe_offset(begin * rows_out),
+                    size,
+                    count,
+                    x_stride,
+                    rows_out,
+                )
+            else:
+                copy_line[Self.dtype](
+                    from_point.unsafe_offset(begin * x_stride),
+                    to_point.unsafe_offset(begin * out_stride),
+                    count,
+                    x_stride,
+                    out_stride,
+                )
+            item += 1
+            k += 1
+            if k < pieces:
+                continue
+            k = 0
+            for d in range(rank - 1, -1, -1):
+                index[d] += 1
+                from_point = from_point.unsafe_offset(x_strides[unsafe_offset=d])
+                to_point = to_point.unsafe_offset(out_strides[unsafe_offset=d])
+                if index[d] < sizes[unsafe_offset=d]:
+                    break
+                from_point = from_point.unsafe_offset(-index[d] * x_strides[unsafe_offset=d])
+                to_point = to_point.unsafe_offset(-index[d] * out_strides[unsafe_offset=d])
+                index[d] = 0
+
+
 def copy_strided[
     dtype: DType
 ](x: Array[dtype], result: Array[dtype], var space: Space, threads: Int):
@@ -113,79 +197,31 @@ def copy_strided[
     # Copying is bound by memory, which a second thread hardly makes faster.
     var tasks = task_count(items, total // (2 if transposed else 8), threads)
     var rank = len(space.sizes)
-    var sizes = space.sizes.unsafe_ptr().as_unsafe_any_origin()
-    var x_strides = space.x.unsafe_ptr().as_unsafe_any_origin()
-    var out_strides = space.result.unsafe_ptr().as_unsafe_any_origin()
+    var sizes = space.sizes.unsafe_ptr().unsafe_origin_cast[MutUntrackedOrigin]()
+    var x_strides = space.x.unsafe_ptr().unsafe_origin_cast[MutUntrackedOrigin]()
+    var out_strides = space.result.unsafe_ptr().unsafe_origin_cast[MutUntrackedOrigin]()
 
-    def part(
-        task: Int
-    ) {
-        var x,
-        var result,
-        var sizes,
-        var x_strides,
-        var out_strides,
-        var rank,
-        var size,
-        var x_stride,
-        var out_stride,
-        var rows_out,
-        var transposed,
-        var length,
-        var piece,
-        var pieces,
-        var items,
-        var tasks,
-    }:
-        var index = List[Int](length=rank, fill=0)
-        var item = chunk_begin(task, tasks, items)
-        var rest = item // pieces
-        var from_point, to_point = x, result
-        for d in range(rank - 1, -1, -1):
-            index[d] = rest % sizes[unsafe_offset=d]
-            rest //= sizes[unsafe_offset=d]
-            from_point = from_point.unsafe_offset(index[d] * x_strides[unsafe_offset=d])
-            to_point = to_point.unsafe_offset(index[d] * out_strides[unsafe_offset=d])
-        var k = item % pieces
-        while item < chunk_begin(task + 1, tasks, items):
-            var begin = k * piece
-            var count = min(piece, length - begin)
-            if transposed:
-                transpose_matrix[dtype](
-                    from_point.unsafe_offset(begin),
-                    to_point.unsafe_offset(begin * rows_out),
-                    size,
-                    count,
-                    x_stride,
-                    rows_out,
-                )
-            else:
-                copy_line[dtype](
-                    from_point.unsafe_offset(begin * x_stride),
-                    to_point.unsafe_offset(begin * out_stride),
-                    count,
-                    x_stride,
-                    out_stride,
-                )
-            item += 1
-            k += 1
-            if k < pieces:
-                continue
-            k = 0
-            for d in range(rank - 1, -1, -1):
-                index[d] += 1
-                from_point = from_point.unsafe_offset(x_strides[unsafe_offset=d])
-                to_point = to_point.unsafe_offset(out_strides[unsafe_offset=d])
-                if index[d] < sizes[unsafe_offset=d]:
-                    break
-                from_point = from_point.unsafe_offset(-index[d] * x_strides[unsafe_offset=d])
-                to_point = to_point.unsafe_offset(-index[d] * out_strides[unsafe_offset=d])
-                index[d] = 0
-
-    if tasks == 1:  # waking the pool costs more than 10 us
-        part(0)
-    else:
-        parallelize(part, tasks)
+    spread(
+        CopiedPieces[dtype](
+            held(x),
+            held(result),
+            sizes,
+            x_strides,
+            out_strides,
+            rank,
+            size,
+            x_stride,
+            out_stride,
+            rows_out,
+            transposed,
+            length,
+            piece,
+            pieces,
+            items,
+            tasks,
+        ),
+        tasks,
+    )
     _ = space^
 
 

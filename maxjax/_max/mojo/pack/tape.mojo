@@ -6,6 +6,7 @@ they find the tapes they run by address, among their integers.
 """
 from std.memory import unsafe_memcpy
 
+from kernels import crew
 from kernels.calling import Args, Slots, address, integer
 
 comptime Kernel = def (Slots, Args) abi("C") thin -> None
@@ -126,3 +127,16 @@ def tape_switch(slots: Slots, args: Args) abi("C"):
 def tape_copy_bytes(slots: Slots, args: Args) abi("C"):
     """Copies bytes. Operands: from, to. Integers: how many."""
     unsafe_memcpy(dest=address(slots, args, 1), src=address(slots, args, 0), count=integer(args, 4))
+
+
+@export("crew_open")
+def crew_open(words: crew.Words, cell: Pointer[UInt8, MutAnyOrigin]) abi("C"):
+    """Makes a crew of zeros; `cell`, while it holds their address, lets all kernels find it."""
+    crew.prepare(words)
+    crew.announce(cell)
+
+
+@export("crew_help")
+def crew_help(words: crew.Words) abi("C"):
+    """The life of one more thread of the crew: it does not return."""
+    crew.help_forever(words)

@@ -1,0 +1,66 @@
+"""The crew: threads that take part in the calls of native kernels (see ``kernels/crew.mojo``).
+
+They begin with the first program that uses threads, and live in native code, without the GIL: for
+some tens of microseconds after a call they look for the next, then they sleep. Kernels find them by
+a cell of memory; where it is empty, as in a child after a fork, a call runs on its caller's thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import threading
+
+import numpy as np
+
+from maxjax._max.mojo.pack_library import Pack
+
+_WORDS = 112
+_ALIGNMENT = 128
+
+_cell = np.zeros(1, np.int64)
+_memories: list[np.ndarray] = []        # of this process and those it was forked from
+_started = False
+_lock = threading.Lock()
+
+
+@functools.cache
+def cores() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def start(pack: Pack) -> None:
+    """Starts a thread for each further core, once in a process, if the pack is there."""
+    global _started
+    if _started or cores() == 1 or pack.address("crew_help") is None:
+        return
+    with _lock:
+        if _started:
+            return
+        _started = True
+        memory = np.zeros(_WORDS + _ALIGNMENT // 8, np.int64)
+        _memories.append(memory)
+        words = memory.ctypes.data + -memory.ctypes.data % _ALIGNMENT
+        pack.function("crew_open")(words, _cell.ctypes.data)
+        assist = pack.function("crew_help", None, (ctypes.c_void_p,))
+        with contextlib.suppress(RuntimeError):     # no more threads: with fewer
+            for _ in range(cores() - 1):
+                threading.Thread(
+                    target=assist, args=(words,), name="maxjax-crew", daemon=True).start()
+        _cell[0] = words
+
+
+def _after_fork_in_child() -> None:
+    """The threads were the parent's."""
+    global _started, _lock
+    _started, _lock = False, threading.Lock()
+    _cell[0] = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

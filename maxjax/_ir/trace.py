@@ -86,6 +86,9 @@ class Array:
 
     Concrete arrays and tracers both are instances. The operators and methods are installed by
     ``maxjax.numpy``.
+
+    >>> isinstance(jnp.arange(3), jnp.ndarray), isinstance(np.arange(3), jnp.ndarray)
+    (True, False)
     """
 
     __slots__ = ("__weakref__", "aval")

@@ -110,6 +110,7 @@ def _byteswap(self: Any) -> Any:
 
 
 def _flat(self: Any) -> Any:
+    """Not implemented, as in JAX: see ``flatten``."""
     raise NotImplementedError(
         "JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
 

@@ -44,7 +44,11 @@ def _pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Array:
-    """The greatest integer not above x1 / x2."""
+    """The greatest integer not above x1 / x2.
+
+    >>> jnp.floor_divide(jnp.array([7, -7]), 2)
+    Array([ 3, -4], dtype=int32)
+    """
     x1, x2 = _pair("floor_divide", x1, x2)
     dtype = x1.dtype
     if dtypes.is_unsigned(dtype):
@@ -70,7 +74,11 @@ def _float_divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
 
 
 def remainder(x1: Any, x2: Any, /) -> Array:
-    """The remainder of floor division, with the sign of x2."""
+    """The remainder of floor division, with the sign of x2.
+
+    >>> jnp.remainder(jnp.array([7, -7]), 3)
+    Array([1, 2], dtype=int32)
+    """
     x1, x2 = _pair("remainder", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise TypeError("remainder does not support complex-valued inputs")
@@ -92,7 +100,11 @@ def _nonzero(x: Any) -> Any:
 
 
 def fmod(x1: Any, x2: Any, /) -> Array:
-    """The remainder, with the sign of x1."""
+    """The remainder, with the sign of x1.
+
+    >>> jnp.fmod(jnp.array([7, -7]), 3)
+    Array([ 1, -1], dtype=int32)
+    """
     x1, x2 = resolve("fmod", (x1, x2))
     whole = dtypes.is_integer(dtypes.promote((type_of(x1), type_of(x2)))[0])     # booleans are not
     x1, x2 = _pair("fmod", x1, x2)
@@ -100,7 +112,11 @@ def fmod(x1: Any, x2: Any, /) -> Array:
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
-    """(x1 // x2, x1 % x2)"""
+    """(x1 // x2, x1 % x2)
+
+    >>> jnp.divmod(jnp.array([7, -7]), 3)
+    (Array([ 2, -3], dtype=int32), Array([1, 2], dtype=int32))
+    """
     x1, x2 = _pair("divmod", x1, x2)
     if dtypes.is_integer(x1.dtype):
         return floor_divide(x1, x2), remainder(x1, x2)
@@ -111,7 +127,11 @@ _pow = binary("power", "pow", inexact=True)
 
 
 def power(x1: Any, x2: Any, /) -> Array:
-    """x1 to the power x2; integers to a Python integer by multiplication."""
+    """x1 to the power x2; integers to a Python integer by multiplication.
+
+    >>> jnp.power(jnp.array([2, 3]), 2), jnp.power(4., 0.5)
+    (Array([4, 9], dtype=int32), Array(2., dtype=float32, weak_type=True))
+    """
     x1, x2 = resolve("power", (x1, x2))
     if x2.__class__ is int:
         return _integer_power(x1, x2)
@@ -167,17 +187,29 @@ def _power_by_squaring(x: Array, exponent: Array) -> Array:
 
 
 def float_power(x: Any, y: Any, /) -> Array:
-    """x to the power y, in floats."""
+    """x to the power y, in floats.
+
+    >>> jnp.float_power(jnp.array([2, 3]), 2)
+    Array([4., 9.], dtype=float32)
+    """
     return _pow(*promote_args_inexact("float_power", x, y))
 
 
 def right_shift(x1: Any, x2: Any, /) -> Array:
-    """x1 >> x2; the sign is kept."""
+    """x1 >> x2; the sign is kept.
+
+    >>> jnp.right_shift(jnp.array([16, -16]), 2)
+    Array([ 4, -4], dtype=int32)
+    """
     x1, x2 = _pair("right_shift", x1, x2)
     unsigned = dtypes.is_unsigned(x1.dtype)
     return bind(registry["shift_right_logical" if unsigned else "shift_right_arithmetic"], x1, x2)
 
 
 def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
-    """x1 >> x2; the sign is kept."""
+    """x1 >> x2; the sign is kept.
+
+    >>> jnp.bitwise_right_shift(jnp.array([16, -16]), 2)
+    Array([ 4, -4], dtype=int32)
+    """
     return right_shift(x1, x2)

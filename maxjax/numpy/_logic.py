@@ -36,7 +36,11 @@ __all__ = [
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
             equal_nan: bool = False) -> Array:
-    """Whether |a - b| <= atol + rtol * |b|."""
+    """Whether |a - b| <= atol + rtol * |b|.
+
+    >>> jnp.isclose(jnp.array([1., 1.1]), jnp.array([1.000001, 1.2]))
+    Array([ True, False], dtype=bool)
+    """
     a, b = (as_array(x) for x in promote_args("isclose", a, b))
     dtype = a.dtype
     if dtype == dtypes.bool_:
@@ -56,13 +60,21 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
              equal_nan: bool = False) -> Array:
-    """Whether all elements are close: see ``isclose``."""
+    """Whether all elements are close: see ``isclose``.
+
+    >>> jnp.allclose(jnp.array([1., 2.]), jnp.array([1.000001, 2.]))
+    Array(True, dtype=bool)
+    """
     check_arraylike("allclose", a, b)
     return reductions.all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
-    """Whether the shapes and all elements are equal."""
+    """Whether the shapes and all elements are equal.
+
+    >>> jnp.array_equal(jnp.arange(3), jnp.array([0, 1, 2]))
+    Array(True, dtype=bool)
+    """
     a1, a2 = creation.asarray(a1), creation.asarray(a2)
     if a1.shape != a2.shape:
         return as_array(np.False_)
@@ -73,7 +85,11 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
 
 
 def array_equiv(a1: Any, a2: Any) -> Array:
-    """Whether one array broadcasts to the other and the elements are equal."""
+    """Whether one array broadcasts to the other and the elements are equal.
+
+    >>> jnp.array_equiv(jnp.array([[1, 2], [1, 2]]), jnp.array([1, 2]))
+    Array(True, dtype=bool)
+    """
     a1, a2 = creation.asarray(a1), creation.asarray(a2)
     try:
         np.broadcast_shapes(a1.shape, a2.shape)
@@ -86,7 +102,11 @@ def array_equiv(a1: Any, a2: Any) -> Array:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether ``element`` is a number, or an array without dimensions."""
+    """Whether ``element`` is a number, or an array without dimensions.
+
+    >>> jnp.isscalar(3.0), jnp.isscalar(jnp.array(3)), jnp.isscalar(jnp.array([3]))
+    (True, True, False)
+    """
     if np.isscalar(element):
         return True
     if isinstance(element, (Array, np.ndarray)) or hasattr(element, "__jax_array__"):
@@ -95,14 +115,23 @@ def isscalar(element: Any) -> bool:
 
 
 def iterable(y: Any) -> bool:
-    """Whether one can iterate over ``y``."""
+    """Whether one can iterate over ``y``.
+
+    >>> jnp.iterable(jnp.arange(3)), jnp.iterable(jnp.array(3))
+    (True, False)
+    """
     if isinstance(y, Array):
         return y.ndim > 0
     return np.iterable(y)
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
-    """Elements of the first choice whose condition holds, ``default`` where none does."""
+    """Elements of the first choice whose condition holds, ``default`` where none does.
+
+    >>> x = jnp.arange(5)
+    >>> jnp.select([x < 2, x > 3], [x, 10 * x], default=-1)
+    Array([ 0,  1, -1, -1, 40], dtype=int32)
+    """
     if len(condlist) != len(choicelist):
         raise ValueError("condlist must have length equal to choicelist "
                          f"({len(condlist)} vs {len(choicelist)})")
@@ -117,7 +146,12 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
-    """Elementwise, the function whose condition holds last (a further function: none holds)."""
+    """Elementwise, the function whose condition holds last (a further function: none holds).
+
+    >>> x = jnp.array([-2., 0., 3.])
+    >>> jnp.piecewise(x, [x < 0, x > 0], [-1., lambda v: v * v, 7.])
+    Array([-1.,  7.,  9.], dtype=float32)
+    """
     check_arraylike("piecewise", x)
     if isinstance(condlist, (bool, np.bool_)) or (
             isinstance(condlist, (Array, np.ndarray)) and not condlist.shape):
@@ -146,7 +180,12 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any,
                      **kwargs: Any) -> Array:
-    """``func1d`` of each line along ``axis``."""
+    """``func1d`` of each line along ``axis``.
+
+    >>> jnp.apply_along_axis(lambda row: row / row.sum(), 1, jnp.array([[1., 3.], [2., 2.]]))
+    Array([[0.25, 0.75],
+           [0.5 , 0.5 ]], dtype=float32)
+    """
     check_arraylike("apply_along_axis", arr)
     x = as_array(arr)
     index = canonical_axis(axis, x.ndim)
@@ -162,7 +201,13 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 
 def apply_over_axes(func: Callable[[Array, int], Array], a: Any, axes: Any) -> Array:
-    """``func(a, axis)`` applied for each axis in turn; it may keep or remove the axis."""
+    """``func(a, axis)`` applied for each axis in turn; it may keep or remove the axis.
+
+    >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3, 4)), [0, 2])
+    Array([[[8.],
+            [8.],
+            [8.]]], dtype=float32)
+    """
     check_arraylike("apply_over_axes", a)
     x = as_array(a)
     for axis in axes:
@@ -199,6 +244,10 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
     Args:
       excluded: positions and names of arguments that are passed as they are.
       signature: the dimensions of one call, like ``"(n,m),(m)->(n)"``.
+
+    >>> matvec = jnp.vectorize(jnp.dot, signature='(n,m),(m)->(n)')
+    >>> matvec(jnp.ones((5, 2, 3)), jnp.ones(3)).shape
+    (5, 2)
     """
     if any(not isinstance(item, (str, int)) for item in excluded):
         raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but "

@@ -152,6 +152,10 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: 
 
     Small integers and booleans are summed in the default integer type, unless
     ``promote_integers`` is false.
+
+    >>> x = jnp.array([[1, 2], [3, 4]])
+    >>> jnp.sum(x), jnp.sum(x, axis=0), jnp.sum(x, axis=1, where=x > 1)
+    (Array(10, dtype=int32), Array([4, 6], dtype=int32), Array([2, 7], dtype=int32))
     """
     if a.__class__ is ArrayImpl and dtype is None and not keepdims and (
             out is None and initial is None and where is None):
@@ -173,7 +177,11 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: 
 
 def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
          initial: Any = None, where: Any = None, promote_integers: bool = True) -> Array:
-    """The product over ``axis`` (all axes by default)."""
+    """The product over ``axis`` (all axes by default).
+
+    >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
+    Array([3, 8], dtype=int32)
+    """
     return _reduce("prod", reduce_prod_p, a, axis, dtype, out, keepdims, initial, where,
                    identity=lambda d: 1, combine=_multiply,
                    widen=promote_integers, narrow_floats=True)
@@ -185,6 +193,9 @@ def max(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initi
 
     Raises:
       ValueError: there are no elements, and no ``initial``.
+
+    >>> jnp.max(jnp.array([[1, 5], [3, 4]]), axis=1)
+    Array([5, 4], dtype=int32)
     """
     return _reduce("max", reduce_max_p, a, axis, None, out, keepdims, initial, where,
                    identity=lambda d: None, combine=ufuncs._maximum)
@@ -196,6 +207,9 @@ def min(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initi
 
     Raises:
       ValueError: there are no elements, and no ``initial``.
+
+    >>> jnp.min(jnp.array([[1, 5], [3, 4]]), axis=1)
+    Array([1, 3], dtype=int32)
     """
     return _reduce("min", reduce_min_p, a, axis, None, out, keepdims, initial, where,
                    identity=lambda d: None, combine=ufuncs._minimum)
@@ -219,13 +233,21 @@ def _truth(name: str, primitive: Primitive, neutral: bool, a: Any, axis: Any, ou
 
 def all(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *,
         where: Any = None) -> Array:
-    """Whether all elements over ``axis`` are true."""
+    """Whether all elements over ``axis`` are true.
+
+    >>> jnp.all(jnp.array([[1, 0], [3, 4]]), axis=1)
+    Array([False,  True], dtype=bool)
+    """
     return _truth("all", reduce_and_p, True, a, axis, out, keepdims, where)
 
 
 def any(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *,
         where: Any = None) -> Array:
-    """Whether an element over ``axis`` is true."""
+    """Whether an element over ``axis`` is true.
+
+    >>> jnp.any(jnp.array([[1, 0], [0, 0]]), axis=1)
+    Array([ True, False], dtype=bool)
+    """
     return _truth("any", reduce_or_p, False, a, axis, out, keepdims, where)
 
 
@@ -253,7 +275,12 @@ def _mean_types(x: Array, dtype: Any, name: str) -> tuple[Any, Any]:
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *,
          where: Any = None) -> Array:
-    """The arithmetic mean over ``axis``, in floats."""
+    """The arithmetic mean over ``axis``, in floats.
+
+    >>> x = jnp.array([[1., 2.], [3., 6.]])
+    >>> jnp.mean(x), jnp.mean(x, axis=0), jnp.mean(x, where=x > 1.5)
+    (Array(3., dtype=float32), Array([2., 4.], dtype=float32), Array(3.6666667, dtype=float32))
+    """
     if a.__class__ is ArrayImpl and dtype is None and out is None and where is None and (
             a.aval.dtype is dtypes.float32 and not keepdims and not a.aval.weak_type):
         # The common case at once, without going through what the rest must ask.
@@ -274,7 +301,11 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False,
             keepdims: bool = False) -> Any:
-    """The mean weighted by ``weights``; with ``returned`` also the sum of the weights."""
+    """The mean weighted by ``weights``; with ``returned`` also the sum of the weights.
+
+    >>> jnp.average(jnp.array([1., 2., 6.]), weights=jnp.array([1., 1., 2.]))
+    Array(3.75, dtype=float32)
+    """
     if weights is None:
         x = as_array(promote_inexact("average", a)[0])
         result = mean(x, axis, keepdims=keepdims)
@@ -305,6 +336,10 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
     """The variance over ``axis``: the mean of the squared distances from the mean.
 
     ``ddof`` (or ``correction``) is taken off the number of elements in the divisor.
+
+    >>> x = jnp.array([1., 3.])
+    >>> jnp.var(x), jnp.var(x, ddof=1)
+    (Array(1., dtype=float32), Array(2., dtype=float32))
     """
     check_out("var", out)
     return _var("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
@@ -364,20 +399,32 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, ma
 def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
         keepdims: bool = False, *, where: Any = None, mean: Any = None,
         correction: Any = None) -> Array:
-    """The standard deviation over ``axis``: the square root of the variance."""
+    """The standard deviation over ``axis``: the square root of the variance.
+
+    >>> jnp.std(jnp.array([[1., 3.], [2., 10.]]), axis=1)
+    Array([1., 4.], dtype=float32)
+    """
     check_out("std", out)
     return ufuncs.sqrt(_var("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
 
 
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Array:
-    """The distance between the greatest and the least element."""
+    """The distance between the greatest and the least element.
+
+    >>> jnp.ptp(jnp.array([[1, 5], [3, 4]]), axis=1)
+    Array([4, 1], dtype=int32)
+    """
     check_out("ptp", out)
     x = as_array(a, "ptp")
     return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
 
 
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Array:
-    """How many elements over ``axis`` are not zero."""
+    """How many elements over ``axis`` are not zero.
+
+    >>> jnp.count_nonzero(jnp.array([[1, 0], [3, 4]]), axis=1)
+    Array([1, 2], dtype=int32)
+    """
     x = as_bool(as_array(a, "count_nonzero"))
     return sum(x, axis, dtype=dtypes.canonical(dtypes.int64), keepdims=keepdims)
 
@@ -407,12 +454,22 @@ def _position(name: str, primitive: Primitive, a: Any, axis: Any, out: Any,
 
 
 def argmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
-    """The position of the first greatest element (of the first NaN, if there is one)."""
+    """The position of the first greatest element (of the first NaN, if there is one).
+
+    >>> x = jnp.array([[1, 5], [7, 4]])
+    >>> jnp.argmax(x), jnp.argmax(x, axis=1)
+    (Array(2, dtype=int32), Array([1, 0], dtype=int32))
+    """
     return _position("argmax", argmax_p, a, axis, out, keepdims)
 
 
 def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
-    """The position of the first least element (of the first NaN, if there is one)."""
+    """The position of the first least element (of the first NaN, if there is one).
+
+    >>> x = jnp.array([[3, 5], [7, 1]])
+    >>> jnp.argmin(x), jnp.argmin(x, axis=1)
+    (Array(3, dtype=int32), Array([0, 1], dtype=int32))
+    """
     return _position("argmin", argmin_p, a, axis, out, keepdims)
 
 
@@ -430,12 +487,20 @@ def _nan_position(name: str, function: Any, filler: float, a: Any, axis: Any, ou
 
 
 def nanargmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
-    """As ``argmax``, without NaN; -1 where there is nothing else."""
+    """As ``argmax``, without NaN; -1 where there is nothing else.
+
+    >>> jnp.nanargmax(jnp.array([1., jnp.nan, 5.]))
+    Array(2, dtype=int32)
+    """
     return _nan_position("nanargmax", argmax, -np.inf, a, axis, out, keepdims)
 
 
 def nanargmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
-    """As ``argmin``, without NaN; -1 where there is nothing else."""
+    """As ``argmin``, without NaN; -1 where there is nothing else.
+
+    >>> jnp.nanargmin(jnp.array([jnp.nan, 1., 5.]))
+    Array(1, dtype=int32)
+    """
     return _nan_position("nanargmin", argmin, np.inf, a, axis, out, keepdims)
 
 
@@ -455,13 +520,21 @@ def _nan_extreme(name: str, function: Any, filler: float, a: Any, axis: Any, out
 
 def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
            where: Any = None) -> Array:
-    """As ``max``, without NaN."""
+    """As ``max``, without NaN.
+
+    >>> jnp.nanmax(jnp.array([1., jnp.nan, 5.]))
+    Array(5., dtype=float32)
+    """
     return _nan_extreme("nanmax", max, -np.inf, a, axis, out, keepdims, initial, where)
 
 
 def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
            where: Any = None) -> Array:
-    """As ``min``, without NaN."""
+    """As ``min``, without NaN.
+
+    >>> jnp.nanmin(jnp.array([1., jnp.nan, 5.]))
+    Array(1., dtype=float32)
+    """
     return _nan_extreme("nanmin", min, np.inf, a, axis, out, keepdims, initial, where)
 
 
@@ -472,13 +545,21 @@ def _without_nan(name: str, a: Any, value: float) -> Array:
 
 def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
            initial: Any = None, where: Any = None) -> Array:
-    """As ``sum``, NaN counting as zero."""
+    """As ``sum``, NaN counting as zero.
+
+    >>> jnp.nansum(jnp.array([1., jnp.nan, 5.]))
+    Array(6., dtype=float32)
+    """
     return sum(_without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial, where)
 
 
 def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
             initial: Any = None, where: Any = None) -> Array:
-    """As ``prod``, NaN counting as one."""
+    """As ``prod``, NaN counting as one.
+
+    >>> jnp.nanprod(jnp.array([2., jnp.nan, 5.]))
+    Array(10., dtype=float32)
+    """
     return prod(_without_nan("nanprod", a, 1), axis, dtype, out, keepdims, initial, where)
 
 
@@ -489,21 +570,33 @@ def _present(x: Array, mask: Any) -> Any:
 
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
             where: Any = None) -> Array:
-    """As ``mean``, without NaN."""
+    """As ``mean``, without NaN.
+
+    >>> jnp.nanmean(jnp.array([1., jnp.nan, 5.]))
+    Array(3., dtype=float32)
+    """
     x = as_array(a, "nanmean")
     return mean(x, axis, dtype, out, keepdims, where=_present(x, where))
 
 
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
            keepdims: bool = False, where: Any = None, mean: Any = None) -> Array:
-    """As ``var``, without NaN."""
+    """As ``var``, without NaN.
+
+    >>> jnp.nanvar(jnp.array([1., jnp.nan, 5.]))
+    Array(4., dtype=float32)
+    """
     x = as_array(a, "nanvar")
     return var(x, axis, dtype, out, ddof, keepdims, where=_present(x, where), mean=mean)
 
 
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
            keepdims: bool = False, where: Any = None, mean: Any = None) -> Array:
-    """As ``std``, without NaN."""
+    """As ``std``, without NaN.
+
+    >>> jnp.nanstd(jnp.array([1., jnp.nan, 5.]))
+    Array(2., dtype=float32)
+    """
     x = as_array(a, "nanstd")
     return std(x, axis, dtype, out, ddof, keepdims, where=_present(x, where), mean=mean)
 
@@ -529,22 +622,40 @@ def _cumulate(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, ou
 
 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """Running sums along ``axis`` (of the flattened array by default)."""
+    """Running sums along ``axis`` (of the flattened array by default).
+
+    >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]])), jnp.cumsum(jnp.array([[1, 2], [3, 4]]),
+    ...     axis=0)
+    (Array([ 1,  3,  6, 10], dtype=int32), Array([[1, 2],
+           [4, 6]], dtype=int32))
+    """
     return _cumulate("cumsum", cumsum_p, a, axis, dtype, out)
 
 
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """Running products along ``axis`` (of the flattened array by default)."""
+    """Running products along ``axis`` (of the flattened array by default).
+
+    >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
     return _cumulate("cumprod", cumprod_p, a, axis, dtype, out)
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """As ``cumsum``, NaN counting as zero."""
+    """As ``cumsum``, NaN counting as zero.
+
+    >>> jnp.nancumsum(jnp.array([1., jnp.nan, 5.]))
+    Array([1., 1., 6.], dtype=float32)
+    """
     return _cumulate("nancumsum", cumsum_p, _without_nan("nancumsum", a, 0), axis, dtype, out)
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """As ``cumprod``, NaN counting as one."""
+    """As ``cumprod``, NaN counting as one.
+
+    >>> jnp.nancumprod(jnp.array([2., jnp.nan, 5.]))
+    Array([ 2.,  2., 10.], dtype=float32)
+    """
     return _cumulate("nancumprod", cumprod_p, _without_nan("nancumprod", a, 1), axis, dtype, out)
 
 
@@ -573,11 +684,19 @@ def _cumulative(name: str, primitive: Primitive, start: int, x: Any, axis: Any, 
 
 def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None,
                    include_initial: bool = False) -> Array:
-    """Running sums along ``axis``, from 0 with ``include_initial``."""
+    """Running sums along ``axis``, from 0 with ``include_initial``.
+
+    >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int32)
+    """
     return _cumulative("cumulative_sum", cumsum_p, 0, x, axis, dtype, include_initial)
 
 
 def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None,
                     include_initial: bool = False) -> Array:
-    """Running products along ``axis``, from 1 with ``include_initial``."""
+    """Running products along ``axis``, from 1 with ``include_initial``.
+
+    >>> jnp.cumulative_prod(jnp.array([2, 3, 4]), include_initial=True)
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
     return _cumulative("cumulative_prod", cumprod_p, 1, x, axis, dtype, include_initial)

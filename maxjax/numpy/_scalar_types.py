@@ -114,12 +114,20 @@ pi, e, inf, nan, euler_gamma, newaxis = np.pi, np.e, np.inf, np.nan, np.euler_ga
 
 
 def finfo(dtype: Any) -> Any:
-    """Limits of a floating dtype: ``eps``, ``max``, ``min``, ``tiny``, ``bits`` and so on."""
+    """Limits of a floating dtype: ``eps``, ``max``, ``min``, ``tiny``, ``bits`` and so on.
+
+    >>> float(jnp.finfo(jnp.float16).max), jnp.finfo("bfloat16").bits
+    (65504.0, 16)
+    """
     return ml_dtypes.finfo(dtypes.as_dtype(dtype.dtype if isinstance(dtype, Array) else dtype))
 
 
 class iinfo:
-    """Limits of an integer dtype: ``min``, ``max``, ``bits``, ``dtype``, ``kind``."""
+    """Limits of an integer dtype: ``min``, ``max``, ``bits``, ``dtype``, ``kind``.
+
+    >>> jnp.iinfo(jnp.int8).max
+    127
+    """
 
     def __init__(self, int_type: Any):
         self._info = ml_dtypes.iinfo(dtypes.as_dtype(int_type))
@@ -139,7 +147,11 @@ _SMALL_UNSIGNED = (dtypes.uint1, dtypes.uint2, dtypes.uint4)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> Any:
-    """Whether a dtype is, or is below, another dtype or abstract class of dtypes."""
+    """Whether a dtype is, or is below, another dtype or abstract class of dtypes.
+
+    >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype("int32", jnp.inexact)
+    (True, False)
+    """
     if isinstance(arg1, dtypes.KeyDType):
         return arg2 is arg1 or (isinstance(arg2, type) and issubclass(dtypes.prng_key, arg2))
     if isinstance(arg2, dtypes.KeyDType):
@@ -201,7 +213,11 @@ def result_type(*args: Any) -> Any:
 
 
 def promote_types(a: Any, b: Any) -> Any:
-    """The dtype to which two dtypes promote."""
+    """The dtype to which two dtypes promote.
+
+    >>> jnp.promote_types("int32", "bfloat16")
+    dtype(bfloat16)
+    """
     weak = [isinstance(t, type) and t in (int, float, complex) for t in (a, b)]
     pair = tuple((dtypes.python_scalar(t)[0] if w else dtypes.as_dtype(t), w)
                  for t, w in zip((a, b), weak, strict=True))
@@ -209,7 +225,11 @@ def promote_types(a: Any, b: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> Any:
-    """NumPy's rule of what may be cast without loss."""
+    """NumPy's rule of what may be cast without loss.
+
+    >>> jnp.can_cast("int32", "float64"), jnp.can_cast("float32", "int32")
+    (True, False)
+    """
     source = dtypes.as_dtype(from_.dtype if isinstance(from_, Array) else from_)
     return np.can_cast(source, dtypes.as_dtype(to), casting)
 
@@ -224,7 +244,11 @@ _KINDS["numeric"] = (*_KINDS["integral"], *_FLOATS, *dtypes.COMPLEX)
 
 
 def isdtype(dtype: Any, kind: Any) -> Any:
-    """Whether a dtype is of a kind of the array API ("bool", "integral", ...) or equal to one."""
+    """Whether a dtype is of a kind of the array API ("bool", "integral", ...) or equal to one.
+
+    >>> jnp.isdtype("int8", "integral"), jnp.isdtype("int8", ("bool", "real floating"))
+    (True, False)
+    """
     value = dtypes.as_dtype(dtype)
     options: Sequence[Any] = kind if isinstance(kind, tuple) else (kind,)
     for option in options:

@@ -49,6 +49,10 @@ def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input:
     Args:
       method: what is done between two elements: "linear", "lower", "higher", "midpoint",
         "nearest".
+
+    >>> x = jnp.array([1., 2., 3., 5.])
+    >>> jnp.quantile(x, 0.5), jnp.quantile(x, jnp.array([0., 0.5]), method="lower")
+    (Array(2.5, dtype=float32), Array([1., 2.], dtype=float32))
     """
     return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, False,
                      weights)
@@ -56,7 +60,11 @@ def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input:
 
 def nanquantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
                 method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Array:
-    """As ``quantile``, without NaN."""
+    """As ``quantile``, without NaN.
+
+    >>> jnp.nanquantile(jnp.array([1., jnp.nan, 3.]), 0.5)
+    Array(2., dtype=float32)
+    """
     return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, True,
                      weights)
 
@@ -64,7 +72,11 @@ def nanquantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inp
 def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
                method: str = "linear", keepdims: bool = False, *, weights: Any = None,
                out_sharding: Any = None) -> Array:
-    """As ``quantile``, of hundredths."""
+    """As ``quantile``, of hundredths.
+
+    >>> jnp.percentile(jnp.arange(5), jnp.array([25, 50]))
+    Array([1., 2.], dtype=float32)
+    """
     check_arraylike("percentile", a, q)
     (q,) = promote_inexact("percentile", q)
     return quantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
@@ -72,7 +84,11 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inpu
 
 def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
                   method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Array:
-    """As ``percentile``, without NaN."""
+    """As ``percentile``, without NaN.
+
+    >>> jnp.nanpercentile(jnp.array([1., jnp.nan, 3.]), 25)
+    Array(1.5, dtype=float32)
+    """
     check_arraylike("nanpercentile", a, q)
     (q,) = promote_inexact("nanpercentile", q)
     return nanquantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
@@ -80,14 +96,22 @@ def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_i
 
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
            keepdims: bool = False) -> Array:
-    """The middle element, or the mean of the two in the middle."""
+    """The middle element, or the mean of the two in the middle.
+
+    >>> jnp.median(jnp.array([[1, 5, 2], [3, 9, 4]]), axis=1)
+    Array([2., 4.], dtype=float32)
+    """
     check_arraylike("median", a)
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
 def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
               keepdims: bool = False) -> Array:
-    """As ``median``, without NaN."""
+    """As ``median``, without NaN.
+
+    >>> jnp.nanmedian(jnp.array([1., jnp.nan, 3.]))
+    Array(2., dtype=float32)
+    """
     check_arraylike("nanmedian", a)
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
@@ -182,6 +206,9 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 
     Args:
       length: the size of the result, which must be given where ``x`` is traced.
+
+    >>> jnp.bincount(jnp.array([0, 2, 2, 3])), jnp.bincount(jnp.array([0, 2, 2, 3]), length=3)
+    (Array([1, 0, 2, 1], dtype=int32), Array([1, 0, 2], dtype=int32))
     """
     check_arraylike("bincount", x)
     x = as_array(x)
@@ -209,7 +236,11 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
-    """The edges of the bins of a histogram."""
+    """The edges of the bins of a histogram.
+
+    >>> jnp.histogram_bin_edges(jnp.array([0., 1., 4.]), bins=2)
+    Array([0., 2., 4.], dtype=float32)
+    """
     check_arraylike("histogram_bin_edges", a)
     if isinstance(bins, str):
         raise NotImplementedError("string values for `bins` not implemented.")
@@ -230,7 +261,11 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
               density: bool | None = None) -> tuple[Array, Array]:
-    """(how many elements lie in each bin, the edges of the bins)"""
+    """(how many elements lie in each bin, the edges of the bins)
+
+    >>> jnp.histogram(jnp.array([0., 1., 1.5, 4.]), bins=2)
+    (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
+    """
     if weights is None:
         check_arraylike("histogram", a)
         x = as_array(promote_inexact("histogram", a)[0])
@@ -253,7 +288,14 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
 
 def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
                 density: bool | None = None) -> tuple[Array, Array, Array]:
-    """A histogram over two coordinates: (counts, edges of x, edges of y)."""
+    """A histogram over two coordinates: (counts, edges of x, edges of y).
+
+    >>> counts, x_edges, y_edges = jnp.histogram2d(jnp.array([0., 1., 1.]), jnp.array([0.,
+    ...     0., 1.]), bins=2)
+    >>> counts
+    Array([[1, 0],
+           [1, 1]], dtype=int32)
+    """
     check_arraylike("histogram2d", x, y)
     if not isinstance(bins, (int, np.integer)) and len(bins) not in (1, 2):
         edges = creation.asarray(bins)
@@ -265,7 +307,13 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
                 weights: Any = None, density: bool | None = None) -> tuple[Array, list[Array]]:
-    """A histogram over several coordinates: (counts, the edges for each coordinate)."""
+    """A histogram over several coordinates: (counts, the edges for each coordinate).
+
+    >>> counts, edges = jnp.histogramdd(jnp.array([[0., 0.], [1., 0.], [1., 1.]]), bins=2)
+    >>> counts
+    Array([[1, 0],
+           [1, 1]], dtype=int32)
+    """
     check_arraylike("histogramdd", sample)
     x = as_array(promote_inexact("histogramdd", sample)[0])
     count, rank = x.shape
@@ -301,7 +349,12 @@ def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
 
 def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
         fweights: Any = None, aweights: Any = None, dtype: Any = None) -> Array:
-    """The covariance matrix of variables in rows (columns with ``rowvar=False``)."""
+    """The covariance matrix of variables in rows (columns with ``rowvar=False``).
+
+    >>> jnp.cov(jnp.array([[1., 2., 3.], [3., 2., 1.]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
     values = [m] if y is None else [m, y]
     check_arraylike("cov", *values)
     arrays = [as_array(v) for v in promote_inexact("cov", *values)]
@@ -346,7 +399,12 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Array:
-    """The correlation coefficients of variables in rows (columns with ``rowvar=False``)."""
+    """The correlation coefficients of variables in rows (columns with ``rowvar=False``).
+
+    >>> jnp.corrcoef(jnp.array([[1., 2., 3.], [3., 2., 1.]])).round(3)
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return c / c

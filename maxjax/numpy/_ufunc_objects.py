@@ -370,12 +370,20 @@ _log_e_sum, _log2_sum = _with_shares("logaddexp", False), _with_shares("logaddex
 
 
 def _logaddexp(x1: Any, x2: Any, /) -> Array:
-    """log(exp(x1) + exp(x2)) without overflow."""
+    """log(exp(x1) + exp(x2)) without overflow.
+
+    >>> jnp.logaddexp(jnp.array([0., 1000.]), 1000.).round(2)
+    Array([1000.  , 1000.69], dtype=float32)
+    """
     return _log_sum(x1, x2, "logaddexp", False)
 
 
 def _logaddexp2(x1: Any, x2: Any, /) -> Array:
-    """log2(2**x1 + 2**x2) without overflow."""
+    """log2(2**x1 + 2**x2) without overflow.
+
+    >>> jnp.logaddexp2(jnp.array([3., 1000.]), jnp.array([3., 0.]))
+    Array([   4., 1000.], dtype=float32)
+    """
     return _log_sum(x1, x2, "logaddexp2", True)
 
 
@@ -407,7 +415,11 @@ logaddexp2 = _ufunc(_logaddexp2, 2, 1, name="logaddexp2", identity=-np.inf)
 
 
 def gcd(x1: Any, x2: Any) -> Array:
-    """The greatest common divisor."""
+    """The greatest common divisor.
+
+    >>> jnp.gcd(jnp.array([12, 7]), 18)
+    Array([6, 1], dtype=int32)
+    """
     x, y = _integers("gcd", x1, x2)
     # Euclid's algorithm takes the most steps on Fibonacci numbers: 1.44 a bit.
     for _ in range(int(1.4405 * 8 * x.dtype.itemsize) + 2):
@@ -417,7 +429,11 @@ def gcd(x1: Any, x2: Any) -> Array:
 
 
 def lcm(x1: Any, x2: Any) -> Array:
-    """The least common multiple."""
+    """The least common multiple.
+
+    >>> jnp.lcm(jnp.array([4, 7]), 6)
+    Array([12, 42], dtype=int32)
+    """
     x, y = _integers("lcm", x1, x2)
     divisor = gcd(x, y)
     safe = where(divisor == 0, 1, divisor)

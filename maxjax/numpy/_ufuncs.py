@@ -125,7 +125,11 @@ greater, greater_equal = _ordered("greater", "gt"), _ordered("greater_equal", "g
 
 
 def bitwise_count(x: Any, /) -> Array:
-    """The number of ones in the binary form of |x|, as uint8."""
+    """The number of ones in the binary form of |x|, as uint8.
+
+    >>> jnp.bitwise_count(jnp.array([0, 7, -8]))
+    Array([0, 3, 1], dtype=uint8)
+    """
     (x,) = promote_dtypes("bitwise_count", x)
     if x.dtype == dtypes.bool_:
         x = convert_element_type(as_array(x), dtypes.uint8)
@@ -151,7 +155,11 @@ _abs = unary("abs", "abs")
 
 
 def absolute(x: Any, /) -> Array:
-    """The absolute value; of complex numbers, real."""
+    """The absolute value; of complex numbers, real.
+
+    >>> jnp.absolute(jnp.array([-2, 3])), jnp.absolute(3 + 4j)
+    (Array([2, 3], dtype=int32), Array(5., dtype=float32, weak_type=True))
+    """
     dtype = type_of(resolve("absolute", (x,))[0])[0]
     if dtypes.is_unsigned(dtype) or dtype == dtypes.bool_:
         return as_array(x)
@@ -159,19 +167,31 @@ def absolute(x: Any, /) -> Array:
 
 
 def abs(x: Any, /) -> Array:
-    """The absolute value; of complex numbers, real."""
+    """The absolute value; of complex numbers, real.
+
+    >>> jnp.abs(jnp.array([-1.5, 0., 2.]))
+    Array([1.5, 0. , 2. ], dtype=float32)
+    """
     return absolute(x)
 
 
 def fabs(x: Any, /) -> Array:
-    """The absolute value, in floats."""
+    """The absolute value, in floats.
+
+    >>> jnp.fabs(jnp.array([-2, 3]))
+    Array([2., 3.], dtype=float32)
+    """
     if iscomplexobj(x):
         raise TypeError("ufunc 'fabs' does not support complex dtypes")
     return _abs(_one_inexact("fabs", x))
 
 
 def positive(x: Any, /) -> Array:
-    """x itself."""
+    """x itself.
+
+    >>> jnp.positive(jnp.array([-1, 2]))
+    Array([-1,  2], dtype=int32)
+    """
     return _one("positive", x)
 
 
@@ -179,19 +199,31 @@ _square = unary("square", "square")
 
 
 def square(x: Any, /) -> Array:
-    """x * x"""
+    """x * x
+
+    >>> jnp.square(jnp.array([-3, 2]))
+    Array([9, 4], dtype=int32)
+    """
     if type_of(resolve("square", (x,))[0])[0] == dtypes.bool_:
         x = convert_element_type(as_array(x), dtypes.canonical(dtypes.int64))
     return _square(x)
 
 
 def reciprocal(x: Any, /) -> Array:
-    """1 / x, in floats."""
+    """1 / x, in floats.
+
+    >>> jnp.reciprocal(jnp.array([2, 4]))
+    Array([0.5 , 0.25], dtype=float32)
+    """
     return 1 / _one_inexact("reciprocal", x)
 
 
 def conjugate(x: Any, /) -> Array:
-    """The complex conjugate; real arrays are returned as they are."""
+    """The complex conjugate; real arrays are returned as they are.
+
+    >>> jnp.conjugate(jnp.array([1 + 2j, 3]))
+    Array([1.-2.j, 3.-0.j], dtype=complex64)
+    """
     x = _one("conjugate", x)
     if not dtypes.is_complex(x.dtype):
         return x
@@ -202,13 +234,21 @@ conj = conjugate
 
 
 def real(val: Any, /) -> Array:
-    """The real part."""
+    """The real part.
+
+    >>> jnp.real(jnp.array([1 + 2j, 3]))
+    Array([1., 3.], dtype=float32)
+    """
     x = _one("real", val)
     return registry["real"].bind(x) if dtypes.is_complex(x.dtype) else x
 
 
 def imag(val: Any, /) -> Array:
-    """The imaginary part; zeros for real arrays."""
+    """The imaginary part; zeros for real arrays.
+
+    >>> jnp.imag(jnp.array([1 + 2j, 3]))
+    Array([2., 0.], dtype=float32)
+    """
     x = _one("imag", val)
     if dtypes.is_complex(x.dtype):
         return registry["imag"].bind(x)
@@ -220,7 +260,11 @@ def _zeros(x: Array) -> Array:
 
 
 def angle(z: Any, deg: bool = False) -> Array:
-    """The argument of complex numbers, in radians (degrees with ``deg``)."""
+    """The argument of complex numbers, in radians (degrees with ``deg``).
+
+    >>> jnp.angle(jnp.array([1j, -1j]), deg=True)
+    Array([ 90., -90.], dtype=float32)
+    """
     z = _one("angle", z)
     if not dtypes.is_complex(z.dtype):      # the angle of a real number is strongly typed
         z = convert_element_type(z, inexact_dtype(z.dtype))
@@ -268,7 +312,11 @@ def _each_part(x: Array, function: Callable[[Array], Array]) -> Array:
 
 
 def sinc(x: Any, /) -> Array:
-    """sin(pi x) / (pi x), 1 at 0."""
+    """sin(pi x) / (pi x), 1 at 0.
+
+    >>> jnp.sinc(jnp.array([0., 0.5]))
+    Array([1.        , 0.63661975], dtype=float32)
+    """
     x = _one_inexact("sinc", x)
     zero = x == 0
     scaled = np.pi * x
@@ -278,7 +326,11 @@ def sinc(x: Any, /) -> Array:
 
 
 def i0(x: Any) -> Array:
-    """The modified Bessel function of the first kind, of order 0."""
+    """The modified Bessel function of the first kind, of order 0.
+
+    >>> jnp.i0(jnp.array([0., 1.])).round(3)
+    Array([1.   , 1.266], dtype=float32)
+    """
     x = _one_inexact("i0", x)
     if dtypes.is_complex(x.dtype):
         raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.dtype}")
@@ -301,7 +353,11 @@ def _i0_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 # --- rounding -------------------------------------------------------------------------------------
 
 def trunc(x: Any) -> Array:
-    """The nearest integer towards zero."""
+    """The nearest integer towards zero.
+
+    >>> jnp.trunc(jnp.array([1.7, -1.7]))
+    Array([ 1., -1.], dtype=float32)
+    """
     x = _one("trunc", x)
     if dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_:
         return x
@@ -309,7 +365,11 @@ def trunc(x: Any) -> Array:
 
 
 def rint(x: Any, /) -> Array:
-    """The nearest integer, halves to even."""
+    """The nearest integer, halves to even.
+
+    >>> jnp.rint(jnp.array([0.5, 1.5, -1.2]))
+    Array([ 0.,  2., -1.], dtype=float32)
+    """
     x = _one("rint", x)
     if _is_exact(x):
         return convert_element_type(x, dtypes.canonical(dtypes.float64))
@@ -327,7 +387,11 @@ def _complex(x: Any, y: Any) -> Array:
 
 
 def round(a: Any, decimals: int = 0, out: Any = None) -> Array:
-    """Rounds to ``decimals`` places, halves to even."""
+    """Rounds to ``decimals`` places, halves to even.
+
+    >>> jnp.round(jnp.array([0.5, 1.5, 2.567])), jnp.round(2.567, 2)
+    (Array([0., 2., 3.], dtype=float32), Array(2.57, dtype=float32, weak_type=True))
+    """
     check_out("round", out)
     x = _one("round", a)
     if x.dtype == dtypes.bool_:
@@ -354,7 +418,11 @@ around = round
 
 
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
-    """Limits the elements to ``[min, max]``."""
+    """Limits the elements to ``[min, max]``.
+
+    >>> jnp.clip(jnp.array([-3, 0, 8]), -1, 5)
+    Array([-1,  0,  5], dtype=int32)
+    """
     if arr is None:
         raise ValueError("At most one of x and arr may be given, and at least one is required")
     for bound in (arr, min, max):
@@ -377,7 +445,11 @@ _maximum, _minimum = binary("maximum", "max"), binary("minimum", "min")
 # --- of two arrays ---
 
 def hypot(x1: Any, x2: Any, /) -> Array:
-    """sqrt(x1**2 + x2**2) without overflow."""
+    """sqrt(x1**2 + x2**2) without overflow.
+
+    >>> jnp.hypot(jnp.array([3., 3e30]), jnp.array([4., 4e30]))
+    Array([5.e+00, 5.e+30], dtype=float32)
+    """
     x1, x2 = promote_args_inexact("hypot", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert "
@@ -391,7 +463,11 @@ def hypot(x1: Any, x2: Any, /) -> Array:
 
 
 def copysign(x1: Any, x2: Any, /) -> Array:
-    """|x1| with the sign of x2."""
+    """|x1| with the sign of x2.
+
+    >>> jnp.copysign(jnp.array([1., -2.]), -0.)
+    Array([-1., -2.], dtype=float32)
+    """
     x1, x2 = promote_args_inexact("copysign", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise TypeError("copysign does not support complex-valued inputs")
@@ -399,7 +475,11 @@ def copysign(x1: Any, x2: Any, /) -> Array:
 
 
 def signbit(x: Any, /) -> Array:
-    """Whether the sign bit is set: true for -0.0."""
+    """Whether the sign bit is set: true for -0.0.
+
+    >>> jnp.signbit(jnp.array([-0., 0., -1.]))
+    Array([ True, False,  True], dtype=bool)
+    """
     x = _one("signbit", x)
     dtype = x.dtype
     if dtypes.is_unsigned(dtype) or dtype == dtypes.bool_:
@@ -413,7 +493,11 @@ def signbit(x: Any, /) -> Array:
 
 
 def heaviside(x1: Any, x2: Any, /) -> Array:
-    """0 for negative x1, x2 at 0, 1 above."""
+    """0 for negative x1, x2 at 0, 1 above.
+
+    >>> jnp.heaviside(jnp.array([-1., 0., 2.]), 0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
     x1, x2 = (as_array(x) for x in promote_args_inexact("heaviside", x1, x2))
     if dtypes.is_complex(x1.dtype):
         raise TypeError("heaviside does not support complex-valued inputs")
@@ -423,19 +507,31 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
 
 
 def fmax(x1: Any, x2: Any) -> Array:
-    """The greater element; a number rather than NaN."""
+    """The greater element; a number rather than NaN.
+
+    >>> jnp.fmax(jnp.array([1., jnp.nan]), 0.)
+    Array([1., 0.], dtype=float32)
+    """
     x1, x2 = (as_array(x) for x in promote_args("fmax", x1, x2))
     return where((x1 > x2) | isnan(x2), x1, x2)
 
 
 def fmin(x1: Any, x2: Any) -> Array:
-    """The lesser element; a number rather than NaN."""
+    """The lesser element; a number rather than NaN.
+
+    >>> jnp.fmin(jnp.array([1., jnp.nan]), 0.)
+    Array([0., 0.], dtype=float32)
+    """
     x1, x2 = (as_array(x) for x in promote_args("fmin", x1, x2))
     return where((x1 < x2) | isnan(x2), x1, x2)
 
 
 def modf(x: Any, /, out: Any = None) -> tuple[Array, Array]:
-    """The fractional and the integral part, both with the sign of x."""
+    """The fractional and the integral part, both with the sign of x.
+
+    >>> jnp.modf(jnp.array([1.5, -2.25]))
+    (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
+    """
     check_out("modf", out)
     x = _one_inexact("modf", x)
     whole = where(x >= 0, floor(x), ceil(x))
@@ -448,7 +544,11 @@ _FORMATS = {     # bits of the exponent, of the mantissa
 
 
 def frexp(x: Any, /) -> tuple[Array, Array]:
-    """Mantissa in [0.5, 1) and exponent of 2."""
+    """Mantissa in [0.5, 1) and exponent of 2.
+
+    >>> jnp.frexp(jnp.array([8., 0.75]))
+    (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))
+    """
     x = _one_inexact("frexp", x)
     if dtypes.is_complex(x.dtype):
         raise TypeError("frexp does not support complex-valued inputs")
@@ -470,7 +570,11 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
 
 
 def ldexp(x1: Any, x2: Any, /) -> Array:
-    """x1 * 2**x2"""
+    """x1 * 2**x2
+
+    >>> jnp.ldexp(jnp.array([0.5, 0.75]), jnp.array([4, 0]))
+    Array([8.  , 0.75], dtype=float32)
+    """
     x1, x2 = resolve("ldexp", (x1, x2))
     if type_of(x2)[0] == dtypes.bool_:
         x2 = convert_element_type(as_array(x2), dtypes.int32)
@@ -487,7 +591,11 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 
 
 def spacing(x: Any, /) -> Array:
-    """The distance to the next float away from zero."""
+    """The distance to the next float away from zero.
+
+    >>> float(jnp.spacing(1.))
+    1.1920928955078125e-07
+    """
     x = _one_inexact("spacing", x)
     if dtypes.is_complex(x.dtype):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
@@ -506,7 +614,11 @@ def _everywhere(value: bool, x: Array) -> Array:
 
 
 def isfinite(x: Any, /) -> Array:
-    """Whether each element is neither infinite nor NaN."""
+    """Whether each element is neither infinite nor NaN.
+
+    >>> jnp.isfinite(jnp.array([1., jnp.inf, jnp.nan]))
+    Array([ True, False, False], dtype=bool)
+    """
     x = _one("isfinite", x)
     if dtypes.is_complex(x.dtype):
         return isfinite(real(x)) & isfinite(imag(x))
@@ -516,7 +628,11 @@ def isfinite(x: Any, /) -> Array:
 
 
 def isinf(x: Any, /) -> Array:
-    """Whether each element is infinite."""
+    """Whether each element is infinite.
+
+    >>> jnp.isinf(jnp.array([1., -jnp.inf, jnp.nan]))
+    Array([False,  True, False], dtype=bool)
+    """
     x = _one("isinf", x)
     if dtypes.is_complex(x.dtype):
         return isinf(real(x)) | isinf(imag(x))
@@ -526,7 +642,11 @@ def isinf(x: Any, /) -> Array:
 
 
 def isnan(x: Any, /) -> Array:
-    """Whether each element is NaN."""
+    """Whether each element is NaN.
+
+    >>> jnp.isnan(jnp.array([1., jnp.inf, jnp.nan]))
+    Array([False, False,  True], dtype=bool)
+    """
     x = _one("isnan", x)
     return x != x
 
@@ -541,30 +661,50 @@ def _is_infinity(name: str, x: Any, infinity: float) -> Array:
 
 
 def isposinf(x: Any, /, out: Any = None) -> Array:
-    """Whether each element is positive infinity."""
+    """Whether each element is positive infinity.
+
+    >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
+    Array([ True, False], dtype=bool)
+    """
     check_out("isposinf", out)
     return _is_infinity("isposinf", x, np.inf)
 
 
 def isneginf(x: Any, /, out: Any = None) -> Array:
-    """Whether each element is negative infinity."""
+    """Whether each element is negative infinity.
+
+    >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
+    Array([False,  True], dtype=bool)
+    """
     check_out("isneginf", out)
     return _is_infinity("isneginf", x, -np.inf)
 
 
 def iscomplex(x: Any) -> Array:
-    """Whether each element has an imaginary part."""
+    """Whether each element has an imaginary part.
+
+    >>> jnp.iscomplex(jnp.array([1j, 2]))
+    Array([ True, False], dtype=bool)
+    """
     part = imag(x)
     return bind(registry["ne"], part, constant(0, part.dtype, part.weak_type))
 
 
 def isreal(x: Any) -> Array:
-    """Whether each element has no imaginary part."""
+    """Whether each element has no imaginary part.
+
+    >>> jnp.isreal(jnp.array([1j, 2]))
+    Array([False,  True], dtype=bool)
+    """
     return logical_not(iscomplex(x))
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex."""
+    """Whether the dtype is complex.
+
+    >>> jnp.iscomplexobj(jnp.array([1j, 2])), jnp.iscomplexobj(2.0)
+    (True, False)
+    """
     if x is None:
         return False
     dtype = getattr(x, "dtype", None)
@@ -575,18 +715,30 @@ def iscomplexobj(x: Any) -> bool:
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex."""
+    """Whether the dtype is not complex.
+
+    >>> jnp.isrealobj(jnp.array([1j, 2])), jnp.isrealobj(2.0)
+    (False, True)
+    """
     return not iscomplexobj(x)
 
 
 def logical_not(x: Any, /) -> Array:
-    """Whether each element is zero."""
+    """Whether each element is zero.
+
+    >>> jnp.logical_not(jnp.array([0, 1, 2]))
+    Array([ True, False, False], dtype=bool)
+    """
     return bitwise_not(as_bool(_one("logical_not", x)))
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
                neginf: Any = None) -> Array:
-    """Replaces NaN and infinities, by default with zero and the extreme finite numbers."""
+    """Replaces NaN and infinities, by default with zero and the extreme finite numbers.
+
+    >>> jnp.nan_to_num(jnp.array([jnp.nan, jnp.inf, 1.]), posinf=9.)
+    Array([0., 9., 1.], dtype=float32)
+    """
     x = _one("nan_to_num", x)
     if _is_exact(x):
         return x

@@ -38,6 +38,10 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     """Elements of ``x`` where ``condition`` holds, of ``y`` elsewhere.
 
     With ``condition`` alone: the indices where it holds, as ``nonzero`` gives them.
+
+    >>> x = jnp.array([-1., 2.])
+    >>> jnp.where(x > 0, x, 0.), jnp.where(x > 0)
+    (Array([0., 2.], dtype=float32), (Array([1], dtype=int32),))
     """
     if x is None and y is None:
         return _NONZERO[0](condition, size=size, fill_value=fill_value)

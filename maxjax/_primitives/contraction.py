@@ -46,6 +46,10 @@ def compute_dtype(lhs, rhs, out):
         return out
     if dtypes.is_floating(out) and out.itemsize < 4:
         return dtypes.float32
+    if not dtypes.is_complex(out):
+        for dtype in (lhs, rhs):
+            if dtypes.is_complex(dtype):
+                return dtype
     if dtypes.is_integer(out) and (dtypes.is_inexact(lhs) or dtypes.is_inexact(rhs)):
         return lhs if dtypes.is_inexact(lhs) else rhs
     return np.dtype(np.int32) if out.itemsize < 4 and out.kind == "i" else out
@@ -112,6 +116,8 @@ def convert_operand(x, dtype):
 def convert_result(x, dtype):
     if x.dtype == dtype:
         return x
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
+        x = x.real
     if dtypes.is_integer(dtype) and dtypes.is_inexact(x.dtype):
         return np.trunc(x).astype(dtype)
     return np.asarray(x).astype(dtype)

@@ -88,7 +88,7 @@ asinh_p = _unary("asinh", np.arcsinh, lambda t, x, out: mul(t, rsqrt(add(square(
 acosh_p = _unary("acosh", np.arccosh, lambda t, x, out: mul(t, rsqrt(sub(square(x), _one(x)))))
 atanh_p = _unary(
     "atanh", np.arctanh,
-    lambda t, x, out: mul(t, div(integer_pow(add(_one(x), x), -1), sub(_one(x), x))))
+    lambda t, x, out: mul(integer_pow(add(_one(x), x), -1), div(t, sub(_one(x), x))))
 
 # --- roots and powers -----------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from maxjax._base import dtypes
 from maxjax._ir.trace import Array, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import shape as shape_primitives
+from maxjax._primitives.comparison import ne_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import broadcast_in_dim, copy_p, iota_p, reshape
 from maxjax._primitives.transcendental import log_p
@@ -54,6 +55,12 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
     Raises:
       TypeError, ValueError: the object holds no numbers, or its rows differ in length.
       OverflowError: a Python integer does not fit the dtype.
+
+    >>> jnp.array([[1, 2], [3, 4.5]])
+    Array([[1. , 2. ],
+           [3. , 4.5]], dtype=float32)
+    >>> jnp.array(1).weak_type
+    True
     """
     if args:        # NumPy's positional form
         keywords: tuple[Any, ...] = (copy, order, ndmin)
@@ -70,7 +77,11 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
 
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
             device: Any = None, out_sharding: Any = None) -> Array:
-    """As ``array``; a maxjax array of the right dtype is returned as it is."""
+    """As ``array``; a maxjax array of the right dtype is returned as it is.
+
+    >>> jnp.asarray([1, 2], dtype=jnp.float16)
+    Array([1., 2.], dtype=float16)
+    """
     if a is None:
         raise ValueError("None is not a valid value for jnp.array")
     _check_order(order)
@@ -205,13 +216,21 @@ def _stacked(value: Any, dtype: Any) -> Array:
 
 
 def copy(a: Any, order: str | None = None) -> Array:
-    """A copy of ``a``."""
+    """A copy of ``a``.
+
+    >>> jnp.copy(jnp.arange(3))
+    Array([0, 1, 2], dtype=int32)
+    """
     check_arraylike("copy", a)
     return array(a, copy=True, order=order)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
-    """``x`` converted to ``dtype``."""
+    """``x`` converted to ``dtype``.
+
+    >>> jnp.astype(jnp.array([1.7, -1.7]), jnp.int32)
+    Array([ 1, -1], dtype=int32)
+    """
     check_arraylike("astype", x)
     wanted = (dtypes.canonical(dtypes.float64) if dtype is None
               else canonical_dtype(dtype, "astype"))
@@ -220,6 +239,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         return on_device(copy_p.bind(x) if copy else x, device)
     if dtypes.is_key(x.dtype) != dtypes.is_key(wanted):
         raise TypeError(f"cannot convert between {x.dtype} and {wanted}")
+    if wanted == dtypes.bool_ and dtypes.is_complex(x.dtype):
+        # Not the real part alone, which is what lax.convert_element_type takes.
+        return on_device(ne_p.bind(x, constant(0, x.dtype)), device)
     return on_device(convert_element_type(x, wanted), device)
 
 
@@ -251,23 +273,42 @@ def _broadcast_scalar(scalar: Any, shape: tuple[int, ...]) -> Array:
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """An array of zeros (float32 by default)."""
+    """An array of zeros (float32 by default).
+
+    >>> jnp.zeros((2, 3))
+    Array([[0., 0., 0.],
+           [0., 0., 0.]], dtype=float32)
+    """
     return on_device(_filled(shape, _ZERO, 0, dtype, "zeros"), device)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """An array of ones (float32 by default)."""
+    """An array of ones (float32 by default).
+
+    >>> jnp.ones((2, 2), dtype=int)
+    Array([[1, 1],
+           [1, 1]], dtype=int32)
+    """
     return on_device(_filled(shape, _ONE, 1, dtype, "ones"), device)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """An array of zeros: memory that was not written cannot be seen."""
+    """An array of zeros: memory that was not written cannot be seen.
+
+    >>> jnp.empty((1, 2))
+    Array([[0., 0.]], dtype=float32)
+    """
     return on_device(_filled(shape, _ZERO, 0, dtype, "empty"), device)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
          out_sharding: Any = None) -> Array:
-    """An array that holds ``fill_value`` everywhere; an array of values is broadcast."""
+    """An array that holds ``fill_value`` everywhere; an array of values is broadcast.
+
+    >>> jnp.full((2, 3), jnp.array([1, 2, 3]))
+    Array([[1, 2, 3],
+           [1, 2, 3]], dtype=int32)
+    """
     check_arraylike("full", fill_value)
     wanted = None if dtype is None else canonical_dtype(dtype, "full")
     shape = canonical_shape(shape)
@@ -312,7 +353,11 @@ def _like(a: Any, name: str) -> Any:
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
               device: Any = None, out_sharding: Any = None) -> Array:
-    """An array of the shape and dtype of ``a``, but for those given, holding ``fill_value``."""
+    """An array of the shape and dtype of ``a``, but for those given, holding ``fill_value``.
+
+    >>> jnp.full_like(jnp.arange(3), 7)
+    Array([7, 7, 7], dtype=int32)
+    """
     a = _like(a, "full_like")
     check_arraylike("full_like", fill_value)
     weak = dtype is None and getattr(a, "weak_type", False)
@@ -326,19 +371,31 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
                out_sharding: Any = None) -> Array:
-    """Zeros of the shape and dtype of ``a``, but for those given."""
+    """Zeros of the shape and dtype of ``a``, but for those given.
+
+    >>> jnp.zeros_like(jnp.arange(3))
+    Array([0, 0, 0], dtype=int32)
+    """
     return full_like(_like(a, "zeros_like"), 0, dtype, shape, device=device)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
               out_sharding: Any = None) -> Array:
-    """Ones of the shape and dtype of ``a``, but for those given."""
+    """Ones of the shape and dtype of ``a``, but for those given.
+
+    >>> jnp.ones_like(jnp.array([1.5, 2.5]))
+    Array([1., 1.], dtype=float32)
+    """
     return full_like(_like(a, "ones_like"), 1, dtype, shape, device=device)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *,
                device: Any = None) -> Array:
-    """As ``zeros_like``."""
+    """As ``zeros_like``.
+
+    >>> jnp.empty_like(jnp.arange(2))
+    Array([0, 0], dtype=int32)
+    """
     return full_like(_like(prototype, "empty_like"), 0, dtype, shape, device=device)
 
 
@@ -359,6 +416,11 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
 
     Raises:
       ConcretizationTypeError: an argument is traced: the size would depend on its value.
+
+    >>> jnp.arange(1, 8, 3)
+    Array([1, 4, 7], dtype=int32)
+    >>> jnp.arange(2.5)
+    Array([0., 1., 2.], dtype=float32)
     """
     name = "stop" if stop is None and step is None else "start"
     values = [start, stop, step]
@@ -416,7 +478,13 @@ def _interval_dtype(start: Any, stop: Any, dtype: Any, name: str) -> tuple[Any, 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
-    """``num`` values from ``start`` to ``stop`` at equal distances, along a new axis."""
+    """``num`` values from ``start`` to ``stop`` at equal distances, along a new axis.
+
+    >>> jnp.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    >>> jnp.linspace(0, 10, 4, endpoint=False, retstep=True)
+    (Array([0. , 2.5, 5. , 7.5], dtype=float32), Array(2.5, dtype=float32))
+    """
     num = operator.index(concrete(num, "'num' argument of jnp.linspace"))
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
@@ -454,7 +522,11 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
 
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
              dtype: Any = None, axis: int = 0) -> Array:
-    """Powers of ``base`` with exponents from ``start`` to ``stop`` at equal distances."""
+    """Powers of ``base`` with exponents from ``start`` to ``stop`` at equal distances.
+
+    >>> jnp.logspace(0, 3, 4, base=2)
+    Array([1., 2., 4., 8.], dtype=float32)
+    """
     check_arraylike("logspace", start, stop)
     compute, result = _interval_dtype(start, stop, dtype, "logspace")
     exponents = linspace(start, stop, num, endpoint, dtype=compute, axis=axis)
@@ -463,7 +535,11 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None,
               axis: int = 0) -> Array:
-    """``num`` values from ``start`` to ``stop`` in equal ratios."""
+    """``num`` values from ``start`` to ``stop`` in equal ratios.
+
+    >>> jnp.geomspace(1, 1000, 4).round()
+    Array([   1.,   10.,  100., 1000.], dtype=float32)
+    """
     check_arraylike("geomspace", start, stop)
     compute, result = _interval_dtype(start, stop, dtype, "geomspace")
     start, stop = (as_array(cast(x, compute)) for x in (start, stop))
@@ -474,7 +550,12 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 
 
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Array:
-    """Ones on the ``k``-th diagonal of an (N, M) matrix, zeros elsewhere."""
+    """Ones on the ``k``-th diagonal of an (N, M) matrix, zeros elsewhere.
+
+    >>> jnp.eye(2, 3, k=1, dtype=int)
+    Array([[0, 1, 0],
+           [0, 0, 1]], dtype=int32)
+    """
     dtype = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "eye")
     (rows,) = canonical_shape((N,))
     (columns,) = (rows,) if M is None else canonical_shape((M,))
@@ -491,13 +572,24 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
 
 
 def identity(n: Any, dtype: Any = None) -> Array:
-    """The (n, n) identity matrix."""
+    """The (n, n) identity matrix.
+
+    >>> jnp.identity(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     return eye(n, dtype=dtype)
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
              indexing: str = "xy") -> list[Array]:
-    """Coordinate matrices of coordinate vectors."""
+    """Coordinate matrices of coordinate vectors.
+
+    >>> x, y = jnp.meshgrid(jnp.array([1, 2, 3]), jnp.array([10, 20]))
+    >>> x + y
+    Array([[11, 12, 13],
+           [21, 22, 23]], dtype=int32)
+    """
     if not copy:
         raise ValueError("jax.numpy.meshgrid only supports copy=True")
     if indexing not in ("xy", "ij"):
@@ -520,7 +612,15 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
 
 
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
-    """The indices of a grid: one array for each dimension (stacked unless ``sparse``)."""
+    """The indices of a grid: one array for each dimension (stacked unless ``sparse``).
+
+    >>> jnp.indices((2, 3))
+    Array([[[0, 0, 0],
+            [1, 1, 1]],
+
+           [[0, 1, 2],
+            [0, 1, 2]]], dtype=int32)
+    """
     dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, "indices")
     shape = tuple(operator.index(concrete(d, "'dimensions' argument of jnp.indices()"))
                   for d in dimensions)
@@ -543,7 +643,11 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 # --- from elsewhere -------------------------------------------------------------------------------
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array of another library, by DLPack."""
+    """An array of another library, by DLPack.
+
+    >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))
+    Array([0., 1., 2.], dtype=float32)
+    """
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise TypeError("The array passed to from_dlpack must have __dlpack__ and "
                         f"__dlpack_device__ methods; got {type(x)}.")
@@ -551,7 +655,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
-    """A one-dimensional array of the bytes of ``buffer``."""
+    """A one-dimensional array of the bytes of ``buffer``.
+
+    >>> jnp.frombuffer(bytes([1, 0, 2, 0]), dtype=jnp.int16)
+    Array([1, 2], dtype=int16)
+    """
     return array(np.frombuffer(buffer, dtypes.as_dtype(dtype), count, offset))
 
 
@@ -560,6 +668,11 @@ def fromfile(*args: Any, **kwargs: Any) -> Array:
 
     Raises:
       NotImplementedError: always.
+
+    >>> jnp.fromfile("data.bin")
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
     """
     raise NotImplementedError(
         "jnp.fromfile() is not implemented because it may be non-pure and thus unsafe for use "
@@ -573,6 +686,11 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
 
     Raises:
       NotImplementedError: always.
+
+    >>> jnp.fromiter(range(3), int)
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
     """
     raise NotImplementedError(
         "jnp.fromiter() is not implemented because it may be non-pure and thus unsafe for use "
@@ -582,13 +700,22 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
-    """A one-dimensional array of the numbers in a text."""
+    """A one-dimensional array of the numbers in a text.
+
+    >>> jnp.fromstring("1 2 3", sep=" ")
+    Array([1., 2., 3.], dtype=float32)
+    """
     return array(np.fromstring(string, dtypes.as_dtype(dtype), count, sep=sep))
 
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float,
                  **kwargs: Any) -> Any:
-    """``function`` of the index arrays of a grid of ``shape``."""
+    """``function`` of the index arrays of a grid of ``shape``.
+
+    >>> jnp.fromfunction(lambda row, column: 10 * row + column, (2, 3), dtype=int)
+    Array([[ 0,  1,  2],
+           [10, 11, 12]], dtype=int32)
+    """
     sizes = canonical_shape(shape)
     lines = [iota(canonical_dtype(dtype, "fromfunction"), size) for size in sizes]
     for axis in reversed(range(len(sizes))):
@@ -607,7 +734,15 @@ savez = np.savez
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """An array from a file that ``save`` has written."""
+    """An array from a file that ``save`` has written.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> jnp.save(file, jnp.arange(3))
+    >>> _ = file.seek(0)
+    >>> jnp.load(file)
+    Array([0, 1, 2], dtype=int32)
+    """
     value = np.load(file, *args, **kwargs)
     return array(value) if isinstance(value, np.ndarray) else value
 

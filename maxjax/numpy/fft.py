@@ -96,12 +96,16 @@ def _scale(name: str, norm: Any, lengths: Sequence[int]) -> float:
 
 
 def _one_axis(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any) -> Array:
-    full_name = f"jax.numpy.fft.{name}"
-    if isinstance(axis, (list, tuple)):
-        raise ValueError(f"{full_name} does not support multiple axes. Please use {full_name}n. "
-                         f"Got axis = {axis!r}.")
+    _check_axis(name, axis)
     return _transform(name, kind, a, None if n is None else [n],
                       None if axis is None else [axis], norm)
+
+
+def _check_axis(name: str, axis: Any) -> None:
+    if isinstance(axis, (list, tuple)):
+        full_name = f"jax.numpy.fft.{name}"
+        raise ValueError(f"{full_name} does not support multiple axes. Please use {full_name}n. "
+                         f"Got axis = {axis!r}.")
 
 
 def _two_axes(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Array:
@@ -178,8 +182,9 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     Array([4., 4., 0., 0.], dtype=float32)
     """
     mirrored = ufuncs.conj(a)
-    result = _one_axis("hfft", FftType.IRFFT, mirrored, n, axis, norm)
-    return result * ((mirrored.shape[axis] - 1) * 2 if n is None else n)
+    _check_axis("hfft", axis)
+    size = (mirrored.shape[axis] - 1) * 2 if n is None else n
+    return _one_axis("hfft", FftType.IRFFT, mirrored, n, axis, norm) * size
 
 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -190,8 +195,9 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     Array([2.+0.j, 1.+1.j, 0.+0.j], dtype=complex64)
     """
     x = creation.asarray(a)
-    result = _one_axis("ihfft", FftType.RFFT, x, n, axis, norm)
-    return ufuncs.conj(result) * (1 / (x.shape[axis] if n is None else n))
+    _check_axis("ihfft", axis)
+    size = x.shape[axis] if n is None else n
+    return ufuncs.conj(_one_axis("ihfft", FftType.RFFT, x, n, axis, norm)) * (1 / size)
 
 
 def fft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1),

@@ -14,6 +14,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convert import convert_element_type
+from maxjax.lax._contraction import canonical_precision
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
@@ -42,6 +43,17 @@ def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Array, Array, 
     return a, b, preferred
 
 
+def _check_core(name: str, signature: str, vector: Any, matrix: Any, side: int) -> None:
+    """Checks the dimensions of a product of vectors and matrices over dimension ``side``."""
+    vector, matrix = shapes.shape(vector), shapes.shape(matrix)
+    if not vector or len(matrix) < 2:
+        raise ValueError(f"{name}: operands of shapes {vector} and {matrix} do not have enough "
+                         f"dimensions for {signature}")
+    if vector[-1] != matrix[side]:
+        raise ValueError(f"{name}: inconsistent sizes: vectors of {vector[-1]} elements, matrices "
+                         f"of shape {matrix[-2:]}, for {signature}")
+
+
 def contract(a: Array, b: Array, contracted: tuple[Any, Any], batch: tuple[Any, Any] = ((), ()),
              precision: Any = None, preferred: Any = None) -> Array:
     """dot_general of arrays of one dtype; the result has it too unless ``preferred`` says."""
@@ -49,6 +61,11 @@ def contract(a: Array, b: Array, contracted: tuple[Any, Any], batch: tuple[Any, 
     if sizes[0] != sizes[1]:
         raise TypeError("dot_general requires contracting dimensions to have the same shape, got "
                         f"{sizes[0]} and {sizes[1]}.")
+    for axes in contracted:
+        if len(set(axes)) < len(axes):
+            raise TypeError("dot_general requires contracting dimensions to be distinct, got "
+                            f"{tuple(axes)}.")
+    precision = canonical_precision(precision)
     result_dtype = a.dtype if preferred is None else preferred
     weak = a.weak_type and b.weak_type and preferred is None
     if a.dtype == dtypes.bool_:       # true where any product is
@@ -75,13 +92,17 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     Raises:
       ValueError: an operand is a scalar, or the leading dimensions do not broadcast.
       TypeError: the inner sizes differ.
+
+    >>> jnp.matmul(jnp.ones((5, 1, 2, 3)), jnp.ones((4, 3, 6))).shape
+    (5, 4, 2, 6)
     """
     if isinstance(a, Array) and isinstance(b, Array) and preferred_element_type is None and (
             a.aval.ndim == 2 and b.aval.ndim == 2 and a.aval.dtype is b.aval.dtype
             and not a.aval.weak_type and not b.aval.weak_type and a.aval.dtype is not dtypes.bool_
             and a.aval.shape[1] == b.aval.shape[0]):
         return dot_general_p.bind(
-            a, b, dimension_numbers=_MATRIX_NUMBERS, precision=precision,
+            a, b, dimension_numbers=_MATRIX_NUMBERS,
+            precision=None if precision is None else canonical_precision(precision),
             preferred_element_type=a.aval.dtype)
     a, b, preferred = _operands("matmul", a, b, preferred_element_type)
     for position, x in enumerate((a, b)):
@@ -109,7 +130,11 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
 
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
         out_sharding: Any = None) -> Array:
-    """The product over the last axis of ``a`` and the second to last (or only) of ``b``."""
+    """The product over the last axis of ``a`` and the second to last (or only) of ``b``.
+
+    >>> jnp.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+    Array([12, 34], dtype=int32)
+    """
     a, b, preferred = _operands("dot", a, b, preferred_element_type)
     if not a.ndim or not b.ndim:
         return contract(a, b, ((), ()), precision=precision, preferred=preferred)
@@ -118,14 +143,23 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """The product of the flattened arrays, the first one conjugated."""
+    """The product of the flattened arrays, the first one conjugated.
+
+    >>> jnp.vdot(jnp.array([1 + 2j, 1j]), jnp.array([1 + 2j, 1]))
+    Array(5.-1.j, dtype=complex64)
+    """
     check_arraylike("vdot", a, b)
     return dot(shapes.ravel(ufuncs.conj(a)), shapes.ravel(b), precision=precision,
                preferred_element_type=preferred_element_type)
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """The product over the last axes."""
+    """The product over the last axes.
+
+    >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 0], [0, 1], [1, 1]]))
+    Array([[1, 2, 3],
+           [3, 4, 7]], dtype=int32)
+    """
     a, b, preferred = _operands("inner", a, b, preferred_element_type)
     if not a.ndim or not b.ndim:
         return contract(a, b, ((), ()), precision=precision, preferred=preferred)
@@ -134,7 +168,12 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 
 def outer(a: Any, b: Any, out: Any = None) -> Array:
-    """The products of all pairs of elements of the flattened arrays."""
+    """The products of all pairs of elements of the flattened arrays.
+
+    >>> jnp.outer(jnp.arange(1, 3), jnp.arange(1, 4))
+    Array([[1, 2, 3],
+           [2, 4, 6]], dtype=int32)
+    """
     check_out("outer", out)
     check_arraylike("outer", a, b)
     return shapes.expand_dims(shapes.ravel(a), 1) * shapes.expand_dims(shapes.ravel(b), 0)
@@ -142,9 +181,13 @@ def outer(a: Any, b: Any, out: Any = None) -> Array:
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
-    """The product over one axis, the first operand conjugated; the others broadcast."""
+    """The product over one axis, the first operand conjugated; the others broadcast.
+
+    >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+    Array([12, 34], dtype=int32)
+    """
     a, b, preferred = _operands("vecdot", x1, x2, preferred_element_type)
-    first, second = canonical_axis(axis, a.ndim), canonical_axis(axis, b.ndim)
+    first, second = (shapes.axis_as_index(axis, x.ndim) for x in (a, b))
     if a.shape[first] != b.shape[second]:
         raise ValueError(f"axes must match; got shapes {a.shape} and {b.shape} with axis={axis}")
     a, b = shapes.moveaxis(a, first, -1), shapes.moveaxis(b, second, -1)
@@ -154,20 +197,34 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
 
 
 def matvec(x1: Any, x2: Any, /) -> Array:
-    """Matrices times vectors: ``(..., M, K), (..., K) -> (..., M)``."""
+    """Matrices times vectors: ``(..., M, K), (..., K) -> (..., M)``.
+
+    >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+    Array([12, 34], dtype=int32)
+    """
     check_arraylike("matvec", x1, x2)
+    _check_core("matvec", "(n,m),(m)->(n)", x2, x1, -1)
     return shapes.squeeze(matmul(x1, shapes.expand_dims(x2, -1)), -1)
 
 
 def vecmat(x1: Any, x2: Any, /) -> Array:
-    """Vectors (conjugated) times matrices: ``(..., K), (..., K, N) -> (..., N)``."""
+    """Vectors (conjugated) times matrices: ``(..., K), (..., K, N) -> (..., N)``.
+
+    >>> jnp.vecmat(jnp.array([10, 1]), jnp.array([[1, 2], [3, 4]]))
+    Array([13, 24], dtype=int32)
+    """
     check_arraylike("vecmat", x1, x2)
+    _check_core("vecmat", "(n),(n,m)->(m)", x1, x2, -2)
     return shapes.squeeze(matmul(shapes.expand_dims(ufuncs.conj(x1), -2), x2), -2)
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None,
               preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
-    """The product over given axes: a number of them, or a pair of lists."""
+    """The product over given axes: a number of them, or a pair of lists.
+
+    >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
+    (2, 5)
+    """
     a, b, preferred = _operands("tensordot", a, b, preferred_element_type)
     if isinstance(axes, (int, np.integer)):
         count = operator.index(axes)
@@ -190,9 +247,15 @@ def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None,
 
 
 def kron(a: Any, b: Any) -> Array:
-    """The Kronecker product: each element of ``a`` times all of ``b``."""
+    """The Kronecker product: each element of ``a`` times all of ``b``.
+
+    >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2, 3]))
+    Array([ 1,  2,  3, 10, 20, 30], dtype=int32)
+    """
     check_arraylike("kron", a, b)
     a, b = (as_array(x) for x in promote_dtypes("kron", a, b))
+    if a.dtype == dtypes.bool_:
+        raise TypeError("kron does not accept dtype bool.")
     rank = max(a.ndim, b.ndim)
     a, b = (primitives.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
     wide_a = tuple(n for size in a.shape for n in (size, 1))
@@ -204,7 +267,11 @@ def kron(a: Any, b: Any) -> Array:
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: int | None = None) -> Array:
-    """The cross product of vectors of 3 elements (or 2: then the third component alone)."""
+    """The cross product of vectors of 3 elements (or 2: then the third component alone).
+
+    >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
     check_arraylike("cross", a, b)
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -228,10 +295,20 @@ def einsum(subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = 
            _dot_general: Any = None, out_sharding: Any = None) -> Array:
     """Einstein's summation: products over indices that the result does not have.
 
-    >>> einsum("ij,jk->ik", x, y)       # x @ y
+    Args:
+      subscripts: the indices of each operand, and of the result, as "ij,jk->ik".
+      operands: arrays (or, without a text, each array followed by a list of its indices).
+      optimize: the order of contractions: "auto", "optimal", "greedy", a path, or False.
 
     Raises:
       ValueError: the subscripts do not fit the operands.
+
+    >>> x = jnp.array([[1, 2], [3, 4]])
+    >>> jnp.einsum("ij,jk->ik", x, x)
+    Array([[ 7, 10],
+           [15, 22]], dtype=int32)
+    >>> jnp.einsum("ii", x)
+    Array(5, dtype=int32)
     """
     check_out("einsum", out)
     inputs, output, values = _parse(subscripts, operands)
@@ -284,7 +361,13 @@ def _path(inputs: Sequence[str], output: str, arrays: Sequence[Array],
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Any:
-    """The order of contractions that ``einsum`` would take, and a description of it."""
+    """The order of contractions that ``einsum`` would take, and a description of it.
+
+    >>> jnp.einsum_path("ij,jk,kl", jnp.ones((9, 2)), jnp.ones((2, 9)), jnp.ones((9, 2)))[0]
+    [(1, 2), (0, 1)]
+    """
+    if optimize is False:       # one after the other
+        optimize = [(0, 1)] * max(1, sum(hasattr(x, "shape") for x in operands) - 1)
     return opt_einsum.contract_path(
         subscripts, *operands, optimize="optimal" if optimize is True else optimize)
 

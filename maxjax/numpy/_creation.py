@@ -614,12 +614,9 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
     """The indices of a grid: one array for each dimension (stacked unless ``sparse``).
 
-    >>> jnp.indices((2, 3))
-    Array([[[0, 0, 0],
-            [1, 1, 1]],
-
-           [[0, 1, 2],
-            [0, 1, 2]]], dtype=int32)
+    >>> jnp.indices((2, 3))[1]
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
     """
     dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, "indices")
     shape = tuple(operator.index(concrete(d, "'dimensions' argument of jnp.indices()"))

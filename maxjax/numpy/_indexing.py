@@ -83,6 +83,11 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     Raises:
       ValueError: the indices are no integers.
       IndexError: something is to be taken from an axis of size 0.
+
+    >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, -1, 0]))
+    Array([30, 30, 10], dtype=int32)
+    >>> jnp.take(jnp.array([10.0, 20.0]), 5)
+    Array(nan, dtype=float32)
     """
     check_out("take", out)
     check_arraylike("take", a, indices)
@@ -122,6 +127,11 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
     Raises:
       TypeError: the indices are no integers.
       ValueError: the ranks differ.
+
+    >>> x = jnp.array([[3, 1, 2], [4, 6, 5]])
+    >>> jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1)
+    Array([[1, 2, 3],
+           [4, 5, 6]], dtype=int32)
     """
     check_arraylike("take_along_axis", arr, indices)
     arr, indices = as_array(arr), as_array(indices)
@@ -197,6 +207,9 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     Args:
       mode: "clip" (the default) or "wrap" for indices out of bounds.
       inplace: must be False: arrays are immutable.
+
+    >>> jnp.put(jnp.zeros(5), jnp.array([0, 3]), jnp.array([1.0, 2.0]), inplace=False)
+    Array([1., 0., 0., 2., 0.], dtype=float32)
     """
     _refuse_inplace("put", inplace)
     check_arraylike("put", a, ind, v)
@@ -226,7 +239,13 @@ def _repeated(v: Array, count: int) -> Array:
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *,
                    mode: str | None = None) -> Array:
-    """A copy of ``arr`` with ``values`` where ``take_along_axis`` would read at ``indices``."""
+    """A copy of ``arr`` with ``values`` where ``take_along_axis`` would read at ``indices``.
+
+    >>> x = jnp.array([[3, 1], [2, 9]])
+    >>> jnp.put_along_axis(x, x.argmax(1, keepdims=True), 0, axis=1, inplace=False)
+    Array([[0, 1],
+           [2, 0]], dtype=int32)
+    """
     _refuse_inplace("put_along_axis", inplace)
     check_arraylike("put_along_axis", arr, indices, values)
     arr, indices = as_array(arr), as_array(indices)
@@ -257,6 +276,11 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
     Raises:
       ConcretizationTypeError: ``a`` is traced and there is no ``size``.
+
+    >>> jnp.nonzero(jnp.array([[1, 0], [2, 3]]))
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    >>> jnp.nonzero(jnp.array([0, 5, 0]), size=2, fill_value=3)
+    (Array([1, 3], dtype=int32),)
     """
     check_arraylike("nonzero", a)
     a = as_array(a)
@@ -307,13 +331,25 @@ def _wrap(value: np.ndarray) -> Array:
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The flat indices of the elements that are not zero; see ``nonzero``."""
+    """The flat indices of the elements that are not zero; see ``nonzero``.
+
+    >>> jnp.flatnonzero(jnp.array([[1, 0], [2, 3]]))
+    Array([0, 2, 3], dtype=int32)
+    >>> jnp.flatnonzero(jnp.array([0, 4]), size=3, fill_value=-1)
+    Array([ 1, -1, -1], dtype=int32)
+    """
     check_arraylike("flatnonzero", a)
     return nonzero(_flat(as_array(a)), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The indices of the elements that are not zero, (count, rank); see ``nonzero``."""
+    """The indices of the elements that are not zero, (count, rank); see ``nonzero``.
+
+    >>> jnp.argwhere(jnp.array([[1, 0], [2, 3]]))
+    Array([[0, 0],
+           [1, 0],
+           [1, 1]], dtype=int32)
+    """
     check_arraylike("argwhere", a)
     a = as_array(a)
     if not a.ndim:
@@ -324,7 +360,12 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Arra
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
-    """The elements of ``arr`` where ``condition`` holds, flat."""
+    """The elements of ``arr`` where ``condition`` holds, flat.
+
+    >>> x = jnp.array([5, -1, 7])
+    >>> jnp.extract(x > 0, x)
+    Array([5, 7], dtype=int32)
+    """
     return compress(_flat(as_array(condition)), _flat(as_array(arr)), size=size,
                     fill_value=fill_value)
 
@@ -336,6 +377,10 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
     Args:
       size: how many to give: needed where the condition is traced; missing ones are
         ``fill_value``.
+
+    >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(6).reshape(2, 3), axis=1)
+    Array([[0, 2],
+           [3, 5]], dtype=int32)
     """
     check_out("compress", out)
     check_arraylike("compress", condition, a)
@@ -361,7 +406,11 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
-    """A copy of ``arr`` whose elements under ``mask`` are ``vals``, repeated as needed."""
+    """A copy of ``arr`` whose elements under ``mask`` are ``vals``, repeated as needed.
+
+    >>> jnp.place(jnp.arange(5), jnp.arange(5) % 2 == 0, jnp.array([10, 20]), inplace=False)
+    Array([10,  1, 20,  3, 10], dtype=int32)
+    """
     check_arraylike("place", arr, mask, vals)
     arr, mask, vals = as_array(arr), as_array(mask), _flat(as_array(vals))
     _refuse_inplace("place", inplace)
@@ -383,6 +432,9 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
       a: integers; with ``mode`` "raise" their values must be known.
       choices: an array or a sequence of arrays, which broadcast with ``a``.
       mode: "raise", "wrap" or "clip", for numbers out of range.
+
+    >>> jnp.choose(jnp.array([1, 0, 1]), [jnp.array([1, 2, 3]), jnp.array([10, 20, 30])])
+    Array([10,  2, 30], dtype=int32)
     """
     check_out("choose", out)
     check_arraylike("choose", a)
@@ -422,7 +474,13 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
 # --- grids and flat indices -----------------------------------------------------------------------
 
 def ix_(*args: Any) -> tuple[Array, ...]:
-    """Index arrays that select the cross product of one-dimensional ones; masks as well."""
+    """Index arrays that select the cross product of one-dimensional ones; masks as well.
+
+    >>> x = jnp.arange(12).reshape(3, 4)
+    >>> x[jnp.ix_(jnp.array([0, 2]), jnp.array([1, 3]))]
+    Array([[ 1,  3],
+           [ 9, 11]], dtype=int32)
+    """
     check_arraylike("ix", *args)
     result = []
     for number, arg in enumerate(args):
@@ -442,6 +500,9 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     """Flat indices as indices along each dimension of ``shape``; out of bounds, they are clipped.
+
+    >>> jnp.unravel_index(jnp.array([2, 3]), (2, 3))
+    (Array([0, 1], dtype=int32), Array([2, 0], dtype=int32))
     """
     check_arraylike("unravel_index", indices)
     indices = as_array(indices)
@@ -477,6 +538,9 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str
     Args:
       mode: "raise" (the values must be known), "wrap" or "clip".
       order: "C" or "F".
+
+    >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 0])), (2, 3))
+    Array([2, 3], dtype=int32)
     """
     sizes = tuple(map(operator.index, dims))
     if len(multi_index) != len(sizes):

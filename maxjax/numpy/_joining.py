@@ -51,6 +51,10 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     Raises:
       TypeError: they differ in rank, or in the size of another axis.
       ValueError: there are none.
+
+    >>> jnp.concatenate([jnp.array([[1, 2]]), jnp.array([[3.5, 4]])], axis=0)
+    Array([[1. , 2. ],
+           [3.5, 4. ]], dtype=float32)
     """
     if isinstance(arrays, (np.ndarray, Array)):
         array = as_array(arrays)
@@ -97,12 +101,21 @@ def joined(parts: list[Array], axis: int) -> Array:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
-    """As ``concatenate``."""
+    """As ``concatenate``.
+
+    >>> jnp.concat([jnp.array([1, 2]), jnp.array([3])])
+    Array([1, 2, 3], dtype=int32)
+    """
     return concatenate(arrays, axis)
 
 
 def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Array:
-    """Joins arrays of one shape along a new axis."""
+    """Joins arrays of one shape along a new axis.
+
+    >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     check_out("stack", out)
     if not isinstance(arrays, (np.ndarray, Array)):
         arrays = list(arrays)
@@ -125,7 +138,11 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Arr
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The arrays along an axis."""
+    """The arrays along an axis.
+
+    >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)
+    (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
+    """
     x = as_array(x, "unstack")
     if x.ndim == 0:
         raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was "
@@ -137,18 +154,30 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def atleast_1d(*arys: Any) -> Any:
-    """Each array with at least one dimension."""
+    """Each array with at least one dimension.
+
+    >>> jnp.atleast_1d(5)
+    Array([5], dtype=int32, weak_type=True)
+    """
     return _at_least("atleast_1d", arys, lambda x: x if x.ndim else primitives.reshape(x, (1,)))
 
 
 def atleast_2d(*arys: Any) -> Any:
-    """Each array with at least two dimensions, new ones first."""
+    """Each array with at least two dimensions, new ones first.
+
+    >>> jnp.atleast_2d(jnp.arange(3))
+    Array([[0, 1, 2]], dtype=int32)
+    """
     return _at_least("atleast_2d", arys, lambda x: x if x.ndim >= 2 else primitives.reshape(
         x, (1,) * (2 - x.ndim) + x.shape))
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """Each array with at least three dimensions."""
+    """Each array with at least three dimensions.
+
+    >>> jnp.atleast_3d(jnp.arange(3)).shape
+    (1, 3, 1)
+    """
     def three(x: Array) -> Array:
         shapes = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}
         return primitives.reshape(x, shapes[x.ndim]) if x.ndim in shapes else x
@@ -165,39 +194,69 @@ def _at_least(name: str, arrays: Sequence[Any], function: Any) -> Any:
 
 
 def vstack(tup: Any, dtype: Any = None) -> Array:
-    """Joins arrays along the first axis, vectors as rows."""
+    """Joins arrays along the first axis, vectors as rows.
+
+    >>> jnp.vstack([jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]])])
+    Array([[1, 2],
+           [3, 4],
+           [5, 6]], dtype=int32)
+    """
     if isinstance(tup, (np.ndarray, Array)) and tup.ndim > 2:
         return concatenate(tup, 0, dtype)
     return concatenate([atleast_2d(x) for x in _arrays("vstack", tup)], 0, dtype)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Array:
-    """Joins arrays along the second axis, vectors along their only one."""
+    """Joins arrays along the second axis, vectors along their only one.
+
+    >>> jnp.hstack([jnp.array([[1], [2]]), jnp.array([[3], [4]])])
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     parts = [atleast_1d(x) for x in _arrays("hstack", tup)]
     return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
 
 
 def dstack(tup: Any, dtype: Any = None) -> Array:
-    """Joins arrays along the third axis."""
+    """Joins arrays along the third axis.
+
+    >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[[1, 3],
+            [2, 4]]], dtype=int32)
+    """
     return concatenate([atleast_3d(x) for x in _arrays("dstack", tup)], 2, dtype)
 
 
 def column_stack(tup: Any) -> Array:
-    """Joins arrays along the second axis, vectors as columns."""
+    """Joins arrays along the second axis, vectors as columns.
+
+    >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     parts = [as_array(x) for x in _arrays("column_stack", tup)]
     return concatenate(
         [primitives.transpose(atleast_2d(x), (1, 0)) if x.ndim < 2 else x for x in parts], 1)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
-    """``values`` after ``arr``, along an axis (both flattened by default)."""
+    """``values`` after ``arr``, along an axis (both flattened by default).
+
+    >>> jnp.append(jnp.array([1, 2]), jnp.array([3.5]))
+    Array([1. , 2. , 3.5], dtype=float32)
+    """
     if axis is None:
         return concatenate([ravel(arr), ravel(values)], 0)
     return concatenate([arr, values], axis)
 
 
 def block(arrays: Any) -> Array:
-    """An array from nested lists of blocks: the innermost are joined along the last axis."""
+    """An array from nested lists of blocks: the innermost are joined along the last axis.
+
+    >>> jnp.block([[jnp.ones((1, 2)), jnp.zeros((1, 1))], [jnp.zeros((1, 3))]])
+    Array([[1., 1., 0.],
+           [0., 0., 0.]], dtype=float32)
+    """
     def depth(value: Any) -> int:
         if isinstance(value, tuple):
             raise ValueError(f"jax.numpy.block does not allow tuples, got {value}")
@@ -256,26 +315,45 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 
     Raises:
       ValueError: the size is no multiple of the number of parts.
+
+    >>> jnp.split(jnp.arange(5), [2, 3])
+    [Array([0, 1], dtype=int32), Array([2], dtype=int32), Array([3, 4], dtype=int32)]
     """
     return _split("split", ary, indices_or_sections, axis)
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """As ``split``; parts may differ in size by one."""
+    """As ``split``; parts may differ in size by one.
+
+    >>> [len(part) for part in jnp.array_split(jnp.arange(7), 3)]
+    [3, 2, 2]
+    """
     return _split("array_split", ary, indices_or_sections, axis)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
-    """Splits along the first axis."""
+    """Splits along the first axis.
+
+    >>> jnp.vsplit(jnp.array([[1, 2], [3, 4]]), 2)
+    [Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32)]
+    """
     return _split("vsplit", ary, indices_or_sections, 0)
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
-    """Splits along the second axis (the only one of a vector)."""
+    """Splits along the second axis (the only one of a vector).
+
+    >>> jnp.hsplit(jnp.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
     x = as_array(ary, "hsplit")
     return _split("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
-    """Splits along the third axis."""
+    """Splits along the third axis.
+
+    >>> [part.shape for part in jnp.dsplit(jnp.ones((2, 3, 4)), 2)]
+    [(2, 3, 2), (2, 3, 2)]
+    """
     return _split("dsplit", ary, indices_or_sections, 2)

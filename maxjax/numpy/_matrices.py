@@ -35,7 +35,11 @@ __all__ = [
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The ``offset``-th diagonals of the matrices in two axes, along a new last axis."""
+    """The ``offset``-th diagonals of the matrices in two axes, along a new last axis.
+
+    >>> jnp.diagonal(jnp.array([[1, 2, 3], [4, 5, 6]]), offset=1)
+    Array([2, 6], dtype=int32)
+    """
     x = as_array(a, "diagonal")
     if x.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
@@ -54,7 +58,15 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 
 def diag(v: Any, k: int = 0) -> Array:
-    """The ``k``-th diagonal of a matrix, or the matrix that has a vector as its diagonal."""
+    """The ``k``-th diagonal of a matrix, or the matrix that has a vector as its diagonal.
+
+    >>> jnp.diag(jnp.array([1, 2]), k=1)
+    Array([[0, 1, 0],
+           [0, 0, 2],
+           [0, 0, 0]], dtype=int32)
+    >>> jnp.diag(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
     x = as_array(v, "diag")
     if x.ndim == 2:
         return diagonal(x, k)
@@ -72,13 +84,22 @@ def diag(v: Any, k: int = 0) -> Array:
 
 
 def diagflat(v: Any, k: int = 0) -> Array:
-    """The matrix that has the flattened array as its ``k``-th diagonal."""
+    """The matrix that has the flattened array as its ``k``-th diagonal.
+
+    >>> jnp.diagflat(jnp.array([[1, 2]]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
     return diag(shapes.ravel(v), k)
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,
           out: Any = None) -> Array:
-    """The sum of a diagonal."""
+    """The sum of a diagonal.
+
+    >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     check_out("trace", out)
     x = as_array(a, "trace")
     if dtype is not None:
@@ -95,7 +116,12 @@ def _lower(rows: int, columns: int, k: Any) -> Array:
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
-    """Ones on and below the ``k``-th diagonal, zeros above."""
+    """Ones on and below the ``k``-th diagonal, zeros above.
+
+    >>> jnp.tri(2, 3, k=1, dtype=int)
+    Array([[1, 1, 0],
+           [1, 1, 1]], dtype=int32)
+    """
     dtype = (dtypes.canonical(dtypes.float64) if dtype is None
              else canonical_dtype(dtype, "tri"))
     (rows,) = canonical_shape((N,))
@@ -116,19 +142,35 @@ def _triangle(name: str, m: Any, k: int, before: int = 0) -> tuple[Array, Array]
 
 
 def tril(m: Any, k: int = 0) -> Array:
-    """The matrix with zeros above the ``k``-th diagonal."""
+    """The matrix with zeros above the ``k``-th diagonal.
+
+    >>> jnp.tril(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 0],
+           [3, 4]], dtype=int32)
+    """
     x, mask = _triangle("tril", m, k)
     return where(mask, x, cast(0, x.dtype))
 
 
 def triu(m: Any, k: int = 0) -> Array:
-    """The matrix with zeros below the ``k``-th diagonal."""
+    """The matrix with zeros below the ``k``-th diagonal.
+
+    >>> jnp.triu(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 2],
+           [0, 4]], dtype=int32)
+    """
     x, mask = _triangle("triu", m, k, 1)
     return where(mask, cast(0, x.dtype), x)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
-    """The matrix of the powers of a vector."""
+    """The matrix of the powers of a vector.
+
+    >>> jnp.vander(jnp.array([1, 2, 3]), 3)
+    Array([[1, 1, 1],
+           [4, 2, 1],
+           [9, 3, 1]], dtype=int32)
+    """
     x = as_array(x, "vander")
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array")
@@ -150,12 +192,20 @@ def _indices(parts: Sequence[np.ndarray]) -> tuple[Array, ...]:
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
-    """The indices of the lower triangle of an (n, m) matrix."""
+    """The indices of the lower triangle of an (n, m) matrix.
+
+    >>> jnp.tril_indices(2)
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     return _indices(np.tril_indices(*_three("tril_indices", n, k, m)))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
-    """The indices of the upper triangle of an (n, m) matrix."""
+    """The indices of the upper triangle of an (n, m) matrix.
+
+    >>> jnp.triu_indices(2, k=1)
+    (Array([0], dtype=int32), Array([1], dtype=int32))
+    """
     return _indices(np.triu_indices(*_three("triu_indices", n, k, m)))
 
 
@@ -173,19 +223,33 @@ def _matrix_shape(arr: Any) -> tuple[int, ...]:
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
-    """The indices of the lower triangle of a matrix."""
+    """The indices of the lower triangle of a matrix.
+
+    >>> jnp.tril_indices_from(jnp.ones((2, 3)), k=-1)
+    (Array([1], dtype=int32), Array([0], dtype=int32))
+    """
     rows, columns = _matrix_shape(arr)
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
-    """The indices of the upper triangle of a matrix."""
+    """The indices of the upper triangle of a matrix.
+
+    >>> jnp.triu_indices_from(jnp.ones((2, 2)))
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     rows, columns = _matrix_shape(arr)
     return triu_indices(rows, k, columns)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array of ``ndim`` dimensions of size ``n``."""
+    """The indices of the main diagonal of an array of ``ndim`` dimensions of size ``n``.
+
+    >>> x = jnp.zeros((2, 2))
+    >>> x.at[jnp.diag_indices(2)].set(5.0)
+    Array([[5., 0.],
+           [0., 5.]], dtype=float32)
+    """
     n = operator.index(concrete(n, "'n' argument of jnp.diag_indices()"))
     ndim = operator.index(concrete(ndim, "'ndim' argument of jnp.diag_indices()"))
     if n < 0:
@@ -197,7 +261,11 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 
 def diag_indices_from(arr: Any) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array."""
+    """The indices of the main diagonal of an array.
+
+    >>> jnp.diag_indices_from(jnp.ones((2, 2)))
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
     x = as_array(arr, "diag_indices_from")
     if len(set(x.shape)) > 1:
         raise ValueError("All dimensions of input must be equal")
@@ -208,7 +276,11 @@ def diag_indices_from(arr: Any) -> tuple[Array, ...]:
 
 def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *,
                  size: int | None = None) -> tuple[Array, ...]:
-    """The indices where ``mask_func(ones((n, n)), k)`` is not zero."""
+    """The indices where ``mask_func(ones((n, n)), k)`` is not zero.
+
+    >>> jnp.mask_indices(2, jnp.triu)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     return where(mask_func(primitives.full((n, n), 1, dtypes.int32), k), size=size)
 
 
@@ -217,6 +289,10 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 
     Raises:
       NotImplementedError: ``inplace`` is not False.
+
+    >>> jnp.fill_diagonal(jnp.ones((2, 3)), 5.0, inplace=False)
+    Array([[5., 1., 1.],
+           [1., 5., 1.]], dtype=float32)
     """
     if inplace:
         raise NotImplementedError("JAX arrays are immutable, must use inplace=False")

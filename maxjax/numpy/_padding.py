@@ -41,6 +41,11 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
       pad_width: a number; a pair (before, after); or such a pair for each axis.
       mode: "constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect",
         "symmetric", "wrap", "empty", or a function of (vector, widths, axis, options).
+
+    >>> jnp.pad(jnp.array([1, 2, 3]), 2, mode="reflect")
+    Array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
+    >>> jnp.pad(jnp.array([1, 2, 3]), (1, 2), constant_values=9)
+    Array([9, 1, 2, 3, 9, 9], dtype=int32)
     """
     check_arraylike("pad", array)
     x = as_array(array)

@@ -56,6 +56,11 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
       return_counts: also how often each stands.
       size: the number of results, which must be given where ``ar`` is traced; too few are filled
         up with ``fill_value`` (by default the least element).
+
+    >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
+    (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
+    >>> jnp.unique(jnp.array([3, 1, 3]), size=3, fill_value=9)
+    Array([1, 3, 9], dtype=int32)
     """
     check_arraylike("unique", ar)
     x = as_array(ar)
@@ -161,27 +166,43 @@ class _UniqueInverseResult(NamedTuple):
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
-    """Unique elements, where they stand first, which one each element is, how often they stand."""
+    """Unique elements, where they stand first, which one each element is, how often they stand.
+
+    >>> jnp.unique_all(jnp.array([3, 1, 3])).inverse_indices
+    Array([1, 0, 1], dtype=int32)
+    """
     return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size,
                                    fill_value=fill_value))
 
 
 def unique_counts(x: Any, /, *, size: int | None = None,
                   fill_value: Any = None) -> _UniqueCountsResult:
-    """Unique elements, and how often they stand."""
+    """Unique elements, and how often they stand.
+
+    >>> jnp.unique_counts(jnp.array([3, 1, 3])).counts
+    Array([1, 2], dtype=int32)
+    """
     return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size,
                                       fill_value=fill_value))
 
 
 def unique_inverse(x: Any, /, *, size: int | None = None,
                    fill_value: Any = None) -> _UniqueInverseResult:
-    """Unique elements, and which one each element is."""
+    """Unique elements, and which one each element is.
+
+    >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
+    Array([1, 0, 1], dtype=int32)
+    """
     return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size,
                                        fill_value=fill_value))
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Unique elements."""
+    """Unique elements.
+
+    >>> jnp.unique_values(jnp.array([3, 1, 3]))
+    Array([1, 3], dtype=int32)
+    """
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 

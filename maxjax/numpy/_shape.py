@@ -37,7 +37,11 @@ __all__ = [
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """The sizes of the dimensions."""
+    """The sizes of the dimensions.
+
+    >>> jnp.shape(jnp.ones((2, 3)))
+    (2, 3)
+    """
     return _sizes(a)
 
 
@@ -48,12 +52,20 @@ def _sizes(a: Any) -> tuple[int, ...]:
 
 
 def ndim(a: Any) -> int:
-    """The number of dimensions."""
+    """The number of dimensions.
+
+    >>> jnp.ndim(jnp.ones((2, 3)))
+    2
+    """
     return len(_sizes(a))
 
 
 def size(a: Any, axis: Any = None) -> int:
-    """The number of elements, or the size of an axis (or axes)."""
+    """The number of elements, or the size of an axis (or axes).
+
+    >>> jnp.size(jnp.ones((2, 3)), axis=1)
+    3
+    """
     sizes = _sizes(a)
     if axis is None:
         return math.prod(sizes)
@@ -92,6 +104,10 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
 
     Raises:
       TypeError: the number of elements does not fit.
+
+    >>> jnp.reshape(jnp.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
     """
     x = as_array(a, "reshape")
     sizes = resolved_shape(x.shape, shape)
@@ -111,7 +127,11 @@ def _reversed_axes(x: Array) -> Array:
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
-    """The elements in one dimension."""
+    """The elements in one dimension.
+
+    >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
+    Array([1, 3, 2, 4], dtype=int32)
+    """
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
     x = as_array(a, "ravel")
@@ -119,7 +139,11 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
 
 
 def transpose(a: Any, axes: Any = None) -> Array:
-    """Permutes the dimensions (reverses them by default)."""
+    """Permutes the dimensions (reverses them by default).
+
+    >>> jnp.transpose(jnp.ones((2, 3, 4)), (1, 0, 2)).shape
+    (3, 2, 4)
+    """
     x = as_array(a, "transpose")
     if axes is None:
         return _reversed_axes(x)
@@ -131,12 +155,20 @@ def transpose(a: Any, axes: Any = None) -> Array:
 
 
 def permute_dims(a: Any, /, axes: Any) -> Array:
-    """Permutes the dimensions."""
+    """Permutes the dimensions.
+
+    >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     return transpose(a, axes)
 
 
 def matrix_transpose(x: Any, /) -> Array:
-    """Swaps the last two dimensions."""
+    """Swaps the last two dimensions.
+
+    >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
     x = as_array(x, "matrix_transpose")
     if x.ndim < 2:
         raise ValueError("x must be at least two-dimensional for matrix_transpose; got "
@@ -153,7 +185,11 @@ def axis_as_index(axis: Any, rank: int) -> int:
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
-    """Exchanges two dimensions."""
+    """Exchanges two dimensions.
+
+    >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     x = as_array(a, "swapaxes")
     order = list(range(x.ndim))
     first, second = (axis_as_index(axis, x.ndim) for axis in (axis1, axis2))
@@ -162,7 +198,11 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Array:
-    """Moves dimensions to new positions; the others keep their order."""
+    """Moves dimensions to new positions; the others keep their order.
+
+    >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = as_array(a, "moveaxis")
     sources = [canonical_axis(i, x.ndim) for i in _sequence(source)]
     targets = [canonical_axis(i, x.ndim) for i in _sequence(destination)]
@@ -182,7 +222,11 @@ def _sequence(value: Any) -> Sequence[Any]:
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
-    """Moves ``axis`` to before ``start``."""
+    """Moves ``axis`` to before ``start``.
+
+    >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     x = as_array(a, "rollaxis")
     start = operator.index(start)
     if not -x.ndim <= start <= x.ndim:
@@ -193,7 +237,11 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
 
 
 def expand_dims(a: Any, axis: Any) -> Array:
-    """Inserts dimensions of size 1."""
+    """Inserts dimensions of size 1.
+
+    >>> jnp.expand_dims(jnp.arange(3), (0, 2)).shape
+    (1, 3, 1)
+    """
     x = as_array(a, "expand_dims")
     axes = _sequence(axis)
     rank = x.ndim + len(axes)
@@ -211,6 +259,9 @@ def squeeze(a: Any, axis: Any = None) -> Array:
 
     Raises:
       ValueError: a named axis has another size.
+
+    >>> jnp.squeeze(jnp.ones((1, 3, 1)), axis=0).shape
+    (3, 1)
     """
     x = as_array(a, "squeeze")
     if axis is None:
@@ -226,7 +277,12 @@ def squeeze(a: Any, axis: Any = None) -> Array:
 
 
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
-    """Repeats the array to ``shape`` by NumPy's rules."""
+    """Repeats the array to ``shape`` by NumPy's rules.
+
+    >>> jnp.broadcast_to(jnp.array([1, 2]), (2, 2))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     x = as_array(array, "broadcast_to")
     sizes = canonical_shape(shape)
     have = x.shape
@@ -243,7 +299,11 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape to which shapes broadcast."""
+    """The shape to which shapes broadcast.
+
+    >>> jnp.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
     sizes = [canonical_shape(shape) for shape in shapes]
     for shape in sizes:
         if min(shape, default=0) < 0:
@@ -255,7 +315,13 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 def broadcast_arrays(*args: Any) -> list[Array]:
-    """The arrays, repeated to their common shape."""
+    """The arrays, repeated to their common shape.
+
+    >>> jnp.broadcast_arrays(jnp.array([1, 2]), jnp.array([[3], [4]]))
+    [Array([[1, 2],
+           [1, 2]], dtype=int32), Array([[3, 3],
+           [4, 4]], dtype=int32)]
+    """
     arrays = [as_array(x, "broadcast_arrays", i) for i, x in enumerate(args)]
     sizes = broadcast_shapes(*[x.shape for x in arrays])
     return [broadcast_to(x, sizes) for x in arrays]
@@ -264,7 +330,12 @@ def broadcast_arrays(*args: Any) -> list[Array]:
 # --- repeating, turning ---------------------------------------------------------------------------
 
 def tile(A: Any, reps: Any) -> Array:
-    """The array repeated as a whole, ``reps`` times along each axis."""
+    """The array repeated as a whole, ``reps`` times along each axis.
+
+    >>> jnp.tile(jnp.array([1, 2]), (2, 2))
+    Array([[1, 2, 1, 2],
+           [1, 2, 1, 2]], dtype=int32)
+    """
     x = as_array(A, "tile")
     counts = canonical_shape(
         reps if isinstance(reps, Array) else np.asarray(reps).astype(int, casting="unsafe")
@@ -287,6 +358,11 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     Args:
       total_repeat_length: the size of the result, which must be given where ``repeats`` is
         traced; what is too much is cut off, what is missing repeats the last element.
+
+    >>> jnp.repeat(jnp.array([1, 2]), 2)
+    Array([1, 1, 2, 2], dtype=int32)
+    >>> jnp.repeat(jnp.array([1, 2]), jnp.array([3, 1]), total_repeat_length=5)
+    Array([1, 1, 1, 2, 2], dtype=int32)
     """
     check_arraylike("repeat", a, repeats)
     x = as_array(a, "repeat")
@@ -351,7 +427,12 @@ def take_in_bounds(x: Array, positions: Array, axis: int) -> Array:
 
 
 def resize(a: Any, new_shape: Any) -> Array:
-    """The elements, repeated or cut off to fill ``new_shape``."""
+    """The elements, repeated or cut off to fill ``new_shape``.
+
+    >>> jnp.resize(jnp.array([1, 2, 3]), (2, 2))
+    Array([[1, 2],
+           [3, 1]], dtype=int32)
+    """
     x = ravel(a)
     sizes = canonical_shape(new_shape)
     if any(size < 0 for size in sizes):
@@ -364,7 +445,12 @@ def resize(a: Any, new_shape: Any) -> Array:
 
 
 def flip(m: Any, axis: Any = None) -> Array:
-    """Reverses the order along an axis, or several, or all."""
+    """Reverses the order along an axis, or several, or all.
+
+    >>> jnp.flip(jnp.array([[1, 2], [3, 4]]), axis=1)
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     x = as_array(m, "flip")
     axes = (tuple(range(x.ndim)) if axis is None
             else tuple(canonical_axis(i, x.ndim) for i in _sequence(axis)))
@@ -374,17 +460,32 @@ def flip(m: Any, axis: Any = None) -> Array:
 
 
 def fliplr(m: Any) -> Array:
-    """Reverses the order along the second axis."""
+    """Reverses the order along the second axis.
+
+    >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     return flip(m, 1)
 
 
 def flipud(m: Any) -> Array:
-    """Reverses the order along the first axis."""
+    """Reverses the order along the first axis.
+
+    >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
+    Array([[3, 4],
+           [1, 2]], dtype=int32)
+    """
     return flip(m, 0)
 
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """Turns by 90 degrees, ``k`` times, from the first axis towards the second."""
+    """Turns by 90 degrees, ``k`` times, from the first axis towards the second.
+
+    >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], dtype=int32)
+    """
     x = as_array(m, "rot90")
     if len(axes) != 2:
         raise ValueError(f"len(axes) must be 2, got axes={axes}")
@@ -404,7 +505,11 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Array:
-    """Shifts the elements along axes; those pushed out at the end come in at the start."""
+    """Shifts the elements along axes; those pushed out at the end come in at the start.
+
+    >>> jnp.roll(jnp.arange(5), 2)
+    Array([3, 4, 0, 1, 2], dtype=int32)
+    """
     x = as_array(a, "roll")
     if max(len(np.shape(shift)), 0 if axis is None else len(np.shape(axis))) > 1:
         raise ValueError("'shift' and 'axis' arguments to roll must be scalars or 1D arrays")

@@ -1,8 +1,7 @@
-"""Differences, integrals, interpolation, polynomials, convolution, windows."""
+"""Differences, integrals, interpolation, convolution, windows."""
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -28,15 +27,14 @@ from maxjax.numpy._promotion import (
     cast,
     check_arraylike,
     concrete,
-    promote_dtypes,
     promote_inexact,
 )
 from maxjax.numpy._where import where
 
 __all__ = [
     "bartlett", "blackman", "convolve", "correlate", "diff", "ediff1d", "gradient", "hamming",
-    "hanning", "interp", "kaiser", "packbits", "poly", "polyadd", "polyder", "polydiv", "polyint",
-    "polymul", "polysub", "polyval", "trapezoid", "trim_zeros", "unpackbits", "unwrap",
+    "hanning", "interp", "kaiser", "packbits", "trapezoid", "trim_zeros", "unpackbits",
+    "unwrap",
 ]
 
 
@@ -47,7 +45,13 @@ def _part(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:
 # --- differences and integrals --------------------------------------------------------------------
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
-    """The ``n``-th differences of neighbours along an axis."""
+    """The ``n``-th differences of neighbours along an axis.
+
+    >>> jnp.diff(jnp.array([1, 4, 9, 16]))
+    Array([3, 5, 7], dtype=int32)
+    >>> jnp.diff(jnp.array([1, 4, 9, 16]), n=2)
+    Array([2, 2], dtype=int32)
+    """
     x = as_array(a, "diff")
     n = operator.index(concrete(n, "'n' argument of jnp.diff()"))
     if n < 0:
@@ -77,8 +81,13 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
-    """The differences of neighbours in the flattened array, between given ends."""
-    x = shapes.ravel(as_array(ary, "ediff1d"))
+    """The differences of neighbours in the flattened array, between given ends.
+
+    >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_end=jnp.array([-1]))
+    Array([ 3,  5, -1], dtype=int32)
+    """
+    check_arraylike("ediff1d", ary, *(end for end in (to_end, to_begin) if end is not None))
+    x = shapes.ravel(as_array(ary))
     parts = [_part(x, 0, min(1, x.size), x.size) - _part(x, 0, 0, max(x.size - 1, 0))]
     if to_begin is not None:
         parts.insert(0, shapes.ravel(creation.asarray(to_begin, dtype=x.dtype)))
@@ -92,6 +101,9 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
 
     Args:
       varargs: the distance of samples: one for all axes, or for each axis a number or coordinates.
+
+    >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0, 16.0]))
+    Array([3., 4., 6., 7.], dtype=float32)
     """
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
@@ -132,7 +144,11 @@ def _gradient(x: Array, axis: int, spacing: Any) -> Array:
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
-    """The integral along an axis by the trapezoidal rule."""
+    """The integral along an axis by the trapezoidal rule.
+
+    >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]), dx=0.5)
+    Array(2., dtype=float32)
+    """
     if x is None:
         y = as_array(promote_inexact("trapezoid", y)[0])
         moved = shapes.moveaxis(y, axis, -1)
@@ -153,7 +169,11 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Array:
-    """The array with jumps of more than half a period taken out."""
+    """The array with jumps of more than half a period taken out.
+
+    >>> jnp.unwrap(jnp.array([0, 3, 1, 0]), period=4)
+    Array([ 0, -1, -3, -4], dtype=int32)
+    """
     x = as_array(p, "unwrap")
     if dtypes.is_complex(x.dtype):
         raise ValueError("jnp.unwrap does not support complex inputs.")
@@ -164,13 +184,12 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
             int, float) else float)))[0]
     x = x.astype(dtype)
     half = period / 2 if not isinstance(period, int) else period // 2
-    low = -half if not (isinstance(period, int) and period % 2) else -half - 1
+    low = -half
     if discont is None:
         discont = half
     steps = diff(x, axis=axis)
     wrapped = division.remainder(steps - low, period) + low
-    wrapped = where((wrapped == low) & (steps > 0), half if not isinstance(period, int)
-                    or period % 2 == 0 else wrapped, wrapped)
+    wrapped = where((wrapped == low) & (steps > 0), half, wrapped)
     correction = where(ufuncs.abs(steps) < discont, 0, wrapped - steps)
     index = canonical_axis(axis, x.ndim)
     rest = _part(x, index, 1, x.shape[index]) + reductions.cumsum(correction, index)
@@ -185,6 +204,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
 
     Args:
       left, right: values outside of the points; "extrapolate" continues the last line.
+
+    >>> jnp.interp(jnp.array([0.5, 5.0]), jnp.array([0., 1., 2.]), jnp.array([0., 10., 40.]))
+    Array([ 5., 40.], dtype=float32)
     """
     check_arraylike("interp", x, xp, fp)
     for value in (xp, fp):
@@ -234,111 +256,12 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
     return result
 
 
-# --- polynomials ----------------------------------------------------------------------------------
-
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
-    """The polynomial with coefficients ``p``, highest first, at ``x``."""
-    p, x = (as_array(v) for v in promote_dtypes("polyval", p, x))
-    shape = shapes.broadcast_shapes(p.shape[1:], x.shape)
-    result = as_array(primitives.full(shape, 0, p.dtype)) if shape else as_array(
-        cast(0, p.dtype))
-    for i in range(p.shape[0]):
-        result = result * x + p[i]
-    return result
-
-
-def _polynomials(name: str, a1: Any, a2: Any) -> tuple[Array, Array]:
-    a1, a2 = (as_array(v) for v in promote_dtypes(name, a1, a2))
-    size = max(a1.shape[0], a2.shape[0])
-    return (primitives.pad(a1, 0, ((size - a1.shape[0], 0, 0),)),
-            primitives.pad(a2, 0, ((size - a2.shape[0], 0, 0),)))
-
-
-def polyadd(a1: Any, a2: Any) -> Array:
-    """The sum of two polynomials."""
-    a1, a2 = _polynomials("polyadd", a1, a2)
-    return a1 + a2
-
-
-def polysub(a1: Any, a2: Any) -> Array:
-    """The difference of two polynomials."""
-    a1, a2 = _polynomials("polysub", a1, a2)
-    return a1 - a2
-
-
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
-    """The product of two polynomials."""
-    a1, a2 = (as_array(v) for v in promote_inexact("polymul", a1, a2))
-    if trim_leading_zeros:
-        a1, a2 = trim_zeros(a1, "f"), trim_zeros(a2, "f")
-    a1, a2 = (creation.asarray([0], x.dtype) if not x.size else x for x in (a1, a2))
-    return convolve(a1, a2)
-
-
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """Quotient and remainder of two polynomials."""
-    u, v = (as_array(x) for x in promote_inexact("polydiv", u, v))
-    m, n = u.shape[0] - 1, v.shape[0] - 1
-    count = max(m - n + 1, 1)
-    quotient = []
-    scale = 1.0 / v[0]
-    for k in range(m - n + 1):
-        factor = scale * u[k]
-        quotient.append(factor)
-        u = u.at[k:k + n + 1].add(-factor * v)
-    q = joining.stack(quotient) if quotient else creation.zeros((count,), u.dtype)
-    if trim_leading_zeros:
-        u = trim_zeros(u, "f")
-    return q, u
-
-
-def poly(seq_of_zeros: Any) -> Array:
-    """The coefficients of the polynomial with given zeros."""
-    z = as_array(promote_inexact("poly", seq_of_zeros)[0])
-    if z.ndim != 1:
-        raise ValueError("input must be 1d array; the eigenvalues of a matrix are not supported")
-    result = creation.ones((1,), z.dtype)
-    for i in range(z.shape[0]):
-        result = convolve(result, joining.stack([creation.ones((), z.dtype), -z[i]]))
-    return result
-
-
-def polyder(p: Any, m: int = 1) -> Array:
-    """The ``m``-th derivative of a polynomial."""
-    m = operator.index(concrete(m, "'m' argument of jnp.polyder"))
-    p = as_array(promote_inexact("polyder", p)[0])
-    if m < 0:
-        raise ValueError("Order of derivative must be positive")
-    if m == 0:
-        return p
-    size = p.shape[0]
-    factors = np.array([math.prod(range(k - m + 1, k + 1)) for k in range(size - 1, m - 1, -1)])
-    return p[:-m] * as_array(factors.astype(p.dtype))
-
-
-def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
-    """The ``m``-th integral of a polynomial, with constants ``k``."""
-    m = operator.index(concrete(m, "'m' argument of jnp.polyint"))
-    if m < 0:
-        raise ValueError("Order of integral must be positive (see polyder)")
-    constants = 0 if k is None else k
-    p, constants = (as_array(v) for v in promote_inexact("polyint", p, constants))
-    constants = joining.atleast_1d(constants)
-    if constants.shape[0] == 1 and m > 1:
-        constants = shapes.broadcast_to(constants, (m,))
-    if constants.shape != (m,):
-        raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
-    if m == 0:
-        return p
-    for i in range(m):
-        size = p.shape[0]
-        divisors = as_array(np.arange(size, 0, -1).astype(p.dtype))
-        p = joining.concatenate([p / divisors, constants[i:i + 1]])
-    return p
-
-
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
-    """The array without zeros at its ends; its values must be known."""
+    """The array without zeros at its ends; its values must be known.
+
+    >>> jnp.trim_zeros(jnp.array([0, 0, 1, 0, 2, 0]))
+    Array([1, 0, 2], dtype=int32)
+    """
     x = as_array(filt, "trim_zeros")
     host = np.asarray(concrete(x, "Error arose in the `filt` argument of trim_zeros()"))
     axes = canonical_axes(axis, x.ndim)
@@ -384,13 +307,21 @@ def _convolve(name: str, a: Any, v: Any, mode: str, flipped: bool, precision: An
 def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None,
              preferred_element_type: Any = None) -> Array:
     """The convolution of two vectors: all of it ("full"), as long as ``a`` ("same"), or where
-    they overlap completely ("valid")."""
+    they overlap completely ("valid").
+
+    >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
+    Array([ 1., 12., 23., 30.], dtype=float32)
+    """
     return _convolve("convolve", a, v, mode, True, precision, preferred_element_type)
 
 
 def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
               preferred_element_type: Any = None) -> Array:
-    """The correlation of two vectors; modes as in ``convolve``."""
+    """The correlation of two vectors; modes as in ``convolve``.
+
+    >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
+    Array([21., 32.], dtype=float32)
+    """
     return _convolve("correlate", a, ufuncs.conj(v), mode, False, precision,
                      preferred_element_type)
 
@@ -406,28 +337,48 @@ def _window(name: str, M: Any, function: Callable[[Array], Array]) -> Array:
 
 
 def bartlett(M: int) -> Array:
-    """A triangle from 0 to 1 to 0."""
+    """A triangle from 0 to 1 to 0.
+
+    >>> jnp.bartlett(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
     return _window("bartlett", M, lambda n: 1 - ufuncs.abs(2 * n + 1 - M) / (M - 1))
 
 
 def blackman(M: int) -> Array:
-    """The Blackman window."""
+    """The Blackman window.
+
+    >>> jnp.blackman(3).round(2)
+    Array([-0.,  1., -0.], dtype=float32)
+    """
     return _window("blackman", M, lambda n: 0.42 - 0.5 * ufuncs.cos(2 * np.pi * n / (M - 1))
                    + 0.08 * ufuncs.cos(4 * np.pi * n / (M - 1)))
 
 
 def hamming(M: int) -> Array:
-    """The Hamming window."""
+    """The Hamming window.
+
+    >>> jnp.hamming(3)
+    Array([0.08000001, 1.        , 0.08000001], dtype=float32)
+    """
     return _window("hamming", M, lambda n: 0.54 - 0.46 * ufuncs.cos(2 * np.pi * n / (M - 1)))
 
 
 def hanning(M: int) -> Array:
-    """The Hann window."""
+    """The Hann window.
+
+    >>> jnp.hanning(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
     return _window("hanning", M, lambda n: 0.5 * (1 - ufuncs.cos(2 * np.pi * n / (M - 1))))
 
 
 def kaiser(M: int, beta: Any) -> Array:
-    """The Kaiser window of shape ``beta``."""
+    """The Kaiser window of shape ``beta``.
+
+    >>> jnp.kaiser(3, 0.0)
+    Array([1., 1., 1.], dtype=float32)
+    """
     def function(n: Array) -> Array:
         middle = 0.5 * (M - 1)
         return (ufuncs.i0(beta * ufuncs.sqrt(1 - ((n - middle) / middle) ** 2))
@@ -438,7 +389,11 @@ def kaiser(M: int, beta: Any) -> Array:
 # --- bits -----------------------------------------------------------------------------------------
 
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Eight truth values to a byte."""
+    """Eight truth values to a byte.
+
+    >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
+    Array([131], dtype=uint8)
+    """
     x = as_array(a, "packbits")
     if not (dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_):
         raise TypeError("Expected an input array of integer or boolean data type")
@@ -461,7 +416,11 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
 
 def unpackbits(a: Any, axis: int | None = None, count: int | None = None,
                bitorder: str = "big") -> Array:
-    """Each byte to eight bits."""
+    """Each byte to eight bits.
+
+    >>> jnp.unpackbits(jnp.array([131], dtype=jnp.uint8))
+    Array([1, 0, 0, 0, 0, 0, 1, 1], dtype=uint8)
+    """
     x = as_array(a, "unpackbits")
     if x.dtype != dtypes.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")

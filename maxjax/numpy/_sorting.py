@@ -42,7 +42,13 @@ def _check_kind(kind: Any, order: Any, name: str) -> None:
 
 def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
          stable: bool = True, descending: bool = False) -> Array:
-    """The elements in ascending order along an axis; NaN goes last."""
+    """The elements in ascending order along an axis; NaN goes last.
+
+    >>> jnp.sort(jnp.array([[3.0, jnp.nan, 1.0]]))
+    Array([[ 1.,  3., nan]], dtype=float32)
+    >>> jnp.sort(jnp.array([3, 1, 2]), descending=True)
+    Array([3, 2, 1], dtype=int32)
+    """
     _check_kind(kind, order, "sort")
     x = as_array(a, "sort")
     if axis is None:
@@ -54,7 +60,13 @@ def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
 
 def argsort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
             stable: bool = True, descending: bool = False, dtype: Any = None) -> Array:
-    """The positions of the elements in ascending order along an axis."""
+    """The positions of the elements in ascending order along an axis.
+
+    >>> jnp.argsort(jnp.array([30, 10, 20]))
+    Array([1, 2, 0], dtype=int32)
+    >>> jnp.argsort(jnp.array([1, 2, 1]), descending=True)
+    Array([1, 0, 2], dtype=int32)
+    """
     _check_kind(kind, order, "argsort")
     x = as_array(a, "argsort")
     if axis is None:
@@ -70,14 +82,22 @@ def argsort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = Non
 
 
 def sort_complex(a: Any) -> Array:
-    """The elements in ascending order, as complex numbers."""
+    """The elements in ascending order, as complex numbers.
+
+    >>> jnp.sort_complex(jnp.array([2 + 1j, 1 + 5j, 2 - 1j]))
+    Array([1.+5.j, 2.-1.j, 2.+1.j], dtype=complex64)
+    """
     x = sort(a)
     return convert_element_type(x, dtypes.complex_dtype(x.dtype)) if not dtypes.is_complex(
         x.dtype) else x
 
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
-    """The order that sorts by the last key, ties by the one before it, and so on."""
+    """The order that sorts by the last key, ties by the one before it, and so on.
+
+    >>> jnp.lexsort((jnp.array([1, 0, 2]), jnp.array([7, 7, 3])))
+    Array([2, 1, 0], dtype=int32)
+    """
     arrays = [as_array(key, "lexsort") for key in keys]
     if not arrays:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
@@ -92,7 +112,11 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 
 
 def partition(a: Any, kth: int, axis: int = -1) -> Array:
-    """The array with the ``kth`` element in its place, smaller ones before and others after."""
+    """The array with the ``kth`` element in its place, smaller ones before and others after.
+
+    >>> jnp.partition(jnp.array([5, 1, 4, 2]), 1)[:2]
+    Array([1, 2], dtype=int32)
+    """
     x, dimension, count = _partitioned("partition", a, kth, axis)
     ordered = sort(x, dimension)
     size = x.shape[dimension]
@@ -114,7 +138,12 @@ def _partitioned(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, in
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
-    """The positions that ``partition`` takes the elements from."""
+    """The positions that ``partition`` takes the elements from.
+
+    >>> x = jnp.array([5, 1, 4, 2])
+    >>> x[jnp.argpartition(x, 1)[:2]]
+    Array([1, 2], dtype=int32)
+    """
     x, dimension, count = _partitioned("argpartition", a, kth, axis)
     order = argsort(x, dimension, dtype=dtypes.int32)
     size = x.shape[dimension]
@@ -133,6 +162,11 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
     Args:
       side: "left": before equal elements; "right": after them.
       method: accepted; every method gives the same result.
+
+    >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), jnp.array([2, 9]))
+    Array([1, 4], dtype=int32)
+    >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), 2, side="right")
+    Array(3, dtype=int32)
     """
     check_arraylike("searchsorted", a, v)
     if side not in ("left", "right"):
@@ -202,7 +236,11 @@ def _bisect(x: Array, y: Array, side: str, dtype: Any) -> Array:
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
-    """The number of the bin of each element, between edges that rise or fall."""
+    """The number of the bin of each element, between edges that rise or fall.
+
+    >>> jnp.digitize(jnp.array([0.5, 1.0, 9.0]), jnp.array([0.0, 1.0, 2.0]))
+    Array([1, 2, 3], dtype=int32)
+    """
     check_arraylike("digitize", x, bins)
     if method is not None and method not in _METHODS:
         raise ValueError(f"digitize: invalid {method=}, expected one of {_METHODS}.")

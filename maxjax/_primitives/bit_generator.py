@@ -16,7 +16,13 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.random_bits import threefry2x32
 from maxjax._primitives.rules import replicated_factors
-from maxjax._primitives.shape import move_axis
+from maxjax._primitives.shape import (
+    concatenate,
+    expand_axis,
+    move_axis,
+    slice_in_dim,
+    squeeze_p,
+)
 
 THREEFRY = 1
 
@@ -36,7 +42,9 @@ def _philox(key: int, start: int, count: int) -> np.ndarray:
     """(count, 4) words; the upper half of each counter of 128 bits is the key."""
     keys = [key & 0xFFFFFFFF, key >> 32]
     c0, c1 = _counters(start, count)
-    c2, c3 = (np.full(count, word, np.uint64) for word in keys)
+    upper = np.full(count, key, np.uint64)
+    upper += (c0 | c1 << _HALF) < np.uint64(start)       # the counter went round: carry
+    c2, c3 = upper & _LOW, upper >> _HALF
     for number in range(10):
         k0, k1 = (np.uint64((word + number * step) & 0xFFFFFFFF)
                   for word, step in zip(keys, _WEYL, strict=True))
@@ -85,34 +93,31 @@ def _threefry_bits(key: int, start: int, shape: tuple[int, ...],
     return kept.astype(dtype), blocks
 
 
-def _generate(state: np.ndarray, shape: tuple[int, ...], dtype: np.dtype,
-              algorithm: int) -> tuple[np.ndarray, np.ndarray]:
+def _evaluate(state, *, shape, dtype, algorithm, **params):
     key, counter = (int(word) for word in np.ascontiguousarray(state).view(np.uint64))
     generate = _threefry_bits if algorithm == THREEFRY else _philox_bits
     bits, blocks = generate(key, counter, shape, dtype)
     moved = np.array([key, (counter + blocks) & (1 << 64) - 1], np.uint64)
-    return moved.view(state.dtype), bits
+    return [moved.view(state.dtype), bits]
 
 
-def _evaluate(states, *, shape, dtype, algorithm, **params):
-    """One application for each state of a batch."""
-    moved = np.empty(states.shape, states.dtype)
-    bits = np.empty((*states.shape[:-1], *shape), dtype)
-    for index in np.ndindex(states.shape[:-1]):
-        moved[index], bits[index] = _generate(states[index], shape, dtype, algorithm)
-    return [moved, bits]
+def _batch(size, operands, axes, *, shape, **params):
+    """As in JAX, the first state gives the bits of all; the others stay as they are."""
+    states = move_axis(operands[0], axes[0], 0)
+    first = squeeze_p.bind(slice_in_dim(states, 0, 1, 0), dimensions=(0,))
+    moved, bits = rng_bit_generator_p.bind(first, shape=(size, *shape), **params)
+    return [concatenate([expand_axis(moved, 0), slice_in_dim(states, 1, size, 0)], 0), bits], [0, 0]
 
 
 rng_bit_generator_p = Primitive(
     "rng_bit_generator",
-    abstract=lambda states, *, shape, dtype, **params: [
-        states.update(weak_type=False), ShapedArray((*states.shape[:-1], *shape), dtype)],
+    abstract=lambda state, *, shape, dtype, **params: [
+        state.update(weak_type=False), ShapedArray(shape, dtype)],
     evaluate=_evaluate,
     host_reason="XLA's own generators of random bits are NumPy's work here",
     jvp=lambda primals, tangents, **params: (
         rng_bit_generator_p.bind(*primals, **params), [None, None]),
-    batch=lambda size, operands, axes, **params: (
-        rng_bit_generator_p.bind(move_axis(operands[0], axes[0], 0), **params), [0, 0]),
+    batch=_batch,
     factors=replicated_factors,
     multiple_results=True,
 )

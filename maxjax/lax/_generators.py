@@ -6,6 +6,8 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._primitives.bit_generator import rng_bit_generator_p, rng_uniform_p
@@ -33,7 +35,7 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = dtypes.uint32,
+def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = np.uint32,
                       algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT, *,
                       out_sharding: Any = None) -> tuple[Array, Array]:
     """Random bits, and the state of the generator after them.

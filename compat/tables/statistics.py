@@ -39,8 +39,20 @@ put("quantile nanquantile percentile nanpercentile", (
            tol="accumulate")
     + case("f(x, 0.3)", x=shaped(6, distinct=True), dtypes="float64", modes="eager jit")
 ))
-put("quantile percentile", case("f(x, 0.5, weights=w)", x=floats(5), w=floats(5, low=0.1),
-                                raises=None, modes="eager jit"))
+put("quantile nanquantile percentile nanpercentile", (
+    case("f(x, 0.5, weights=w)", x=floats(5), w=floats(5, low=0.1), raises=True)
+    + cases("f(x, q, weights=w, method='inverted_cdf')",
+            "f(x, q[1], weights=w[0], axis=1, method='inverted_cdf', keepdims=True)",
+            "f(x, q, weights=w, axis=0, method='inverted_cdf')", x=floats(3, 4, distinct=True),
+            w=floats(3, 4, low=0.1), q=array([0.0, 0.3, 0.7], "float32").fix())
+    + case("f(x, q, axis=1, weights=w, method='inverted_cdf')",
+           x=array([[1.0, NAN, 3.0], [NAN, NAN, NAN]], "float32"), q=array([0.3, 0.8], "float32"),
+           w=array([1.0, 1.0, 2.0], "float32"), modes="eager jit")
+    + case("f(x, 0.5, weights=w, method='inverted_cdf')", x=floats(3),
+           w=array([1.0, -1.0, 2.0], "float32"), modes="eager jit")
+    + case("f(x, 0.5, weights=w, method='inverted_cdf')", x=floats(2, 3), w=floats(3),
+           raises=True)
+))
 put("median nanmedian", cases("f(x)", "f(x, axis=1)", tol="accumulate",
                               x=array([[1.0, NAN, 3.0], [NAN, NAN, NAN]], "float32"))
     + case("f(x, axis=0)", x=floats(4, 3, distinct=True), tol="accumulate"))

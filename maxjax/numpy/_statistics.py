@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from maxjax.numpy._promotion import (
     canonical_axes,
     cast,
     check_arraylike,
-    check_out,
     concrete,
     constant,
     promote_inexact,
@@ -48,7 +47,9 @@ def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input:
 
     Args:
       method: what is done between two elements: "linear", "lower", "higher", "midpoint",
-        "nearest".
+        "nearest"; or "inverted_cdf", the least element that so many do not exceed.
+      weights: of the elements, of the shape of ``a`` or of its reduced axes; with
+        "inverted_cdf" alone.
 
     >>> x = jnp.array([1., 2., 3., 5.])
     >>> jnp.quantile(x, 0.5), jnp.quantile(x, jnp.array([0., 0.5]), method="lower")
@@ -119,15 +120,14 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool =
 def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: bool, method: str,
               keepdims: bool, skip_nan: bool, weights: Any) -> Array:
     check_arraylike(name, a, q)
-    check_out(name, out)
-    if overwrite_input:
-        raise ValueError("jax.numpy.quantile does not support overwrite_input=True or "
-                         "out != None")
-    if weights is not None:
-        raise NotImplementedError(f"the 'weights' argument to jnp.{name} is not supported.")
-    if method not in _QUANTILE_METHODS[:-1]:
-        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', or "
-                         "'nearest'")
+    if overwrite_input or out is not None:
+        raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
+    if method not in _QUANTILE_METHODS:
+        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest', "
+                         "or 'inverted_cdf'")
+    if weights is not None and method != "inverted_cdf":
+        raise NotImplementedError(
+            f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
     x = as_array(promote_inexact(name, a)[0])
     fraction = as_array(promote_inexact(name, q)[0])
     if fraction.dtype.itemsize > x.dtype.itemsize >= 4:
@@ -143,11 +143,28 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     kept = tuple(i for i in range(x.ndim) if i not in axes)
     rest = tuple(shape[i] for i in kept)
     size = math.prod(shape[i] for i in axes)
-    x = primitives.reshape(primitives.transpose(x, (*kept, *axes)), (*rest, size))
+
+    def lines(x: Array) -> Array:
+        return primitives.reshape(primitives.transpose(x, (*kept, *axes)), (*rest, size))
+
+    x = lines(x)
     last = len(rest)
     missing = ufuncs.isnan(x)
     compute = x.dtype
+    if weights is not None:
+        weights = _weights_of_lines(name, weights, shape, axis, axes, lines)
+        invalid = reductions.any(ufuncs.logical_not(weights >= 0), last)
+        if skip_nan:
+            weights = where(missing, 0, weights)
+            empty = reductions.all(missing, last)
+        else:
+            empty = reductions.any(missing, last)
+        result = _weighted_quantile(x, weights, fraction)
+        result = where(shapes.broadcast_to(invalid | empty, result.shape), np.nan, result)
+        return _finished(result, fraction, shape, axes, keepdims, compute)
     if skip_nan:
+        if not size:
+            raise IndexError(f"index is out of bounds for axis {last} with size 0")
         x = sorting.sort(x, last)      # NaN is last
         count = convert_element_type(reductions.sum(~missing, last), compute)
         top = count - 1
@@ -159,6 +176,8 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     position = wide * top
     lower, upper = ufuncs.floor(position), ufuncs.ceil(position)
     weight = position - lower
+    if method == "inverted_cdf":
+        lower = upper = ufuncs.ceil(wide * (top + 1)) - 1
     limit = ufuncs._maximum(top, 0)
     low_index, high_index = (
         convert_element_type(ufuncs.clip(index, 0, limit), dtypes.int32)
@@ -169,7 +188,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         weight = primitives.reshape(weight, fraction.shape + (1,) * len(rest))
     if method == "linear":
         result = low * (1 - weight) + high * weight
-    elif method == "lower":
+    elif method in ("lower", "inverted_cdf"):
         result = low
     elif method == "higher":
         result = high
@@ -179,10 +198,40 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         result = (low + high) * 0.5
     if skip_nan:
         result = where(shapes.broadcast_to(count == 0, result.shape), np.nan, result)
+    return _finished(result, fraction, shape, axes, keepdims, compute)
+
+
+def _finished(result: Array, fraction: Array, shape: tuple[int, ...], axes: tuple[int, ...],
+              keepdims: bool, dtype: Any) -> Array:
     if keepdims:
         sizes = tuple(1 if i in axes else n for i, n in enumerate(shape))
         result = primitives.reshape(result, fraction.shape + sizes)
-    return convert_element_type(result, compute)
+    return convert_element_type(result, dtype)
+
+
+def _weights_of_lines(name: str, weights: Any, shape: tuple[int, ...], axis: Any,
+                      axes: tuple[int, ...], lines: Callable[[Array], Array]) -> Array:
+    check_arraylike(name, weights)
+    weights = as_array(promote_inexact(name, weights)[0])
+    if weights.shape == shape:
+        return lines(weights)
+    if axis is None:
+        raise ValueError("Weights shape must match 'a' shape when axis is None.")
+    reduced = tuple(shape[i] for i in axes)
+    if weights.shape != reduced:
+        raise ValueError(f"Weights shape {weights.shape} must match reduction axes {reduced}")
+    return lines(primitives.broadcast_in_dim(weights, shape, axes))
+
+
+def _weighted_quantile(x: Array, weights: Array, fraction: Array) -> Array:
+    """The first element, in order, up to which the weights are the fraction of all."""
+    last = x.ndim - 1
+    order = sorting.argsort(x, last)
+    x = indexing.take_along_axis(x, order, last)
+    below = reductions.cumsum(indexing.take_along_axis(weights, order, last), last)
+    goal = primitives.reshape(fraction, fraction.shape + (1,) * x.ndim) * below[..., -1:]
+    index = reductions.sum(below < goal, fraction.ndim + last, dtype=np.int32)
+    return _at_positions(x, ufuncs.clip(index, 0, x.shape[last] - 1), True, fraction.ndim)
 
 
 def _at_positions(x: Array, index: Array, each_line: bool, q_rank: int) -> Array:
@@ -249,8 +298,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if not isinstance(bins, (Array, np.ndarray, list, tuple)) or np.ndim(bins) == 0:
         count = operator.index(concrete(bins, "bins argument of histogram_bin_edges"))
         if range is None:
-            low, high = ((reductions.min(x), reductions.max(x)) if x.size
-                         else (constant(0, dtype), constant(1, dtype)))
+            low, high = reductions.min(x), reductions.max(x)
         else:
             low, high = (as_array(cast(v, dtype)) for v in range)
         flat = low == high

@@ -38,6 +38,7 @@ from maxjax.numpy._promotion import (
     broadcast_to,
     canonical_axis,
     canonical_dtype,
+    canonical_shape,
     cast,
     check_arraylike,
     check_out,
@@ -458,7 +459,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
         a = minimum(maximum(a, scalar_like(0, a.dtype)), scalar_like(count - 1, a.dtype))
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
-    operands = [cast(choice, choice.dtype) for choice in promote_dtypes("choose", *choices)]
+    operands = [convert_element_type(as_array(choice), choice.dtype)
+                for choice in promote_dtypes("choose", *choices)]
     shapes = [a.shape, *(operand.shape for operand in operands)]
     try:
         shape = np.broadcast_shapes(*shapes)
@@ -506,7 +508,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     """
     check_arraylike("unravel_index", indices)
     indices = as_array(indices)
-    sizes = tuple(map(int, shape)) if isinstance(shape, (Sequence, np.ndarray)) else (int(shape),)
+    if indices.dtype == dtypes.bool_:
+        indices = convert_element_type(indices, dtypes.int32, True)
+    sizes = canonical_shape(shape)
     if any(size < 0 for size in sizes):
         raise ValueError(f"unravel_index: shape must be non-negative, got {sizes}")
     total = math.prod(sizes)
@@ -573,8 +577,11 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str
         strides = [math.prod(sizes[:dim]) for dim in range(len(sizes))]
     else:
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
-    wanted = (dtypes.python_scalar(int)[0] if dtype is None
-              else canonical_dtype(dtype, "ravel_multi_index"))
+    wanted = (dtypes.promote(tuple((line.dtype, line.weak_type) for line in lines))[0]
+              if dtype is None else canonical_dtype(dtype, "ravel_multi_index"))
+    if math.prod(sizes) - 1 > int(dtypes.iinfo(wanted).max):
+        raise ValueError(f"jnp.ravel_multi_index: dtype={wanted} cannot hold the flattened "
+                         f"indices of dims={sizes}. Pass a larger dtype.")
     shapes = [line.shape for line in lines]
     try:
         shape = np.broadcast_shapes(*shapes)

@@ -75,11 +75,6 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
 def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     if any(isinstance(leaf, Tracer) for leaf in np.ravel(np.array(pad_width, dtype=object))):
         raise TypeError("pad_width must be a static integer or tuple of integers")
-    if isinstance(pad_width, dict):
-        widths = [(0, 0)] * rank
-        for axis, width in pad_width.items():
-            widths[axis] = _pad_widths(width, 1)[0]
-        return widths
     widths = np.asarray(pad_width)
     if widths.size and widths.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")

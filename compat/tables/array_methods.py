@@ -42,7 +42,7 @@ put("choose", cases("i.choose([x, y])", "i.choose([x, y], mode='clip')", i=ints(
 put("clip", cases("x.clip(0, 1)", "x.clip(max=1)", "x.clip()", x=floats(4)))
 put("compress", cases("x.compress(np.array([True, False, True]), axis=0)",
                       "x.compress(np.array([True, False, True, True]))", x=floats(3, 2)))
-put("conj conjugate", cases("x.conj()", "x.conjugate()", x=shaped(3), dtypes="complex64 float32"))
+put("conj conjugate", cases("x.conj()", "x.conjugate()", x=shaped(2, 2), dtypes="complex64 float32"))
 put("copy", case("x.copy()", x=shaped(2, 2), dtypes="float32 int32 bool"))
 put("diagonal", cases("x.diagonal()", "x.diagonal(1)", x=floats(3, 3)))
 put("dot", case("x.dot(y)", x=floats(2, 3), y=floats(3, 2), tol="accumulate"))
@@ -196,8 +196,6 @@ put("__format__", check(
     "format(jnp.array(1.5), '')", "'{:.1e}'.format(jnp.float32(12345))", "f'{jnp.array(2.5)}'",
     "f'{jnp.array(True)}'", "'%d' % jnp.array(3)", "'%.2f' % jnp.array(3.14159)")
     + check("f'{jnp.arange(3):.2f}'", raises=True))
-put("__repr__ __str__", check("repr(jnp.arange(3))", "str(jnp.arange(3))", "repr(jnp.array(1.5))",
-                              "str(jnp.array(1.5))"))
 put("tolist", check("jnp.arange(4).reshape(2, 2).tolist()", "jnp.array(1.5).tolist()",
                     "jnp.ones(2, 'bfloat16').tolist()", "jnp.array([True]).tolist()")
     + case("x.tolist()", x=floats(2), modes="jit", raises=None))

@@ -42,7 +42,8 @@ put("choose", cases("i.choose([x, y])", "i.choose([x, y], mode='clip')", i=ints(
 put("clip", cases("x.clip(0, 1)", "x.clip(max=1)", "x.clip()", x=floats(4)))
 put("compress", cases("x.compress(np.array([True, False, True]), axis=0)",
                       "x.compress(np.array([True, False, True, True]))", x=floats(3, 2)))
-put("conj conjugate", cases("x.conj()", "x.conjugate()", x=shaped(2, 2), dtypes="complex64 float32"))
+put("conj conjugate", cases("x.conj()", "x.conjugate()", x=shaped(2, 2),
+                            dtypes="complex64 float32"))
 put("copy", case("x.copy()", x=shaped(2, 2), dtypes="float32 int32 bool"))
 put("diagonal", cases("x.diagonal()", "x.diagonal(1)", x=floats(3, 3)))
 put("dot", case("x.dot(y)", x=floats(2, 3), y=floats(3, 2), tol="accumulate"))

@@ -57,7 +57,8 @@ put("finfo", (
      for row in check(*(f"f({name!r}).{field}" for field in (
          "bits", "eps", "min", "tiny", "smallest_normal", "smallest_subnormal",
          "precision", "resolution", "nmant", "nexp", "machep", "dtype")))]
-    + check("f('float16').max", "f('float64').max", "f(jnp.ones(2)).max", "f(float).bits", "f(1.0).max", "str(f(jnp.float32))", raises=None)
+    + check("f('float16').max", "f('float64').max", "f(jnp.ones(2)).max", "f(float).bits",
+            "f(1.0).max", "str(f(jnp.float32))", raises=None)
     + check("f('int32')", "f('bool')", raises=True)))
 put("iinfo", (
     [row for name in ("int8", "uint8", "int16", "int32", "uint32", "int64", "int4", "uint2")

@@ -24,17 +24,18 @@ ARRAYS = (
 )
 
 TABLE["jax.Array.__repr__"] = check(*(f"repr({a})" for a in ARRAYS)) + check(
-    "repr([jnp.arange(2), {'a': jnp.ones(1)}])", "x = jnp.ones(3); x.delete(); repr(x)",
+    "repr([jnp.arange(2), {'a': jnp.ones(1)}])",
     "repr(jnp.float32(0.1))", "repr(jnp.pi * jnp.ones(2))",
     "repr(jnp.array([1, 2]) == 1)") + check(
-    "repr(jnp.arange(3.0))", "repr(jnp.arange(3))", "repr(jnp.asarray(1.0))", x64=True)
+    "repr(jnp.arange(3.0))", "repr(jnp.arange(3))", "repr(jnp.asarray(1.0))", x64=True) + check(
+    "x = jnp.ones(3); x.delete(); repr(x)", raises="deleted")
 TABLE["jax.Array.__str__"] = check(*(f"str({a})" for a in ARRAYS)) + check(
     "f'{jnp.arange(3)} and {jnp.array(2.5)}'", "'%s' % jnp.arange(3)",
     "x = jnp.ones(3); x.delete(); str(x)", raises=None)
 TABLE["jax.numpy.array_repr"] = check(*(f"f({a})" for a in ARRAYS[:14])) + check(
     "f(jnp.array([1.23456, 2.0]), precision=2)", "f(jnp.arange(30), max_line_width=40)",
     "f(jnp.array([1e-9, 1.0]), suppress_small=True)", "f(np.arange(3))")
-TABLE["jax.numpy.array_str"] = check(*(f"f({a})" for a in ARRAYS[:14])) + check(
+TABLE["jax.numpy.array_str"] = check(*(f"f({a})" for a in ARRAYS[:14]), raises=None) + check(
     "f(jnp.array([1.23456, 2.0]), precision=2)", "f(jnp.arange(30), max_line_width=40)",
     "f(jnp.array([1e-9, 1.0]), suppress_small=True)", "f(np.arange(3))")
 TABLE["jax.numpy.set_printoptions"] = check(*(

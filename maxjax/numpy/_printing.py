@@ -47,8 +47,6 @@ def _keys_repr(x: ArrayImpl) -> str:
 def _repr(self: ArrayImpl) -> str:
     if dtypes.is_key(self.dtype):
         return _keys_repr(self)
-    if self.is_deleted():
-        return f"<Array deleted, shape={self.aval.str_short()}>"
     prefix = "Array("
     weak = ", weak_type=True" if self.aval.weak_type else ""
     dtype = f"dtype={self.dtype.name}{weak})"

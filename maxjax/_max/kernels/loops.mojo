@@ -367,9 +367,7 @@ def take_column[
 
 comptime Part = def (Slots, Args, Int, Int) thin -> None
 comptime TASKS_A_THREAD = 3
-# Pointers as a struct can have them.
-comptime HeldSlots = Pointer[Pointer[UInt8, MutAnyOrigin], MutUntrackedOrigin]
-comptime HeldArgs = Pointer[Int64, MutUntrackedOrigin]
+comptime Memory = Pointer[UInt8, MutUntrackedOrigin]  # as a struct can have it
 
 
 @fieldwise_init
@@ -377,15 +375,15 @@ struct Items(Tasks):
     """The items of a call, in tasks."""
 
     var part: Part
-    var slots: HeldSlots
-    var args: HeldArgs
+    var slots: Memory
+    var args: Memory
     var tasks: Int
     var items: Int
 
     def run(self, task: Int):
         self.part(
-            self.slots.as_unsafe_any_origin(),
-            self.args.as_unsafe_any_origin(),
+            self.slots.unsafe_bitcast[Pointer[UInt8, MutAnyOrigin]]().as_unsafe_any_origin(),
+            self.args.unsafe_bitcast[Int64]().as_unsafe_any_origin(),
             task * self.items // self.tasks,
             (task + 1) * self.items // self.tasks,
         )
@@ -405,8 +403,8 @@ def launch(part: Part, slots: Slots, args: Args, at: Int):
     spread(
         Items(
             part,
-            slots.unsafe_origin_cast[MutUntrackedOrigin](),
-            args.unsafe_origin_cast[MutUntrackedOrigin](),
+            slots.unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin](),
+            args.unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin](),
             tasks,
             items,
         ),

@@ -100,7 +100,9 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
         dtype = canonical_dtype(dtype, name)
         result_dtype = dtype
     else:
-        result_dtype = _wide_integer(x.dtype) if widen else x.dtype
+        # Booleans are counted in any case.
+        counted = narrow_floats and x.dtype == dtypes.bool_
+        result_dtype = _wide_integer(x.dtype) if widen or counted else x.dtype
     axes = canonical_axes(axis, x.ndim)
     if mask is not None and initial is None and identity(x.dtype) is None:
         raise ValueError(f"reduction operation {name} does not have an identity, so to use a where "

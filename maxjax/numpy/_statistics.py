@@ -348,7 +348,7 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any 
     if not isinstance(bins, (int, np.integer)) and len(bins) not in (1, 2):
         edges = creation.asarray(bins)
         bins = [edges, edges]
-    sample = joining.stack([shapes.ravel(x), shapes.ravel(y)], 1)
+    sample = joining.concatenate([shapes.reshape(v, (1, -1)) for v in (x, y)], 0).T
     counts, (x_edges, y_edges) = histogramdd(sample, bins, range, weights, density)
     return counts, x_edges, y_edges
 
@@ -421,12 +421,14 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
     if fweights is not None:
         check_arraylike("cov", fweights)
         weights = as_array(fweights)
+        _check_weights("fweights", weights, x)
         if not dtypes.is_integer(weights.dtype):
             raise TypeError("fweights must be integer.")
         weights = ufuncs.abs(weights)
     if aweights is not None:
         check_arraylike("cov", aweights)
         reliability = ufuncs.abs(as_array(aweights))
+        _check_weights("aweights", reliability, x)
         weights = reliability if weights is None else weights * reliability
     if weights is None:
         center = reductions.mean(x, axis=1, keepdims=True)
@@ -444,6 +446,13 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
     x = x - center
     right = x if weights is None else x * weights
     return shapes.squeeze(dot(x, ufuncs.conj(right.T)) / norm)
+
+
+def _check_weights(name: str, weights: Array, x: Array) -> None:
+    if weights.ndim > 1:
+        raise RuntimeError(f"cannot handle multidimensional {name}")
+    if weights.shape[0] != x.shape[1]:
+        raise RuntimeError(f"incompatible numbers of samples and {name}")
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Array:

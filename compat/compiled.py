@@ -19,7 +19,7 @@ from maxjax._base import config
 from maxjax._ir.serialize import dumps, encode
 from maxjax._max import session
 from maxjax._max.artifacts import ArtifactCache
-from maxjax._max.mojo.emit import HEADER
+from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.store import KernelStore
 from maxjax._runtime import pending
 from maxjax._runtime import program as program_module

@@ -18,7 +18,7 @@ import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax
 from maxjax._base import config
-from maxjax._runtime import mojo_backend
+from maxjax._max.mojo import crew
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 RENEW = "python -m tests.test_mojo_golden"
@@ -147,7 +147,7 @@ def text_of(name: str) -> str:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_text(name, monkeypatch):
-    monkeypatch.setattr(mojo_backend, "cores", lambda: 2)   # the calls tell how many threads
+    monkeypatch.setattr(crew, "cores", lambda: 2)   # the calls tell how many threads
     path = GOLDEN / f"{name}.mojo"
     expected = path.read_text(encoding="utf-8") if path.exists() else ""
     actual = text_of(name)
@@ -173,7 +173,7 @@ def test_texts_do_not_depend_on_sizes():
 
 
 if __name__ == "__main__":
-    mojo_backend.cores = lambda: 2  # type: ignore[assignment]
+    crew.cores = lambda: 2  # type: ignore[assignment]
     GOLDEN.mkdir(exist_ok=True)
     for known in PROGRAMS:
         (GOLDEN / f"{known}.mojo").write_text(text_of(known), encoding="utf-8")

@@ -22,7 +22,7 @@ import maxjax.numpy as jnp
 from maxjax import lax
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import toolchain
-from maxjax._max.mojo.emit import HEADER
+from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.store import KernelStore
 from maxjax._runtime.mojo_backend import MojoBackend
 from maxjax._runtime.program import Program

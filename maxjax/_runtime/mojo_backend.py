@@ -13,7 +13,7 @@ import numpy as np
 
 from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max.mojo import crew
-from maxjax._max.mojo.emit import HEADER
+from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.executable import Executable, runner
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.plan import Plan, physical_types

@@ -90,4 +90,4 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
 calls:
   kernel_0: float32[64,128], float32[], float32[], float32[], int32[], int32[], float32[],
       float32[64,128], float32[], float32[64,128], float32[64,128], float32[] -> float32[64,128],
-      float32[64,128], float32[64,128]
+      float32[64,128], float32[64,128], 2 threads

@@ -18,7 +18,8 @@ from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import threads_for
-from maxjax._max.mojo.emit import Emitter, Kernel
+from maxjax._max.mojo.emit import emit
+from maxjax._max.mojo.emitter import Kernel
 from maxjax._max.mojo.fusion import Fusion, Group
 from maxjax._max.mojo.loops import emit_loop
 from maxjax._max.mojo.nodes import (
@@ -284,7 +285,7 @@ class Part:
         """First and last steps of each buffer, then its place."""
         for unit, _ in units:
             if isinstance(unit, Group):
-                self.kernels[unit] = Emitter(unit, self.fusion, self._placement).emit()
+                self.kernels[unit] = emit(unit, self.fusion, self._placement)
         for number, (unit, detail) in enumerate(units):
             for node in self._makes(unit, detail):
                 owner = self.owner(node)

@@ -1,0 +1,163 @@
+"""Kernels whose innermost dimension is reduced: passes over a point's rows.
+
+There are as many passes as reductions depend on one another, and one more where their results go
+back over the whole space.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maxjax._max.mojo.emitter import BOOL, REDUCERS, Emitter, Value, kind_name, stored_name
+from maxjax._max.mojo.fusion import CHEAP
+
+
+class RowsEmitter(Emitter):
+    """Writes a group that reduces its inner dimension."""
+
+    kind = "rows"
+
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
+        self.kept: set[Value] = set()       # in memory, from the pass that computes it
+        self._stored: set[Value] = set()    # kept, and computed by now
+        self._walks = False                 # `row` is declared
+
+    def write(self, outputs: list[tuple[Value, int]]) -> None:
+        passes = self._passes(outputs)
+        self._start()
+        for value in self.kept:
+            self.number(value)
+        kept = sorted(self.kept, key=lambda value: value.number)
+        for value in kept:
+            kind = kind_name(value.node.dtype)
+            self.line(1, f"var m{value.number} = List[Scalar[{kind}]](length=n, fill=0)")
+            self.line(1, f"var s{value.number} = m{value.number}.unsafe_ptr()"
+                         ".as_unsafe_any_origin()")
+        count = self._count
+        self.line(1, f"var walk = Walk[{count}](points, begin)")
+        if self.rows:
+            self.line(1, f"var rows = integer(args, {2 * count + 4})")
+            self.line(1, f"var row_args = points.unsafe_offset(1 + {count + 1} * "
+                         "integer(points, 0))")
+        self.line(0, "")
+        self.line(1, "for _ in range(begin, end):")
+        done: set[Value] = set()
+        pointers: set[int] = set()
+        for phase, (reductions, written, needed) in enumerate(passes):
+            for value in self.values:
+                if value.scope == "point" and value.kind != "reduce" and value not in done \
+                        and value.phase <= phase:
+                    self._compute(2, value, "1", self._pointer_point)
+                    done.add(value)
+            if reductions or written:
+                self._pass(f"pass{phase}", reductions, written, needed, pointers)
+        for value, number in outputs:
+            if not self._is_full(number):
+                self._store(2, value, number, "1", self._pointer_point)
+        self.line(2, "walk.advance(points)")
+        for value in kept:
+            self.line(1, f"keep(m{value.number})")
+        self._finish()
+
+    def _passes(self, outputs: list[tuple[Value, int]]) -> list[tuple[
+            list[Value], list[tuple[Value, int]], list[Value]]]:
+        """For each pass its reductions, its stores and what it needs for them.
+
+        What is costly and needed again in a later pass is kept: ``self.kept``.
+        """
+        passes = []
+        swept: set[Value] = set()
+        for phase in range(max(value.phase for value in self.values) + 1):
+            reductions = [value for value in self.values
+                          if value.kind == "reduce" and value.phase == phase + 1]
+            written = [(value, number) for value, number in outputs
+                       if self._is_full(number) and value.phase == phase]
+            roots = [value.inputs[0] for value in reductions] + [value for value, _ in written]
+            needed: set[Value] = set()
+            stack = roots
+            while stack:
+                value = stack.pop()
+                if value in needed or value.scope in ("point", "call"):
+                    continue
+                needed.add(value)
+                if value in swept and not self.rows and _is_costly(value):
+                    self.kept.add(value)
+                else:
+                    stack += value.inputs
+            swept |= {value for value in needed if value.scope == "sweep"}
+            passes.append((reductions, written, [x for x in self.values if x in needed]))
+        return passes
+
+    def _pass(self, name: str, reductions: list[Value], written: list[tuple[Value, int]],
+              needed: list[Value], pointers: set[int]) -> None:
+        """One loop over a point's rows; ``pointers`` are those that stand already."""
+        swept = [value for value in needed if value.scope == "sweep"]
+        numbers = [value.operand for value in swept if value.operand >= 0]
+        numbers += [number for _, number in written]
+        kept = [value for value in swept if value in self.kept]
+        accumulators = []
+        for value in reductions:
+            self.number(value)
+            accumulators.append(f"a{value.number}")
+            self.line(2, f"var a{value.number} = Lanes[{REDUCERS[value.node.name]}, "
+                         f"{stored_name(value.node.dtype)}, W]()")
+        depth = 2
+        if self.rows:
+            self.line(2, f"{'' if self._walks else 'var '}row = Walk[{self._count}](row_args, 0)")
+            self._walks = True
+            self.line(2, "for _ in range(rows):")
+            depth = 3
+        for value in needed:
+            if value.scope == "row":
+                self._compute(depth, value, "1", self._pointer_row)
+        self._row_pointers(depth, [x for x in numbers if x not in pointers], self._pointer_row)
+        if not self.rows:
+            pointers.update(numbers)
+        computed = [value for value in swept if value not in self._stored]
+        extra = [x.inputs[0] for x in reductions if x.inputs[0].scope != "sweep"]
+        extra += [x for x, _ in written if x.scope != "sweep"]
+        captures = self._captures(computed, numbers, swept, extra)
+        captures += [f"var s{value.number}" for value in kept]
+        captures += [f"mut {x}" for x in accumulators]
+        self.line(0, "")
+        parameters = "w: Int, unit: Int" if reductions else "w: Int"
+        self._closure(depth, f"{name}[{parameters}]", captures)
+        for value in swept:
+            if value in self._stored:
+                kind = kind_name(value.node.dtype)
+                self.line(depth + 1, f"var v{value.number} = load[{kind}, w](s{value.number}, i)")
+                continue
+            self._compute(depth + 1, value, "w", self._pointer_sweep)
+            if value in self.kept:
+                self.line(depth + 1, f"s{value.number}.unsafe_store(i, v{value.number})")
+        self._stored |= self.kept.intersection(swept)
+        for value in reductions:
+            operand = value.inputs[0]
+            text = self._name(operand, "w", "sweep")
+            if operand.node.dtype == BOOL:
+                text = f"as_bytes({text})"
+            self.line(depth + 1, f"a{value.number}.take[w, unit]({text})")
+        for value, number in written:
+            self._store(depth + 1, value, number, "w", self._pointer_sweep)
+        self.line(0, "")
+        self.line(depth, f"{'sweep_units' if reductions else 'sweep'}[W]({name}, 0, n)")
+        if self.rows:
+            self.line(depth, "row.advance(row_args)")
+        for value in reductions:
+            self.line(2, f"var v{value.number} = {self._result(value, f'a{value.number}')}")
+        self.line(0, "")
+
+    def _result(self, value: Value, name: str) -> str:
+        if value.node.dtype == BOOL:
+            return f"{name}.result().ne(0)"
+        return f"{name}.result().cast[{kind_name(value.node.dtype)}]()"
+
+
+def _is_costly(value: Value) -> bool:
+    """Whether computing a swept value again costs more than reading it."""
+    if value.kind != "apply" or value.node.dtype == BOOL:
+        return False
+    if value.node.name not in CHEAP:
+        return True
+    return any(_is_costly(x) for x in value.inputs if x.scope == "sweep")

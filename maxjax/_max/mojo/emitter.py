@@ -1,0 +1,445 @@
+"""What all kernels' texts are made of: operands, values, loads and stores, and closures over rows.
+
+A kernel goes through its space point by point (the kept dimensions but the inner one), and at each
+point through rows (the reduced dimensions but the inner one), and sweeps each row by vectors. What
+it computes stands as far out as it can: once a call ("call"), once a point ("point"), once a row
+("row"), or in the sweep ("sweep").
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxjax._max.mojo.fusion import CHEAP, Fusion, Group, last_wide, reduced_map
+from maxjax._max.mojo.nodes import (
+    Access,
+    IndexMap,
+    Node,
+    base_of,
+    compose,
+    identity_map,
+    map_access,
+    strided,
+)
+
+REDUCERS = {"sum": "Summing", "prod": "Multiplying", "max": "Maximizing", "min": "Minimizing",
+             "and": "Anding", "or": "Oring", "xor": "Xoring"}
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
+BOOL = np.dtype(bool)
+_COLUMNS = 100
+
+HEADER = '''from std.math import trunc
+from std.sys.info import simd_width_of
+from kernels.arithmetic import *
+from kernels.calling import *
+from kernels.comparison import *
+from kernels.conversion import *
+from kernels.loops import *
+from kernels.reduction import Anding, Maximizing, Minimizing, Multiplying, Oring, Summing, Xoring
+from kernels.unary import *
+'''
+
+
+class Operand(NamedTuple):
+    """A memory operand: whose memory, and where each step in the space leads.
+
+    An iota has no memory: its ``access`` tells values instead of elements.
+    """
+
+    node: Node
+    access: Access
+    is_output: bool
+
+
+class Kernel(NamedTuple):
+    """A group's source, and what a call of it needs.
+
+    Attributes:
+      source: Mojo text, ``KERNEL`` standing for its name.
+      operands: in the order of the call's operands.
+      points, rows: the dimensions of the space that each goes through.
+      inner: the swept dimension, or -1.
+      kind: "map", "rows" or "columns".
+    """
+
+    source: str
+    operands: list[Operand]
+    points: list[int]
+    rows: list[int]
+    inner: int
+    kind: str
+
+
+class Value:
+    """Something a kernel computes.
+
+    Attributes:
+      dims: the dimensions of the space that it varies along.
+      phase: how many reductions, one on another, it depends on.
+      scope: where it is computed.
+    """
+
+    __slots__ = ("dims", "inputs", "kind", "node", "number", "operand", "phase", "scope")
+
+    def __init__(self, kind: str, node: Node, inputs: tuple[Value, ...] = (), operand: int = -1):
+        self.kind = kind
+        self.node = node
+        self.inputs = inputs
+        self.operand = operand
+        self.dims: frozenset[int] = frozenset()
+        self.phase = 0
+        self.scope = ""
+        self.number = -1
+
+
+def kind_name(dtype: np.dtype) -> str:
+    return f"DType.{dtype.name}"
+
+
+def stored_name(dtype: np.dtype) -> str:
+    return "DType.uint8" if dtype == BOOL else kind_name(dtype)
+
+
+class Emitter:
+    """Writes one group; its subclasses, one for each way to go through a space.
+
+    Attributes:
+      kind: of the kernel, see `Kernel`.
+    """
+
+    kind: str
+
+    def __init__(self, group: Group, fusion: Fusion, place: Any):
+        self.group = group
+        self.fusion = fusion
+        self.place = place
+        self.operands: list[Operand] = []
+        self.values: list[Value] = []
+        self.lines: list[str] = []
+        self._named = 0
+        self._steps: set[int] = set()       # operands that one sweep reads several rows of
+        self._pulled: dict[Any, Value] = {}
+        self._operand_numbers: dict[Any, int] = {}
+        self.inner = last_wide(group.space)
+        reduced = set(group.axes or ())
+        wide = [dim for dim in group.wide(range(len(group.space))) if dim != self.inner]
+        self.points = [dim for dim in wide if dim not in reduced]
+        self.rows = [dim for dim in wide if dim in reduced]
+
+    # --- what is computed ---
+    def operand(self, node: Node, access: Access, is_output: bool = False) -> int:
+        key = (node, access, is_output)
+        number = self._operand_numbers.get(key)
+        if number is None:
+            number = self._operand_numbers[key] = len(self.operands)
+            self.operands.append(Operand(node, access, is_output))
+        return number
+
+    def pull(self, node: Node, index_map: IndexMap) -> Value:
+        while node.kind == "view" or self._is_copied_here(node):
+            if node.kind == "view":
+                index_map = compose(node.params, index_map)
+            node = node.inputs[0]
+        key = (node, index_map)
+        value = self._pulled.get(key)
+        if value is None:
+            value = self._pulled[key] = self._make(node, index_map)
+            self._classify(value)
+            self.values.append(value)
+        return value
+
+    def _is_copied_here(self, node: Node) -> bool:
+        return node.name == "copy" and self.group in self.fusion.groups_of.get(node, ())
+
+    def _make(self, node: Node, index_map: IndexMap) -> Value:
+        group = self.group
+        here = group in self.fusion.groups_of.get(node, ())
+        if here and node.kind == "apply":
+            return Value("apply", node, tuple(self.pull(x, index_map) for x in node.inputs))
+        if here and node.kind == "reduce":
+            operand = self.pull(node.inputs[0], identity_map(group.space))
+            return Value("reduce", node, (operand,))
+        access = map_access(strided(node), index_map, len(group.space))
+        base = base_of(node)
+        return Value("iota" if base.kind == "iota" else "load", node, (),
+                     self.operand(base, access))
+
+    def _classify(self, value: Value) -> None:
+        group = self.group
+        if value.operand >= 0:
+            strides = self.operands[value.operand].access.strides
+            value.dims = frozenset(dim for dim, stride in enumerate(strides) if stride)
+        elif value.kind == "reduce":
+            value.dims = frozenset(group.wide(group.kept))
+            value.phase = value.inputs[0].phase + 1
+        else:
+            value.dims = frozenset().union(*(x.dims for x in value.inputs))
+            value.phase = max((x.phase for x in value.inputs), default=0)
+        if value.kind == "reduce":
+            value.scope = "point" if self.kind == "rows" else "sweep"
+        elif not value.dims and not value.phase:
+            value.scope = "call"
+        elif self.kind == "columns":
+            value.scope = "sweep" if self.inner in value.dims or value.phase else "row"
+        elif not value.dims & {self.inner, *self.rows}:
+            value.scope = "point"
+        else:
+            value.scope = "sweep" if self.inner in value.dims else "row"
+
+    # --- the text ---
+    def emit(self) -> Kernel:
+        group = self.group
+        maps = [reduced_map(group, node) if node.kind == "reduce" else group.maps[node][0]
+                for node in group.homes]
+        values = [self.pull(*home) for home in zip(group.homes, maps, strict=True)]
+        outputs = []
+        for node, index_map, value in zip(group.homes, maps, values, strict=True):
+            # Where the node's element of a point of the space goes: the map is one to one.
+            base, access = self.place(node)
+            strides = [0] * len(group.space)
+            for stride, (_, _, dim) in zip(access.strides, index_map, strict=True):
+                if dim >= 0:
+                    strides[dim] = stride
+            number = self.operand(base, Access(access.offset, tuple(strides)), True)
+            outputs.append((value, number))
+        self.write(outputs)
+        return Kernel("\n".join(self.lines) + "\n", self.operands, self.points, self.rows,
+                      self.inner, self.kind)
+
+    def write(self, outputs: list[tuple[Value, int]]) -> None:
+        """Writes the lines that compute values and store them to operands."""
+        raise NotImplementedError
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text if text else "")
+
+    def inner_stride(self, number: int) -> int:
+        return self.operands[number].access.strides[self.inner] if self.inner >= 0 else 1
+
+    @property
+    def _count(self) -> int:
+        return len(self.operands)
+
+    def _start(self) -> None:
+        """The function that does a range of the items, up to its first loop."""
+        count = self._count
+        self.line(0, "def KERNEL_part(slots: Slots, args: Args, begin: Int, end: Int):")
+        self._describe()
+        self._declare_operands()
+        self.line(1, f"var n = integer(args, {2 * count + 2})")
+        for number in range(count):
+            if self.inner_stride(number) not in (0, 1):
+                self.line(1, f"var t{number} = integer(args, {2 * count + 5 + number})")
+        self.line(1, f"var points = args.unsafe_offset({3 * count + 5})")
+        costly = any(value.scope == "sweep" and value.kind == "apply"
+                     and value.node.name not in CHEAP for value in self.values)
+        self.line(1, f"comptime W = {'2 * ' if costly else ''}"
+                     f"simd_width_of[{self._widest()}]()")
+        for value in self.values:
+            if value.scope == "call":
+                self._compute(1, value, "1", self._pointer_call)
+
+    def _describe(self) -> None:
+        """The docstring: operations, and types of operands; ``[n]`` is swept, ``[1]`` is one
+        element a row, a scalar is read once a call."""
+        def kind(number: int) -> str:
+            operand = self.operands[number]
+            name, strides = operand.node.dtype.name, operand.access.strides
+            if self.inner >= 0 and strides[self.inner]:
+                return f"{name}[n]" if strides[self.inner] == 1 else f"{name}[strided n]"
+            return f"{name}[1]" if any(strides) or operand.is_output else name
+
+        operations = dict.fromkeys(value.node.name for value in self.values if value.inputs)
+        inputs = [kind(k) for k, x in enumerate(self.operands) if not x.is_output]
+        outputs = [kind(k) for k, x in enumerate(self.operands) if x.is_output]
+        lines = _wrapped(f'"""{self.kind}: {", ".join(operations) or "copy"}', 4)
+        lines += ["", *_wrapped(f"({', '.join(inputs)}) -> ({', '.join(outputs)})", 4)]
+        for text in lines:
+            self.line(1 if text else 0, text)
+        self.line(1, '"""')
+
+    def _declare_operands(self) -> None:
+        for number, operand in enumerate(self.operands):
+            if operand.node.kind == "iota":
+                self.line(1, f"var p{number} = integer(args, {2 * number + 1})")
+            else:
+                self.line(1, f"var p{number} = operand[{stored_name(operand.node.dtype)}]"
+                             f"(slots, args, {number})")
+
+    def _finish(self) -> None:
+        self.line(0, "")
+        self.line(0, "")
+        self.line(0, '@export("KERNEL")')
+        self.line(0, 'def KERNEL(slots: Slots, args: Args) abi("C"):')
+        self.line(1, f"launch(KERNEL_part, slots, args, {2 * self._count})")
+
+    def _widest(self) -> str:
+        kinds = [value.node.dtype for value in self.values if value.scope == "sweep"] \
+            or [self.operands[0].node.dtype]
+        widest = max(kinds, key=lambda dtype: dtype.itemsize)
+        if widest.itemsize < 4 and any(x.name in ("float16", "bfloat16") for x in kinds):
+            return "DType.float32"
+        return stored_name(widest)
+
+    # Where operands' elements are, by the scope that reads them.
+    def _pointer_call(self, number: int) -> tuple[str, str]:
+        return f"p{number}", "0"
+
+    def _pointer_point(self, number: int) -> tuple[str, str]:
+        return f"p{number}", f"walk.offsets[{number}]"
+
+    def _pointer_row(self, number: int) -> tuple[str, str]:
+        if self.rows:
+            return f"p{number}", f"walk.offsets[{number}] + row.offsets[{number}]"
+        return self._pointer_point(number)
+
+    def _pointer_sweep(self, number: int) -> tuple[str, str]:
+        return f"r{number}", "i"
+
+    def _unit_base(self, number: int, base: str) -> str:
+        """Where an operand's row begins, of several that one sweep goes through."""
+        if not base.startswith("r") or number not in self._steps:
+            return base
+        if self.operands[number].node.kind == "iota":
+            return f"{base} + unit * d{number}"
+        return f"{base}.unsafe_offset(unit * d{number})"
+
+    def number(self, value: Value) -> None:
+        value.number, self._named = self._named, self._named + 1
+
+    def _load(self, value: Value, w: str, pointer: Any) -> str:
+        number, dtype = value.operand, value.node.dtype
+        base, place = pointer(number)
+        base = self._unit_base(number, base)
+        stride = self.inner_stride(number) if base.startswith("r") else 0
+        if value.kind == "iota":
+            if base.startswith("r"):
+                if stride == 1:
+                    return f"ramp[{kind_name(dtype)}, {w}]({base} + i, 1)"
+                return f"ramp[{kind_name(dtype)}, {w}]({base} + i * t{number}, t{number})"
+            return f"ramp[{kind_name(dtype)}, 1]({base} + {place}, 0)"
+        if base.startswith("r") and stride != 1:
+            text = f"gather[{stored_name(dtype)}, {w}]({base}, i, t{number})"
+            return f"{text}.ne(0)" if dtype == BOOL else text
+        if dtype == BOOL:
+            return f"load_bool[{w}]({base}, {place})"
+        return f"load[{kind_name(dtype)}, {w}]({base}, {place})"
+
+    def _name(self, value: Value, w: str, scope: str) -> str:
+        """A value's name, spread over the vector where it is a scalar."""
+        name = f"v{value.number}"
+        if scope == "sweep" and value.scope != "sweep":
+            return f"SIMD[{kind_name(value.node.dtype)}, {w}]({name})"
+        return name
+
+    def _compute(self, depth: int, value: Value, w: str, pointer: Any) -> None:
+        """Writes the line that computes a value."""
+        if value.number < 0:
+            self.number(value)
+        if value.operand >= 0:
+            text = self._load(value, w, pointer)
+        else:
+            operands = [self._name(x, w, value.scope) for x in value.inputs]
+            text = expression(value.node, [x.node.dtype for x in value.inputs], operands, w)
+        self.line(depth, f"var v{value.number} = {text}")
+
+    def _store(self, depth: int, value: Value, number: int, w: str, pointer: Any) -> None:
+        base, place = pointer(number)
+        base = self._unit_base(number, base)
+        name = self._name(value, w, "sweep" if base.startswith("r") else value.scope)
+        is_bool = value.node.dtype == BOOL
+        if base.startswith("r") and self.inner_stride(number) != 1:
+            text = f"as_bytes({name})" if is_bool else name
+            self.line(depth, f"scatter({base}, i, t{number}, {text})")
+        elif is_bool:
+            self.line(depth, f"store_bool({base}, {place}, {name})")
+        else:
+            self.line(depth, f"{base}.unsafe_store({place}, {name})")
+
+    def _needed(self, roots: list[Value], stop: Any) -> list[Value]:
+        """The values that roots need, themselves among them, in order; not behind ``stop``."""
+        found: set[Value] = set()
+        stack = list(roots)
+        while stack:
+            value = stack.pop()
+            if value in found or stop(value):
+                continue
+            found.add(value)
+            stack += value.inputs
+        return [value for value in self.values if value in found]
+
+    def _row_pointers(self, depth: int, numbers: list[int], pointer: Any) -> None:
+        for number in sorted(set(numbers)):
+            base, place = pointer(number)
+            if self.operands[number].node.kind == "iota":
+                self.line(depth, f"var r{number} = {base} + {place}")
+            else:
+                self.line(depth, f"var r{number} = {base}.unsafe_offset({place})")
+
+    def _captures(self, values: list[Value], numbers: list[int], inside: Iterable[Value] = (),
+                  more: Iterable[Value] = ()) -> list[str]:
+        """What a closure over a row captures: its operands, and what it takes from around it.
+
+        Args:
+          values: what it computes.
+          numbers: operands that it reads or writes.
+          inside: values that it has from elsewhere.
+          more: values that it uses without computing anything from them.
+        """
+        names = [f"var r{number}" for number in sorted(set(numbers))]
+        names += [f"var t{number}" for number in sorted(set(numbers))
+                  if self.inner_stride(number) not in (0, 1)]
+        known = {*values, *inside}
+        outer = {x for value in values for x in value.inputs if x not in known} | {*more}
+        return names + [f"var v{x.number}" for x in self.values if x in outer]
+
+    def _closure(self, depth: int, signature: str, names: list[str]) -> None:
+        captures = ", ".join(names)
+        self.line(depth, "@always_inline")
+        text = f"def {signature}(i: Int) {{{captures}}}:"
+        if 4 * depth + len(text) <= _COLUMNS:
+            self.line(depth, text)
+            return
+        self.line(depth, f"def {signature}(i: Int) {{")
+        for part in _wrapped(captures, 4 * (depth + 1)):
+            self.line(depth + 1, part)
+        self.line(depth, "}:")
+
+    def _is_full(self, number: int) -> bool:
+        """Whether an output has elements along the reduced dimensions."""
+        strides = self.operands[number].access.strides
+        return any(strides[dim] for dim in self.group.axes or ())
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """A list with commas as lines, broken between its members."""
+    lines = textwrap.wrap(re.sub("(?<!,) ", "\xa0", text), _COLUMNS - indent,
+                          break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\xa0", " ") for line in lines]
+
+
+def expression(node: Node, kinds: list[np.dtype], xs: list[str], w: str) -> str:
+    """The Mojo expression of an elementwise operation."""
+    name = node.name
+    if name in _INFIX:
+        return f"{xs[0]} {_INFIX[name]} {xs[1]}"
+    if name == "select":
+        return f"{xs[0]}.select({xs[1]}, {xs[2]})"
+    if name == "not" and kinds[0] == BOOL:
+        return f"~{xs[0]}"
+    if name == "div" and kinds[0].name.startswith(("float", "bfloat")):
+        return f"{xs[0]} / {xs[1]}"
+    if name == "multiply_add":
+        return f"{xs[0]}.fma({xs[1]}, {xs[2]})"
+    if name == "trunc":
+        return f"trunc({xs[0]})"
+    struct = "".join(part.capitalize() for part in name.split("_"))
+    if name in ("convert", "bitcast", "is_finite"):
+        return (f"{struct}.elementwise[{kind_name(kinds[0])}, {kind_name(node.dtype)}, {w}]"
+                f"({xs[0]})")
+    return f"{struct}.elementwise[{kind_name(kinds[0])}, {w}]({', '.join(xs)})"

@@ -49,7 +49,7 @@ from maxjax.numpy._getitem import (
     with_flags,
     wrapped,
 )
-from maxjax.numpy._promotion import cast, constant, type_of
+from maxjax.numpy._promotion import cast, concrete, constant, type_of
 
 # kind -> (its scatter, the elementwise primitive that combines old and new values)
 _KINDS: dict[str, tuple[Primitive, Primitive | None]] = {
@@ -102,6 +102,7 @@ class IndexUpdateRef:
         The default fill value is NaN, the least signed or the greatest unsigned integer.
         """
         parsed = None if mode is None else GatherScatterMode.from_any(mode)
+        fill_value = concrete(fill_value, "fill_value argument to indexed get()")
         return take(self.array, self.index, parsed, fill_value, unique_indices,
                     indices_are_sorted, wrap_negative_indices)
 

@@ -1,0 +1,165 @@
+"""Sorting and searching."""
+
+from __future__ import annotations
+
+from compat.tables._inputs import rows
+
+TABLE = {
+    "jax.numpy.sort": rows("""
+        f(r)
+        f(a)
+        f(a,0)
+        f(a,axis=None)
+        f(n)
+        f(r,descending=True)
+        f(r,stable=False)
+        f(t)
+        f(k)
+        f(u)
+        f(c)
+        f(cm,0)
+        f(h)
+        f(z)
+        f(e)
+        f(n,descending=True)
+    """) + rows("""
+        f(a,axis=2)
+        f(s)
+        f([2,1])
+        f(r,kind='quicksort')
+    """, raises=True),
+    "jax.numpy.argsort": rows("""
+        f(r)
+        f(a)
+        f(a,0)
+        f(a,axis=None)
+        f(n)
+        f(r,descending=True)
+        f(r,stable=False)
+        f(c)
+        f(z)
+        f(e)
+        f(n,descending=True)
+        f(r,dtype='int8')
+        f(r,dtype=float)
+        f(d)
+        f(d,descending=True)
+        f(d,descending=True,stable=False)
+    """) + rows("""
+        f(s)
+        f([2,1])
+        f(r,kind='x')
+        f(r,order='x')
+    """, raises=True),
+    "jax.numpy.lexsort": rows("""
+        f((r,r))
+        f((d,r[:6]))
+        f([k,v])
+        f(a)
+        f(i)
+        f((a,a),0)
+        f((a,a),axis=1)
+        f([s])
+        f((s,s))
+        f(v)
+        f((d,))
+        f((t,k))
+        f((c,v))
+        f(d)
+        f((n,n))
+    """) + rows("""
+        f([])
+        f((v,w))
+        f((a,a),axis=3)
+        f(((1,2),(3,4)))
+    """, raises=True),
+    "jax.numpy.partition": rows("""
+        f(r,2)
+        f(r,0)
+        f(r,-1)
+        f(a,1)
+        f(a,1,axis=0)
+        f(k,1)
+        f(n,2)
+        f(x3,1,1)
+    """) + rows("""
+        f(r,9)
+        f(c,1)
+        f(s,0)
+        f([1,2],0)
+    """, raises=True),
+    "jax.numpy.argpartition": rows("""
+        f(r,2)
+        f(a,1)
+        f(a,1,axis=0)
+        f(r,-2)
+        f(k,1)
+        f(n,2)
+        f(r,6)
+        f(u,2)
+        f(r,0)
+        f(d,3)
+    """) + rows("""
+        f(c,1)
+        f(r,9)
+    """, raises=True),
+    "jax.numpy.searchsorted": rows("""
+        f(o,v)
+        f(o,v,'right')
+        f(o,0)
+        f(o,0,side='right')
+        f(o,s)
+        f(o,a)
+        f(o,a,method='scan')
+        f(o,a,method='scan_unrolled')
+        f(o,a,method='sort')
+        f(o,a,method='compare_all')
+        f(e,v)
+        f(o,e)
+        f(k,v)
+        f(o,k)
+        f(o,n)
+        f(o,n,'right')
+    """) + rows("""
+        f(o,a,method='x')
+        f(o,a,'middle')
+        f(a,v)
+        f(s,v)
+    """, raises=True),
+    "jax.numpy.digitize": rows("""
+        f(v,o[1:])
+        f(v,o)
+        f(v,o,right=True)
+        f(v,o,True)
+        f(v,o[::-1])
+        f(v,o[::-1],right=True)
+        f(a,o)
+        f(s,o)
+        f(v,e)
+        f(k,o)
+        f(v,k)
+        f(n,o)
+        f(v,o,method='sort')
+        f(v,o,method='compare_all')
+        f(1.5,o)
+        f(c,o)
+    """) + rows("""
+        f(1,[0,1,2])
+        f(v,a)
+        f(v,s)
+        f(v,o,method='q')
+    """, raises=True),
+    "jax.numpy.sort_complex": rows("""
+        f(v)
+        f(a)
+        f(k)
+        f(c)
+        f(h)
+        f(t)
+        f(n)
+        f(h16)
+    """) + rows("""
+        f(s)
+        f([2,1])
+    """, raises=True),
+}

@@ -96,9 +96,11 @@ def _dynamic_slice_batch(size, operands, axes, *, slice_sizes):
         operand = move_axis(operand, axis, 0)
         numbers = GatherDimensionNumbers(shifted, (), shifted, (0,), (0,))
         slice_sizes = (1, *slice_sizes)
+    # Windows of one array may overlap; those of different arrays do not.
+    distinct = axis is not None
     return gather_p.bind(operand, indices, dimension_numbers=numbers, slice_sizes=slice_sizes,
-                         mode=CLIP, fill_value=None, unique_indices=True,
-                         indices_are_sorted=True), 0
+                         mode=CLIP, fill_value=None, unique_indices=distinct,
+                         indices_are_sorted=distinct), 0
 
 
 def _dynamic_slice_specialize(in_avals, params, out_avals):

@@ -260,7 +260,9 @@ def _gather_batch(size, operands, axes, *, dimension_numbers, slice_sizes, **par
         indices = move_axis(indices, indices_axis, 0)
         along = _up(along)
     if axis is None:
+        # Rows that are distinct or sorted in each example need not be so over all of them.
         sizes = slice_sizes
+        params = {**params, "unique_indices": False, "indices_are_sorted": False}
     elif indices_axis is None:
         sizes, offset_dims = (size, *slice_sizes), (0, *offset_dims)
     elif not size:

@@ -203,6 +203,11 @@ def _compress(self: Any, condition: Any, axis: int | None = None, *, out: None =
     return indexing.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
+def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> Any:
+    """The indices of the elements that are not zero, an array for each axis."""
+    return indexing.nonzero(self, size=size, fill_value=fill_value)
+
+
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements in one dimension."""
     return shapes.ravel(self, order)
@@ -248,13 +253,17 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "choose": indexing.choose,
     "conj": ufuncs.conj, "conjugate": ufuncs.conjugate, "cumprod": reductions.cumprod,
     "cumsum": reductions.cumsum, "diagonal": matrices.diagonal, "max": reductions.max,
-    "mean": reductions.mean, "min": reductions.min, "nonzero": indexing.nonzero,
+    "mean": reductions.mean, "min": reductions.min,
     "prod": reductions.prod, "ptp": reductions.ptp, "ravel": shapes.ravel,
     "repeat": shapes.repeat, "round": ufuncs.round, "searchsorted": sorting.searchsorted,
     "sort": sorting.sort, "squeeze": shapes.squeeze, "std": reductions.std, "sum": reductions.sum,
     "swapaxes": shapes.swapaxes, "take": indexing.take,
     "trace": matrices.trace, "var": reductions.var,
 }
+
+
+# Arguments that the method does not have.
+_WITHOUT = {"argsort": ("dtype",), "std": ("mean",), "var": ("mean",)}
 
 
 def install() -> None:
@@ -277,6 +286,7 @@ def install() -> None:
         "real": property(ufuncs.real), "imag": property(ufuncs.imag),
         "reshape": _reshape, "transpose": _transpose, "astype": _astype, "view": _view,
         "copy": _copy, "clip": _clip, "compress": _compress, "dot": _dot,
+        "nonzero": _nonzero,
         "flatten": _flatten, "to_device": _to_device,
     }
     helper = indexing.IndexUpdateHelper
@@ -284,7 +294,7 @@ def install() -> None:
         members["at"] = property(helper)
     for name, function in _METHODS.items():
         if function is not None:
-            members[name] = _method(function, ("mean",) if name in ("std", "var") else ())
+            members[name] = _method(function, _WITHOUT.get(name, ()))
     for name, member in members.items():
         setattr(Array, name, member)
     _where._NONZERO.append(indexing.nonzero)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from maxjax._max import warning as warning_module
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import pack_library, store, toolchain
 from maxjax._max.mojo.pack_library import Pack
@@ -95,7 +96,7 @@ def one_build_at_a_time(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def warned(monkeypatch):
-    monkeypatch.setattr(toolchain, "_warned", False)
+    monkeypatch.setattr(warning_module, "_warned", False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield caught

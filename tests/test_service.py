@@ -15,6 +15,7 @@ import pytest
 
 from maxjax._base.errors import CompileError
 from maxjax._max import service as service_module
+from maxjax._max import warning as warning_module
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.service import CompileService
 from maxjax._max.session import Executable, cpu_target, load, versions
@@ -99,7 +100,7 @@ def make(tmp_path):
 
 @pytest.fixture
 def warned(monkeypatch):
-    monkeypatch.setattr(service_module, "_warned", False)
+    monkeypatch.setattr(warning_module, "_warned", False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield caught
@@ -370,17 +371,17 @@ def test_a_forked_child_starts_afresh(make, tmp_path):
 
 
 def test_warns_once(warned):
-    service_module.warn_once("no reason")
-    service_module.warn_once("another")
+    warning_module.warn_once("no reason")
+    warning_module.warn_once("another")
     assert [str(warning.message) for warning in warned] == [
-        "maxjax: programs stay interpreted: no reason"]
+        "maxjax: no reason"]
 
 
 def test_warnings_as_errors_stay_inside(monkeypatch):
-    monkeypatch.setattr(service_module, "_warned", False)
+    monkeypatch.setattr(warning_module, "_warned", False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        service_module.warn_once("no reason")
+        warning_module.warn_once("no reason")
 
 
 # ---- with MAX ----

@@ -29,8 +29,8 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.serialize import decode, dumps, encode
 from maxjax._ir.trace import base_trace
-from maxjax._max import service as service_module
 from maxjax._max import session
+from maxjax._max import warning as warning_module
 from maxjax._runtime import pending as pending_module
 from maxjax._runtime import program as program_module
 from maxjax._runtime.graph_backend import graph_program
@@ -122,7 +122,7 @@ def service(monkeypatch):
     monkeypatch.setattr(Model, "calls", 0)
     monkeypatch.setattr(Model, "delay", 0.0)
     monkeypatch.setattr(Model, "change", staticmethod(lambda results: results))
-    monkeypatch.setattr(service_module, "_warned", False)
+    monkeypatch.setattr(warning_module, "_warned", False)
     with config.compile_mode("auto"), config.backend("graph"):
         yield fake
 

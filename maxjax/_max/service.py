@@ -16,7 +16,6 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any, BinaryIO, cast
 from maxjax._base.errors import CompileError
 from maxjax._max.artifacts import ArtifactCache, KeyLock
 from maxjax._max.messages import read_message, write_message
+from maxjax._max.warning import warn_once
 
 Done = Callable[["Path | None", "str | None"], None]
 
@@ -32,19 +32,6 @@ _LOCK_POLL_SECONDS = 0.1
 _WAIT_POLL_SECONDS = 0.02
 _LOG_TAIL_BYTES = 4096
 _MOST_DEATHS = 6  # of workers in a row, before no more are started
-
-_warned = False
-
-
-def warn_once(reason: str) -> None:
-    """Warns, once in a process, that programs will not be compiled."""
-    global _warned
-    if _warned:
-        return
-    _warned = True
-    # Under -W error the warning is an exception, which has no place to go in a background thread.
-    with contextlib.suppress(Warning):
-        warnings.warn(f"maxjax: programs stay interpreted: {reason}", RuntimeWarning, stacklevel=3)
 
 
 class Job:
@@ -480,7 +467,7 @@ class CompileService:
         if self._closed:
             return None, "the compile service was shut down"
         self._failed[job.key] = reason
-        warn_once(reason)
+        warn_once(f"programs stay interpreted: {reason}")
         if self._deaths >= _MOST_DEATHS:
             self._break(reason)
         return None, reason
@@ -500,7 +487,8 @@ class CompileService:
     def _break(self, reason: str) -> str:
         """From here on every job fails at once."""
         self._broken = reason
-        warn_once(reason.splitlines()[0] if reason else "unknown")
+        first = reason.splitlines()[0] if reason else "unknown"
+        warn_once(f"programs stay interpreted: {first}")
         return reason
 
     def _stop_worker(self, grace: float = 0.0) -> None:
@@ -525,7 +513,7 @@ class CompileService:
             try:
                 done(job.path, job.error)
             except Exception as error:
-                warn_once(f"{type(error).__name__}: {error}")
+                warn_once(f"programs stay interpreted: {type(error).__name__}: {error}")
         job.ready.set()
 
     def _after_fork_in_child(self) -> None:

@@ -19,8 +19,8 @@ from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from maxjax._max.mojo.crew import cores
-from maxjax._max.mojo.toolchain import warn_once as warn_once_about_backend
-from maxjax._max.service import CompileService, warn_once
+from maxjax._max.service import CompileService
+from maxjax._max.warning import warn_once
 from maxjax._runtime import program as program_module
 from maxjax._runtime.compiled import CompiledProgram
 from maxjax._runtime.graph_backend import GraphBackend
@@ -138,12 +138,8 @@ class Tiering:
     def fail(self, program: Program, reason: str | None) -> None:
         program.state = "failed"
         program.reason = reason
-        # A backend that failed has said so, and one warning is enough.
         first = (reason or "unknown").splitlines()[0]
-        if config.backend.value == "graph":
-            warn_once(first)
-        else:
-            warn_once_about_backend(f"programs stay interpreted: {first}")
+        warn_once(f"programs stay interpreted: {first}")
         logger.info("maxjax: a program stays interpreted: %s", reason)
 
     def _fall_back(self, program: Program) -> bool:
@@ -203,7 +199,7 @@ class Tiering:
             program.reason = f"{program.reason}; {error}" if program.reason else error
             if config.compile_mode.value == "auto":
                 if self._fall_back(program):
-                    warn_once_about_backend(error or "unknown")
+                    warn_once(error or "unknown")
                     program.state = "queued"
                     self.submit(program, priority=float(program.heat))
                 else:

@@ -27,8 +27,9 @@ from maxjax._max import kernel_digest
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import toolchain
 from maxjax._max.mojo.store import Done, Job, Libraries, Queue, address, open_library
-from maxjax._max.mojo.toolchain import ToolchainError, build_library, warn_once
+from maxjax._max.mojo.toolchain import ToolchainError, build_library
 from maxjax._max.session import versions
+from maxjax._max.warning import warn_once
 
 SOURCES = Path(__file__).resolve().parent / "pack"
 PREBUILT = Path(__file__).resolve().parent / "prebuilt"

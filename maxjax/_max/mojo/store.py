@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 from maxjax._max.artifacts import ArtifactCache, KeyLock
 from maxjax._max.mojo import toolchain
-from maxjax._max.mojo.toolchain import ToolchainError, build_library, warn_once
+from maxjax._max.mojo.toolchain import ToolchainError, build_library
+from maxjax._max.warning import warn_once
 
 HEADER = "from kernels.calling import *\n"
 PLACEHOLDER = "KERNEL"

@@ -20,7 +20,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -78,7 +77,6 @@ _ERROR_LINE = re.compile(r"^(?:.*?: )?error: (.*)$", re.MULTILINE)
 _lock = threading.Lock()
 _running: dict[int, tuple[subprocess.Popen, Path]] = {}
 _ending = False
-_warned = False
 
 
 class ToolchainError(Exception):
@@ -95,17 +93,6 @@ class ToolchainError(Exception):
         super().__init__(message)
         self.kind = kind
         self.output = output
-
-
-def warn_once(reason: str) -> None:
-    """Warns, once in a process, that native code is missing or is not kept."""
-    global _warned
-    if _warned:
-        return
-    _warned = True
-    # Under -W error the warning is an exception, which has no place to go in a background thread.
-    with contextlib.suppress(Warning):
-        warnings.warn(f"maxjax: {reason}", RuntimeWarning, stacklevel=3)
 
 
 def target_cpu() -> str | None:

@@ -1,0 +1,19 @@
+"""The one warning of a process that has to do without native code."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+
+_warned = False
+
+
+def warn_once(reason: str) -> None:
+    """Warns of the first of several troubles: they have one cause as a rule."""
+    global _warned
+    if _warned:
+        return
+    _warned = True
+    # Under -W error the warning is an exception, which has no place to go in a background thread.
+    with contextlib.suppress(Warning):
+        warnings.warn(f"maxjax: {reason}", RuntimeWarning, stacklevel=3)

@@ -298,7 +298,9 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         found = np.nonzero(np.asarray(a))
         dtype = dtypes.canonical(dtypes.int64)
         return tuple(_wrap(line.astype(dtype)) for line in found)
-    size = operator.index(size)
+    size = operator.index(concrete(
+        size, "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero "
+        "within JAX transformations."))
     if size < 0:
         raise TypeError(f"jnp.nonzero: size must be nonnegative, got {size}")
     dtype = dtypes.python_scalar(int)[0]

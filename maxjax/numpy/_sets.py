@@ -96,7 +96,7 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
     if size is None:
         total = int(reductions.sum(first))
     else:
-        total = operator.index(size)
+        total = operator.index(concrete(size, "The size argument of jnp.unique must be static."))
         if total < 0:
             raise TypeError(f"jnp.unique: size must be nonnegative, got {total}")
     starts = indexing.nonzero(first, size=total, fill_value=count)[0].astype(integer)

@@ -35,12 +35,12 @@ def several(text: str, kind: Any, *shapes: tuple[int, ...], grad: Any = None,
     first = shapes[0]
     options = {**FULL, "grad": grad}
     rows = case(text, x=kind(*first), dtypes="float32 complex64", **options)
-    rows += case(text, x=kind(*first), dtypes="float64 complex128", modes="eager jit grad",
+    rows += case(text, x=kind(*first), dtypes="float64 complex128", modes="eager grad",
                  **options)
     for shape in shapes[1:]:
-        rows += case(text, x=kind(*shape), dtypes="float32", **options)
-    rows += case(text, x=kind(2, 2, *first), modes="eager jit vmap", **FULL)
-    rows += case(text, x=shaped(0, *first), modes="eager jit", raises=None, **FULL)
+        rows += case(text, x=kind(*shape), modes="eager grad", **options)
+    rows += case(text, x=kind(2, 2, *first), modes="eager vmap", **FULL)
+    rows += case(text, x=shaped(0, *first), modes="eager", raises=None, **FULL)
     if empty:
         rows += case(text, x=shaped(0, 0), modes="eager jit", raises=None, **FULL)
     rows += case(text, x=NAN, modes="eager", raises=None, **FULL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -238,15 +239,27 @@ def _qr_abstract(a: ShapedArray, *, full_matrices: bool, pivoting: bool,
     return (*factors, like(a, (*batch, n), dtypes.int32)) if pivoting else factors
 
 
+def _qr_one(a: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:
+    packed, taus = fitted(lapack("geqrf", a.dtype), a)
+    return _unpacked(packed, taus, columns)
+
+
+def _unpacked(packed: np.ndarray, taus: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:
+    """Q and R of a packed decomposition."""
+    k = len(taus)
+    vectors = np.zeros((len(packed), columns), packed.dtype)
+    vectors[:, :k] = packed[:, :k]
+    return _householder_one(vectors, taus)[0], np.triu(packed[:columns])
+
+
 def _pivoted_one(a: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:
     m, n = a.shape
     if not a.size:
         return (np.eye(m, columns, dtype=a.dtype), np.zeros((columns, n), a.dtype),
                 np.arange(n, dtype=np.int32))
     packed, order, taus = fitted(lapack("geqp3", a.dtype), a)
-    vectors = np.zeros((m, columns), a.dtype)
-    vectors[:, :min(m, n)] = packed[:, :min(m, n)]
-    return _householder_one(vectors, taus)[0], np.triu(packed[:columns]), order - 1
+    q, r = _unpacked(packed, taus, columns)
+    return q, r, order - 1
 
 
 def _qr_evaluate(a: Any, *, full_matrices: bool, pivoting: bool,
@@ -254,14 +267,16 @@ def _qr_evaluate(a: Any, *, full_matrices: bool, pivoting: bool,
     a = np.asarray(a)
     *batch, m, n = a.shape
     k = m if full_matrices else min(m, n)
+    avals = _qr_abstract(ShapedArray(a.shape, a.dtype), full_matrices=full_matrices,
+                         pivoting=pivoting, use_magma=None)
     if pivoting:
-        avals = _qr_abstract(ShapedArray(a.shape, a.dtype), full_matrices=full_matrices,
-                             pivoting=True, use_magma=None)
         return each(lambda x: _pivoted_one(x, k), avals, a)
     if not a.size:
         q = np.broadcast_to(np.eye(m, k, dtype=a.dtype), (*batch, m, k))
         return [q, np.zeros((*batch, k, n), a.dtype)]
-    return list(np.linalg.qr(a, "complete" if full_matrices else "reduced"))
+    if batch and math.prod(batch) > 1:      # NumPy's loop over a batch; it computes in double
+        return list(np.linalg.qr(a, "complete" if full_matrices else "reduced"))
+    return each(lambda x: _qr_one(x, k), avals, a)
 
 
 def _reduced_tangents(q: Any, r: Any, tangent: Any) -> tuple[Any, Any]:

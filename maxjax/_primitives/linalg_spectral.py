@@ -45,8 +45,8 @@ def _eigh_abstract(a: ShapedArray, **params: Any) -> tuple[ShapedArray, ShapedAr
     return a, like(a, a.shape[:-1], dtypes.real_dtype(a.dtype))
 
 
-# SciPy's LAPACK, which JAX calls too, decides the signs of vectors. NumPy's rounds otherwise in
-# single precision; in double precision it gives the same ones, and takes a batch at once.
+# SciPy's LAPACK, which JAX calls too, decides the signs of vectors. NumPy computes single precision
+# in double, with other roundings; in double precision the signs are the same.
 
 
 def _is_double(x: Any) -> bool:
@@ -131,7 +131,7 @@ def _eig_evaluate(a: Any, *, compute_left_eigenvectors: bool, compute_right_eige
     avals = _eig_abstract(ShapedArray(a.shape, a.dtype),
                           compute_left_eigenvectors=compute_left_eigenvectors,
                           compute_right_eigenvectors=compute_right_eigenvectors)
-    if compute_left_eigenvectors or (compute_right_eigenvectors and not _is_double(a)):
+    if compute_left_eigenvectors or not _is_double(a):
         return each(lambda x: _eig_one(
             x, left=compute_left_eigenvectors, right=compute_right_eigenvectors), avals, a)
     function = np.linalg.eig if compute_right_eigenvectors else lambda x: (np.linalg.eigvals(x),)

@@ -102,7 +102,7 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
       in reverse mode.
 
     >>> u, h, iterations, converged = lax.linalg.qdwh(jnp.array([[0., -2.], [3., 0.]]))
-    >>> h.round(3)
+    >>> abs(h).round(3)
     Array([[3., 0.],
            [0., 2.]], dtype=float32)
     """

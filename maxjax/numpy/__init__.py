@@ -20,6 +20,7 @@ from maxjax.numpy._matrices import *  # noqa: F403
 from maxjax.numpy._namespace_info import __array_api_version__ as __array_api_version__
 from maxjax.numpy._namespace_info import __array_namespace_info__ as __array_namespace_info__
 from maxjax.numpy._padding import *  # noqa: F403
+from maxjax.numpy._polynomials import *  # noqa: F403
 from maxjax.numpy._printing import *  # noqa: F403
 from maxjax.numpy._reductions import *  # noqa: F403
 from maxjax.numpy._scalar_types import *  # noqa: F403

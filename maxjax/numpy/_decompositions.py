@@ -11,6 +11,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
+from maxjax._primitives.linalg_factors import geqrf_p
 from maxjax._primitives.linalg_solve import solve_p
 from maxjax.lax import linalg as lax_linalg
 from maxjax.numpy import _contraction as contraction
@@ -24,28 +25,43 @@ from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact
 from maxjax.numpy._where import where
 
 __all__ = [
-    "cholesky", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_rank", "pinv", "qr", "slogdet",
-    "solve", "svd", "svdvals",
+    "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matrix_rank", "pinv",
+    "qr", "slogdet", "solve", "svd", "svdvals",
 ]
 
 
 class QRResult(NamedTuple):
+    """The results of ``qr``."""
+
     Q: Array
     R: Array
 
 
+class EigResult(NamedTuple):
+    """The results of ``eig``."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
 class EighResult(NamedTuple):
+    """The results of ``eigh``."""
+
     eigenvalues: Array
     eigenvectors: Array
 
 
 class SVDResult(NamedTuple):
+    """The results of ``svd``."""
+
     U: Array
     S: Array
     Vh: Array
 
 
 class SlogdetResult(NamedTuple):
+    """The results of ``slogdet``."""
+
     sign: Array
     logabsdet: Array
 
@@ -72,6 +88,10 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     Args:
       a: positive definite matrices ``(..., n, n)``; the result is NaN where one is not.
       symmetrize_input: decompose ``(a + a^H) / 2``; else only the lower triangle is read.
+
+    >>> jnp.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
     """
     factor = lax_linalg.cholesky(_inexact("cholesky", a), symmetrize_input=symmetrize_input)
     return _adjoint(factor) if upper else factor
@@ -83,20 +103,54 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     Args:
       a: shape ``(..., m, n)``.
       mode: "reduced" (``Q`` has min(m, n) columns), "complete" (m columns) or "r" (``R`` alone).
+
+    >>> q, r = jnp.linalg.qr(jnp.array([[0., 2.], [3., 4.]]))
+    >>> (q @ r).round(3)
+    Array([[0., 2.],
+           [3., 4.]], dtype=float32)
     """
     a = _inexact("qr", a)
     if mode == "raw":
-        raise NotImplementedError("jnp.linalg.qr: mode='raw' is not there yet")
+        packed, taus = geqrf_p.bind(*lax_linalg._lapack_operands(geqrf_p, a))
+        return QRResult(shapes.matrix_transpose(packed), taus)
     if mode not in ("reduced", "r", "full", "complete"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
-    q, r = lax_linalg.qr(a, full_matrices=mode in ("full", "complete"))
+    q, r = lax_linalg.qr(a, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
+
+
+def eig(a: Any) -> EigResult:
+    """The eigenvalues and the eigenvectors of square matrices ``(..., n, n)``, complex.
+
+    Vectors are columns of length 1. They have no derivative here: see ``jax.lax.linalg.eig``.
+
+    >>> values, vectors = jnp.linalg.eig(jnp.array([[0., -1.], [1., 0.]]))
+    >>> values
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    return EigResult(*lax_linalg.eig(_inexact("eig", a), compute_left_eigenvectors=False))
+
+
+def eigvals(a: Any) -> Array:
+    """The eigenvalues of square matrices ``(..., n, n)``, complex, in no particular order.
+
+    The derivative is defined where all of them differ.
+
+    >>> jnp.linalg.eigvals(jnp.array([[1., 2.], [0., 3.]]))
+    Array([1.+0.j, 3.+0.j], dtype=complex64)
+    """
+    return lax_linalg.eig(_inexact("eigvals", a), compute_left_eigenvectors=False,
+                          compute_right_eigenvectors=False)[0]
 
 
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """The ascending eigenvalues and the eigenvectors of Hermitian matrices.
 
     The derivative of the eigenvectors is defined where all eigenvalues differ.
+
+    >>> values, vectors = jnp.linalg.eigh(jnp.array([[2., 1.], [1., 2.]]))
+    >>> values
+    Array([1., 3.], dtype=float32)
     """
     a = _inexact("eigh", a)
     if UPLO not in (None, "L", "U"):
@@ -106,7 +160,11 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
-    """The ascending eigenvalues of Hermitian matrices."""
+    """The ascending eigenvalues of Hermitian matrices.
+
+    >>> jnp.linalg.eigvalsh(jnp.array([[2., 1.], [1., 2.]]))
+    Array([1., 3.], dtype=float32)
+    """
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
@@ -117,6 +175,10 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     Args:
       a: shape ``(..., m, n)``.
       hermitian: ``a`` is Hermitian: its eigenvalues are used.
+
+    >>> u, s, vh = jnp.linalg.svd(jnp.array([[0., 2.], [1., 0.], [0., 0.]]))
+    >>> s, u.shape
+    (Array([2., 1.], dtype=float32), (3, 3))
     """
     a = _inexact("svd", a)
     if not hermitian:
@@ -138,7 +200,11 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
 
 
 def svdvals(x: Any, /) -> Array:
-    """The singular values, descending."""
+    """The singular values, descending.
+
+    >>> jnp.linalg.svdvals(jnp.array([[0., 2.], [1., 0.]]))
+    Array([2., 1.], dtype=float32)
+    """
     return svd(x, compute_uv=False)
 
 
@@ -158,7 +224,11 @@ def _parity(pivots: Array) -> Array:
 
 
 def det(a: Any) -> Array:
-    """The determinants of square matrices ``(..., n, n)``."""
+    """The determinants of square matrices ``(..., n, n)``.
+
+    >>> jnp.linalg.det(jnp.array([[1., 2.], [3., 4.]]))
+    Array(-2., dtype=float32)
+    """
     a = _square("det", a, "_det()")
     n = a.shape[-1]
     if n == 0:
@@ -216,19 +286,44 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """The signs (phases) of the determinants, and the logarithms of their magnitudes.
 
     Args:
-      method: "lu", "qr" or None; always computed by LU.
+      method: the decomposition, "lu" (None) or "qr" (real matrices).
+
+    >>> jnp.linalg.slogdet(jnp.array([[1., 2.], [2., 3.]]))
+    SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
     """
     a = _square("slogdet", a, "slogdet()")
     if method not in (None, "lu", "qr"):
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' "
                          "(`None`), and 'qr'.")
-    half = a.dtype.itemsize < 4
-    factors, pivots, _ = lax_linalg.lu(a.astype(np.float32) if half else a)
-    diagonal = matrices.diagonal(factors, 0, -2, -1)
+    if method == "qr" and dtypes.is_complex(a.dtype):
+        raise NotImplementedError("slogdet method='qr' not implemented for complex inputs")
+    return SlogdetResult(*_slogdet(a, method == "qr"))
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def _slogdet(a: Array, by_qr: bool) -> tuple[Array, Array]:
+    if by_qr:
+        packed, taus = geqrf_p.bind(*lax_linalg._lapack_operands(geqrf_p, a))
+        # Each reflection has the determinant -1; a tau of 0 stands for none.
+        exchanges = reductions.sum(taus != 0, -1, dtype=np.int32) % 2
+    else:
+        packed, pivots, _ = lax_linalg.lu(a)
+        exchanges = _parity(pivots)
+    diagonal = matrices.diagonal(packed, 0, -2, -1)
     sign = reductions.prod(ufuncs.sign(diagonal), -1)
-    sign = where(_parity(pivots) == 1, -sign, sign)
-    logarithm = reductions.sum(ufuncs.log(ufuncs.abs(diagonal)), -1)
-    return SlogdetResult(sign.astype(a.dtype), logarithm.astype(a.dtype) if half else logarithm)
+    sign = where(exchanges == 1, -sign, sign)
+    return sign, reductions.sum(ufuncs.log(ufuncs.abs(diagonal)), -1)
+
+
+@_slogdet.defjvp
+def _slogdet_jvp(by_qr: bool, primals: Any, tangents: Any) -> Any:
+    """log(det(a))' = trace(a^-1 a'), of which the imaginary part turns the phase."""
+    sign, logarithm = _slogdet(primals[0], by_qr)
+    change = matrices.trace(solve(primals[0], tangents[0]), 0, -2, -1)
+    if not dtypes.is_complex(change.dtype):
+        return (sign, logarithm), (creation.zeros_like(sign), change)
+    real = ufuncs.real(change)
+    return (sign, logarithm), ((change - real) * sign, real)
 
 
 # --- equations ------------------------------------------------------------------------------------
@@ -239,6 +334,9 @@ def solve(a: Any, b: Any) -> Array:
     Args:
       a: shape ``(..., m, m)``.
       b: one vector ``(m,)``, or matrices ``(..., m, n)``; batch dimensions broadcast.
+
+    >>> jnp.linalg.solve(jnp.array([[2., 0.], [0., 4.]]), jnp.array([2., 2.]))
+    Array([1. , 0.5], dtype=float32)
     """
     check_arraylike("jnp.linalg.solve", a, b)
     a, b = (as_array(x) for x in promote_inexact("jnp.linalg.solve", a, b))
@@ -262,7 +360,12 @@ def solve(a: Any, b: Any) -> Array:
 
 
 def inv(a: Any) -> Array:
-    """The inverses of square matrices; of singular ones, infinities and NaN."""
+    """The inverses of square matrices; of singular ones, infinities and NaN.
+
+    >>> jnp.linalg.inv(jnp.array([[2., 0.], [0., 4.]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
     a = _square("inv", a, "inv", ".")
     return solve(a, shapes.broadcast_to(creation.eye(a.shape[-1], dtype=a.dtype), a.shape))
 
@@ -273,6 +376,10 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     Args:
       rtol: singular values up to so much of the greatest one count as zero; by default 10 times
         max(m, n) times the dtype's epsilon.
+
+    >>> jnp.linalg.pinv(jnp.array([[2., 0.], [0., 0.]]))
+    Array([[0.5, 0. ],
+           [0. , 0. ]], dtype=float32)
     """
     a = _inexact("pinv", a)
     if a.ndim < 2:
@@ -312,6 +419,9 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     """The number of singular values above ``rtol``, or ``tol``: as in JAX, both are absolute.
 
     Without either, the limit is the greatest one times the rounding of so many rows or columns.
+
+    >>> jnp.linalg.matrix_rank(jnp.array([[1., 2.], [2., 4.]]))
+    Array(1, dtype=int32)
     """
     check_arraylike("jnp.linalg.matrix_rank", M)
     if rtol is not None and tol is not None:
@@ -334,6 +444,10 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
       a: shape ``(m, n)``.
       b: shape ``(m,)`` or ``(m, k)``.
       numpy_resid: residuals are empty where NumPy's are; not under ``jit``.
+
+    >>> x, residuals, rank, _ = jnp.linalg.lstsq(jnp.array([[1.], [1.]]), jnp.array([1., 3.]))
+    >>> x.round(3), rank
+    (Array([2.], dtype=float32), Array(1, dtype=int32))
     """
     check_arraylike("jnp.linalg.lstsq", a, b)
     a, b = (as_array(x) for x in promote_inexact("jnp.linalg.lstsq", a, b))

@@ -22,7 +22,9 @@ from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._decompositions import (
     cholesky,
     det,
+    eig,
     eigh,
+    eigvals,
     eigvalsh,
     inv,
     lstsq,
@@ -38,10 +40,10 @@ from maxjax.numpy._promotion import as_array, canonical_axis, check_arraylike, p
 from maxjax.numpy._where import where
 
 __all__ = [
-    "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul",
-    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer",
-    "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve",
-    "trace", "vecdot", "vector_norm",
+    "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
+    "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
+    "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
+    "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]
 
 
@@ -54,6 +56,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
     Raises:
       ValueError: the order is not one of these.
+
+    >>> jnp.linalg.norm(jnp.array([[3., 4.], [0., 0.]]), axis=1)
+    Array([5., 0.], dtype=float32)
     """
     check_arraylike("jnp.linalg.norm", x)
     x = as_array(promote_inexact("jnp.linalg.norm", x)[0])
@@ -90,7 +95,7 @@ def _vector_norm(x: Array, order: Any, axes: Any, keepdims: bool) -> Array:
         return ufuncs.sqrt(reductions.sum(_squares(x), axes, keepdims=keepdims))
     magnitude = ufuncs.abs(x)
     if order == np.inf:
-        return reductions.max(magnitude, axes, keepdims=keepdims)
+        return reductions.max(magnitude, axes, keepdims=keepdims, initial=0)
     if order == -np.inf:
         return reductions.min(magnitude, axes, keepdims=keepdims)
     if order == 0:
@@ -108,8 +113,8 @@ def _matrix_norm(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) ->
     if order in (1, -1, np.inf, -np.inf):
         summed, compared = (row, column) if order in (1, -1) else (column, row)
         lines = reductions.sum(ufuncs.abs(x), summed, keepdims=True)
-        extreme = reductions.max if order > 0 else reductions.min
-        result = extreme(lines, compared, keepdims=True)
+        result = (reductions.max(lines, compared, keepdims=True, initial=0) if order > 0 else
+                  reductions.min(lines, compared, keepdims=True))
         return result if keepdims else shapes.squeeze(result, axes)
     if order in ("nuc", 2, -2):
         values = svd(shapes.moveaxis(x, axes, (-2, -1)), compute_uv=False)
@@ -120,7 +125,11 @@ def _matrix_norm(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) ->
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
-    """The norm of the array as a vector, over one axis, several or all."""
+    """The norm of the array as a vector, over one axis, several or all.
+
+    >>> jnp.linalg.vector_norm(jnp.array([[1., -2.], [3., 0.]]), ord=1)
+    Array(6., dtype=float32)
+    """
     check_arraylike("jnp.linalg.vector_norm", x)
     x = as_array(promote_inexact("jnp.linalg.vector_norm", x)[0])
     if axis is None or isinstance(axis, tuple):
@@ -131,27 +140,47 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """The norm of the matrices in the last two axes."""
+    """The norm of the matrices in the last two axes.
+
+    >>> jnp.linalg.matrix_norm(jnp.array([[1., -2.], [3., 0.]]), ord=1)
+    Array(4., dtype=float32)
+    """
     return norm(x, ord, (-2, -1), keepdims)
 
 
 def matrix_transpose(x: Any, /) -> Array:
-    """Swaps the last two axes."""
+    """Swaps the last two axes.
+
+    >>> jnp.linalg.matrix_transpose(jnp.ones((4, 2, 3))).shape
+    (4, 3, 2)
+    """
     return shapes.matrix_transpose(x)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Array:
-    """The diagonals of the matrices in the last two axes."""
+    """The diagonals of the matrices in the last two axes.
+
+    >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]), offset=1)
+    Array([2], dtype=int32)
+    """
     return matrices.diagonal(x, offset, -2, -1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
-    """The sums of the diagonals of the matrices in the last two axes."""
+    """The sums of the diagonals of the matrices in the last two axes.
+
+    >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     return matrices.trace(x, offset, -2, -1, dtype)
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
-    """The cross product of vectors of three elements."""
+    """The cross product of vectors of three elements.
+
+    >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
     check_arraylike("jnp.linalg.cross", x1, x2)
     x1, x2 = as_array(x1), as_array(x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
@@ -161,7 +190,12 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
 
 
 def outer(x1: Any, x2: Any, /) -> Array:
-    """The products of all pairs of elements of two vectors."""
+    """The products of all pairs of elements of two vectors.
+
+    >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
+    """
     check_arraylike("jnp.linalg.outer", x1, x2)
     x1, x2 = as_array(x1), as_array(x2)
     if x1.ndim != 1 or x2.ndim != 1:
@@ -172,27 +206,44 @@ def outer(x1: Any, x2: Any, /) -> Array:
 
 def matmul(x1: Any, x2: Any, /, *, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
-    """The matrix product."""
+    """The matrix product.
+
+    >>> jnp.linalg.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     return contraction.matmul(x1, x2, precision=precision,
                               preferred_element_type=preferred_element_type)
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
-    """The products of vectors along an axis, the first ones conjugated."""
+    """The products of vectors along an axis, the first ones conjugated.
+
+    >>> jnp.linalg.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     return contraction.vecdot(x1, x2, axis=axis, precision=precision,
                               preferred_element_type=preferred_element_type)
 
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None,
               preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
-    """The product over given axes."""
+    """The product over given axes.
+
+    >>> jnp.linalg.tensordot(jnp.ones((2, 3, 4)), jnp.ones((3, 4, 5))).shape
+    (2, 5)
+    """
     return contraction.tensordot(x1, x2, axes, precision=precision,
                                  preferred_element_type=preferred_element_type)
 
 
 def matrix_power(a: Any, n: int) -> Array:
-    """The ``n``-th power of square matrices, by repeated squaring."""
+    """The ``n``-th power of square matrices, by repeated squaring.
+
+    >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [1, 0]]), 10)
+    Array([[89, 55],
+           [55, 34]], dtype=int32)
+    """
     x = as_array(a, "jnp.linalg.matrix_power")
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise TypeError(f"Last 2 dimensions of the array must be square; got {x.shape}")
@@ -213,7 +264,12 @@ def matrix_power(a: Any, n: int) -> Array:
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
-    """The product of several matrices, in the order that takes the least work."""
+    """The product of several matrices, in the order that takes the least work.
+
+    >>> jnp.linalg.multi_dot([jnp.ones((2, 9)), jnp.ones((9, 1)), jnp.ones((1, 3))])
+    Array([[9., 9., 9.],
+           [9., 9., 9.]], dtype=float32)
+    """
     check_arraylike("jnp.linalg.multi_dot", *arrays)
     values = [as_array(x) for x in arrays]
     if len(values) < 2:
@@ -244,6 +300,9 @@ def cond(x: Any, p: Any = None) -> Array:
     Args:
       x: shape ``(..., m, n)``; square unless ``p`` is None, 2 or -2.
       p: an order of ``norm``; None is 2.
+
+    >>> jnp.linalg.cond(jnp.array([[4., 0.], [0., 1.]]))
+    Array(4., dtype=float32)
     """
     check_arraylike("jnp.linalg.cond", x)
     x = as_array(promote_inexact("jnp.linalg.cond", x)[0])
@@ -266,7 +325,11 @@ def cond(x: Any, p: Any = None) -> Array:
 
 
 def tensorinv(a: Any, ind: int = 2) -> Array:
-    """The inverse of the linear map ``tensordot(a, ., ind)``, as an array of its shape."""
+    """The inverse of the linear map ``tensordot(a, ., ind)``, as an array of its shape.
+
+    >>> jnp.linalg.tensorinv(jnp.ones((6, 2, 3)) + jnp.eye(6).reshape(6, 2, 3), ind=1).shape
+    (2, 3, 6)
+    """
     x = as_array(a, "jnp.linalg.tensorinv")
     if ind <= 0:
         raise ValueError(f"ind must be a positive integer; got ind={ind}")
@@ -282,6 +345,9 @@ def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Array:
 
     Args:
       axes: the axes of ``a`` that are moved to its end first.
+
+    >>> jnp.linalg.tensorsolve(jnp.eye(6).reshape(2, 3, 6), jnp.ones((2, 3)))
+    Array([1., 1., 1., 1., 1., 1.], dtype=float32)
     """
     a, b = as_array(a, "jnp.linalg.tensorsolve"), as_array(b, "jnp.linalg.tensorsolve")
     if axes is not None:

@@ -1,0 +1,303 @@
+"""Polynomials: vectors of coefficients, the highest power first."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax._primitives import shape as primitives
+from maxjax.numpy import _creation as creation
+from maxjax.numpy import _joining as joining
+from maxjax.numpy import _matrices as matrices
+from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _shape as shapes
+from maxjax.numpy import _sorting as sorting
+from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._contraction import dot, outer
+from maxjax.numpy._decompositions import eigvals, inv, lstsq
+from maxjax.numpy._promotion import (
+    as_array,
+    cast,
+    check_arraylike,
+    concrete,
+    promote_dtypes,
+    promote_inexact,
+)
+from maxjax.numpy._signal import convolve, trim_zeros
+from maxjax.numpy._where import where
+
+__all__ = [
+    "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval",
+    "roots",
+]
+
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
+    """The polynomial with coefficients ``p`` at ``x``, by Horner's scheme.
+
+    Args:
+      p: shape ``(n, ...)``; further dimensions broadcast with ``x``.
+      unroll: has no meaning here.
+
+    >>> jnp.polyval(jnp.array([1, 2, 3]), jnp.array([0, 10]))
+    Array([  3, 123], dtype=int32)
+    """
+    p, x = (as_array(v) for v in promote_dtypes("polyval", p, x))
+    shape = shapes.broadcast_shapes(p.shape[1:], x.shape)
+    result = as_array(primitives.full(shape, 0, p.dtype)) if shape else as_array(
+        cast(0, p.dtype))
+    for i in range(p.shape[0]):
+        result = result * x + p[i]
+    return result
+
+
+def _same_length(name: str, a1: Any, a2: Any) -> tuple[Array, Array]:
+    a1, a2 = (as_array(v) for v in promote_dtypes(name, a1, a2))
+    size = max(a1.shape[0], a2.shape[0])
+
+    def filled(x: Array) -> Array:
+        rest = ((0, 0, 0),) * (x.ndim - 1)
+        return primitives.pad(x, 0, ((size - x.shape[0], 0, 0), *rest))
+
+    return filled(a1), filled(a2)
+
+
+def polyadd(a1: Any, a2: Any) -> Array:
+    """The sum of two polynomials; the shorter one is filled with zeros in front.
+
+    >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([10, 10]))
+    Array([ 1, 12, 13], dtype=int32)
+    """
+    a1, a2 = _same_length("polyadd", a1, a2)
+    return a1 + a2
+
+
+def polysub(a1: Any, a2: Any) -> Array:
+    """The difference of two polynomials; the shorter one is filled with zeros in front.
+
+    >>> jnp.polysub(jnp.array([1, 2, 3]), jnp.array([1, 1]))
+    Array([1, 1, 2], dtype=int32)
+    """
+    a1, a2 = _same_length("polysub", a1, a2)
+    return a1 - a2
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
+    """The product of two polynomials; integers become floats.
+
+    Args:
+      trim_leading_zeros: leave out the operands' leading zeros; their values must be known then.
+
+    >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, -2]))
+    Array([ 1.,  0., -4.], dtype=float32)
+    """
+    a1, a2 = (as_array(v) for v in promote_inexact("polymul", a1, a2))
+    if trim_leading_zeros:
+        a1, a2 = trim_zeros(a1, "f"), trim_zeros(a2, "f")
+    a1, a2 = (creation.asarray([0], x.dtype) if not x.size else x for x in (a1, a2))
+    return convolve(a1, a2)
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+    """Quotient and remainder of two polynomials; the remainder is as long as ``u``.
+
+    Args:
+      trim_leading_zeros: leave out the remainder's; their values must be known then.
+
+    >>> jnp.polydiv(jnp.array([1., 5., 7.]), jnp.array([1., 2.]))
+    (Array([1., 3.], dtype=float32), Array([0., 0., 1.], dtype=float32))
+    """
+    u, v = (as_array(x) for x in promote_inexact("polydiv", u, v))
+    m, n = u.shape[0] - 1, v.shape[0] - 1
+    count = max(m - n + 1, 1)
+    quotient = []
+    scale = 1.0 / v[0]
+    for k in range(m - n + 1):
+        factor = scale * u[k]
+        quotient.append(factor)
+        u = u.at[k:k + n + 1].add(-factor * v)
+    q = joining.stack(quotient) if quotient else creation.zeros((count,), u.dtype)
+    if trim_leading_zeros:
+        u = trim_zeros(u, "f")
+    return q, u
+
+
+def poly(seq_of_zeros: Any) -> Array:
+    """The polynomial with given zeros, or whose zeros are a matrix's eigenvalues.
+
+    Args:
+      seq_of_zeros: zeros ``(n,)``, or a square matrix; then the result is complex.
+
+    >>> jnp.poly(jnp.array([1., 2.]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    """
+    z = joining.atleast_1d(as_array(promote_inexact("poly", seq_of_zeros)[0]))
+    if z.ndim == 2 and z.shape[0] == z.shape[1] != 0:
+        z = eigvals(z)
+    if z.ndim != 1:
+        raise ValueError("input must be 1d or non-empty square 2d array.")
+    if not z.size:
+        return creation.ones((), z.dtype)
+    result = creation.ones((1,), z.dtype)
+    for i in range(z.shape[0]):
+        result = convolve(result, joining.stack([creation.ones((), z.dtype), -z[i]]))
+    return result
+
+
+def polyder(p: Any, m: int = 1) -> Array:
+    """The ``m``-th derivative of a polynomial; integers become floats.
+
+    >>> jnp.polyder(jnp.array([1, 2, 3]))
+    Array([2., 2.], dtype=float32)
+    """
+    m = operator.index(concrete(m, "'m' argument of jnp.polyder"))
+    p = as_array(promote_inexact("polyder", p)[0])
+    if m < 0:
+        raise ValueError("Order of derivative must be positive")
+    if m == 0:
+        return p
+    size = p.shape[0]
+    factors = np.array([math.prod(range(k - m + 1, k + 1)) for k in range(size - 1, m - 1, -1)])
+    return p[:-m] * as_array(factors.astype(p.dtype))
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
+    """The ``m``-th integral of a polynomial; integers become floats.
+
+    Args:
+      k: the constants of integration, a scalar or ``(m,)``; by default 0.
+
+    >>> jnp.polyint(jnp.array([6, 2]), k=5)
+    Array([3., 2., 5.], dtype=float32)
+    """
+    m = operator.index(concrete(m, "'m' argument of jnp.polyint"))
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    constants = 0 if k is None else k
+    p, constants = (as_array(v) for v in promote_inexact("polyint", p, constants))
+    constants = joining.atleast_1d(constants)
+    if m == 0:
+        return p
+    if constants.shape[0] == 1 and m > 1:
+        constants = shapes.broadcast_to(constants, (m,))
+    if constants.shape != (m,):
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
+    for i in range(m):
+        size = p.shape[0]
+        divisors = as_array(np.arange(size, 0, -1).astype(p.dtype))
+        p = joining.concatenate([p / divisors, constants[i:i + 1]])
+    return p
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Array:
+    """The zeros of a polynomial, complex, as eigenvalues of its companion matrix.
+
+    Args:
+      p: shape ``(n,)``.
+      strip_zeros: leave out leading zeros, of which the values must be known then. Without it
+        there are always n - 1 results, NaN for each leading zero.
+
+    >>> jnp.roots(jnp.array([1., -3., 2.]))
+    Array([2.+0.j, 1.+0.j], dtype=complex64)
+    """
+    check_arraylike("roots", p)
+    x = joining.atleast_1d(as_array(promote_inexact("roots", p)[0]))
+    if x.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    size = x.shape[0]
+    if size < 2:
+        return creation.zeros((0,), dtypes.complex_dtype(x.dtype))
+    zeros = reductions.argmax(joining.append(x != 0, True))
+    if not strip_zeros:
+        return _roots_behind_zeros(x, zeros)
+    start = int(concrete(zeros, "The error occurred in the jnp.roots() function. To use this "
+                         "within a JIT-compiled context, pass strip_zeros=False"))
+    if size - start < 2:
+        return creation.zeros((0,), dtypes.complex_dtype(x.dtype))
+    return _companion_eigenvalues(x[start:])
+
+
+def _companion_eigenvalues(p: Array) -> Array:
+    below = matrices.diag(creation.ones((p.shape[0] - 2,), p.dtype), -1)
+    return eigvals(below.at[0, :].set(-p[1:] / p[0]))
+
+
+def _roots_behind_zeros(p: Array, zeros: Array) -> Array:
+    """Leading zeros are moved to the end, where each is a root 0, which becomes NaN."""
+    size = p.shape[0]
+    p = where(zeros == size, 1, p).astype(p.dtype)      # all of them zero: NaN in any case
+    found = _companion_eigenvalues(shapes.roll(p, -zeros))
+    found = found[sorting.argsort(found == 0, stable=True)]
+    return where(creation.arange(size - 1) < size - 1 - zeros, found, np.nan)
+
+
+def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False,
+            w: Any = None, cov: bool = False) -> Any:
+    """The polynomial of degree ``deg`` that fits points best, by least squares.
+
+    Args:
+      x: shape ``(m,)``, not integers.
+      y: shape ``(m,)``, or ``(m, k)`` for k fits at once.
+      rcond: singular values up to so much of the greatest one count as zero; by default m times
+        the dtype's epsilon.
+      w: weights of the residuals, shape ``(m,)``.
+      full: gives ``(coefficients, residuals, rank, singular values, rcond)``.
+      cov: gives ``(coefficients, their covariance)``; "unscaled" takes the weights as they are.
+
+    Raises:
+      TypeError, ValueError: shapes do not fit, the degree is negative, or there are too few
+        points for a covariance.
+
+    >>> jnp.polyfit(jnp.array([0., 1., 2.]), jnp.array([1., 3., 5.]), 1).round(3)
+    Array([2., 1.], dtype=float32)
+    """
+    check_arraylike("polyfit", x, y)
+    degree = int(concrete(deg, "deg must be int"))
+    count = degree + 1
+    x, y = as_array(x), as_array(y)
+    if degree < 0:
+        raise ValueError("expected deg >= 0")
+    if x.ndim != 1:
+        raise TypeError("expected 1D vector for x")
+    if not x.size:
+        raise TypeError("expected non-empty vector for x")
+    if y.ndim not in (1, 2):
+        raise TypeError("expected 1D or 2D array for y")
+    if x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+    if rcond is None:
+        if not dtypes.is_inexact(x.dtype):
+            raise ValueError(f"data type {x.dtype.name} not inexact")
+        rcond = x.shape[0] * float(dtypes.finfo(x.dtype).eps)
+    left, right = matrices.vander(x, count), y
+    if w is not None:
+        check_arraylike("polyfit", w)
+        w = as_array(promote_inexact("polyfit", w)[0])
+        if w.ndim != 1:
+            raise TypeError("expected a 1-d array for weights")
+        if w.shape[0] != y.shape[0]:
+            raise TypeError("expected w and y to have the same length")
+        left = left * w[:, None]
+        right = right * (w[:, None] if y.ndim == 2 else w)
+    # Columns of length 1 condition the problem better.
+    scale = ufuncs.sqrt(reductions.sum(left * left, 0))
+    left = left / scale
+    found, residuals, rank, values = lstsq(left, right, rcond)
+    found = (found.T / scale).T
+    if full:
+        return found, residuals, rank, values, as_array(rcond)
+    if not cov:
+        return found
+    covariance = inv(dot(left.T, left)) / outer(scale, scale)
+    factor: Any = 1
+    if cov != "unscaled":
+        if x.shape[0] <= count:
+            raise ValueError("the number of data points must exceed order to scale the "
+                             "covariance matrix")
+        factor = residuals / (x.shape[0] - count)
+    return found, (covariance if y.ndim == 1 else covariance[:, :, None]) * factor

@@ -6,13 +6,17 @@ TEST_VENV ?= .venv-test
 # group or the other, one for each core (a compile takes a core and 1 GB of memory).
 PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test compat bench lint clean
 
 demo: $(DEMO_VENV)/.ready
 	$(DEMO_VENV)/bin/python examples/digits.py --wait
 
 test: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m pytest $(PYTEST_OPTIONS)
+
+# maxjax against real JAX, all of it: about an hour on two cores, and it goes on where it was.
+compat: $(TEST_VENV)/.ready
+	$(TEST_VENV)/bin/python -m compat $(COMPAT_OPTIONS)
 
 bench: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m benchmarks

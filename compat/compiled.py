@@ -24,9 +24,10 @@ from maxjax._max.mojo.store import KernelStore
 from maxjax._runtime import pending
 from maxjax._runtime import program as program_module
 from maxjax._runtime.compiled import CompiledProgram
-from maxjax._runtime.graph_backend import GraphBackend, graph_program
+from maxjax._runtime.graph_backend import graph_program
 from maxjax._runtime.mojo_backend import MojoBackend
 from maxjax._runtime.program import Program
+from maxjax._runtime.tiering import tiering
 
 PER_LIBRARY = 64
 
@@ -84,7 +85,7 @@ class Graph:
     name = "graph"
 
     def __init__(self, timeout: float = 1500.0) -> None:
-        self.backend = GraphBackend()
+        self.backend = tiering.backends["graph"]
         self.timeout = timeout
         self._waiting: dict[bytes, Program] = {}
         self._models: dict[bytes, tuple[dict[str, Any], str]] = {}

@@ -58,6 +58,16 @@ class Result:
                 "jax": _clip(self.theirs), "maxjax": _clip(self.ours)}
 
 
+def print_case(shown: dict[str, Any]) -> None:
+    """Prints what ``Result.shown`` gives."""
+    print(f"  {shown['mode']}: {shown['expression']}" + "  (x64)" * shown["x64"])
+    for line in shown["inputs"]:
+        print(f"      {line[:200]}")
+    print(f"      {shown['problem']}")
+    print(f"      jax     {shown['jax'][:500]}")
+    print(f"      maxjax  {shown['maxjax'][:500]}")
+
+
 def _clip(outcome: Outcome) -> str:
     text = str(outcome)
     return text if len(text) < TEXT else text[:TEXT] + " ..."

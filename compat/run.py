@@ -282,12 +282,7 @@ def print_summary(name: str, tier: str, summary: Summary, failures: int) -> bool
           + (f"  CRASH: {summary['crash']}" if "crash" in summary else ""), flush=True)
     unexpected = [p for p in summary["problems"] if not p["known"]]
     for problem in unexpected[:failures]:
-        print(f"  {problem['mode']}: {problem['expression']}" + ("  (x64)" * problem["x64"]))
-        for line in problem["inputs"]:
-            print(f"      {line[:160]}")
-        print(f"      {problem['problem']}")
-        print(f"      jax     {problem['jax'][:500]}")
-        print(f"      maxjax  {problem['maxjax'][:500]}")
+        judge.print_case(problem)
     if len(unexpected) > failures:
         print(f"  and {wrong - failures} more")
     return bool(wrong)
@@ -316,7 +311,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not chosen:
         parser.error("there is no such name")
     if options.explore:
-        return explore.main(chosen, options.explore, bool(options.only))
+        return explore.main(chosen, options.explore)
     if options.only:
         return run_here(chosen, options.tier or "0", modes, options.failures)
     return run_matrix(options)

@@ -46,6 +46,7 @@ class Input:
       held: the NumPy array itself is passed, not the library's array.
       weak: a Python scalar, passed as it is.
       change: a view of the array that is passed in its place.
+      remake: makes the same of another shape, where that makes sense.
     """
 
     make: Callable[[np.random.Generator, np.dtype], Any]
@@ -55,6 +56,7 @@ class Input:
     held: bool = False
     weak: bool = False
     change: Callable[[np.ndarray], np.ndarray] | None = None
+    remake: Callable[[tuple[int, ...]], Input] | None = None
 
     def generate(self, name: str, dtype: str, variant: int = 0) -> Any:
         if self.weak:
@@ -107,7 +109,11 @@ def shaped(*shape: int, dtype: str | None = None, low: float = -3.0, high: float
         return values + 1j * rng.uniform(low, high, shape) if kind == "c" else values
     extra = "" if (low, high) == (-3.0, 3.0) else f", low={low}, high={high}"
     extra += ", distinct" if distinct else ""
-    return Input(make, dtype, f"{dtype or ''}{list(shape)}{extra}")
+
+    def remake(shape: tuple[int, ...]) -> Input:
+        return shaped(*shape, dtype=dtype, low=low, high=high, distinct=distinct)
+
+    return Input(make, dtype, f"{dtype or ''}{list(shape)}{extra}", remake=remake)
 
 
 def floats(*shape: int, **options: Any) -> Input:

@@ -19,10 +19,10 @@ import pytest
 pytest.importorskip("jax")
 sys.path.append(str(Path(__file__).parents[1]))
 
-from compat import chosen, differences, evaluate, judge, report, surface, tables
+from compat import chosen, differences, evaluate, explore, judge, report, surface, tables
 from compat.answers import Answers
 from compat.outcome import Outcome
-from compat.spec import MODES, array, case, check, floats, special
+from compat.spec import MODES, array, case, check, floats, shaped, special
 from compat.state import State, digest_of
 
 ROOT = Path(__file__).parents[1]
@@ -360,3 +360,14 @@ def test_command(tmp_path):
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 0, output
     assert "pass  jax.numpy.pi" in output and "2 of 2 names pass" in output
+
+
+def test_explore_finds_what_tables_miss(monkeypatch):
+    """A function that is wrong for empty arrays alone."""
+    numpy = evaluate.own().numpy
+    flip = numpy.flip
+    rows = [row.of("jax.numpy.flip") for row in case("f(x, axis=0)", x=shaped(3, 2))]
+    assert explore.explore("jax.numpy.flip", rows, 15) is None
+    monkeypatch.setattr(numpy, "flip", lambda x, axis: flip(x, axis) if x.size else x[..., None])
+    found = explore.explore("jax.numpy.flip", rows, 60)
+    assert found is not None and "shape" in found.problem

@@ -95,6 +95,10 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
 def _iter(self: Any) -> Any:
     if not self.aval.shape:
         raise TypeError("iteration over a 0-d array")
+    return _rows(self)
+
+
+def _rows(self: Any) -> Any:
     length, *rest = self.aval.shape
     zeros, limits = (0,) * len(rest), tuple(rest)
     for i in range(length):

@@ -265,6 +265,20 @@ def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: An
     return sum(convert_element_type(ones, dtype), axes, keepdims=keepdims)
 
 
+def _counted_axes(axis: Any, shape: tuple[int, ...], mask: Any) -> tuple[int, ...]:
+    """The axes of a mean, the sizes of which are looked up first where there is no mask.
+
+    Raises:
+      IndexError: one is out of bounds, and there is no mask.
+    """
+    if axis is not None and mask is None:
+        for index in axis if isinstance(axis, (tuple, list)) else (axis,):
+            if isinstance(index, int) and not -len(shape) <= index < len(shape):
+                raise IndexError("tuple index out of range: axis "
+                                 f"{index} of an array of dimension {len(shape)}")
+    return canonical_axes(axis, len(shape))
+
+
 def _mean_types(x: Array, dtype: Any, name: str) -> tuple[Any, Any]:
     """(dtype to compute in, dtype of the result)"""
     if dtype is None:
@@ -287,7 +301,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
             a.aval.dtype is dtypes.float32 and not keepdims and not a.aval.weak_type):
         # The common case at once, without going through what the rest must ask.
         shape = a.aval.shape
-        axes = canonical_axes(axis, len(shape))
+        axes = _counted_axes(axis, shape, None)
         if axes:
             total = reduce_sum_p.bind(a, axes=axes)
             count = constant(math.prod([shape[i] for i in axes]), dtypes.float32)
@@ -295,7 +309,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     check_out("mean", out)
     x = as_array(a, "mean")
     compute, result = _mean_types(x, dtype, "mean")
-    axes = canonical_axes(axis, x.ndim)
+    axes = _counted_axes(axis, x.shape, where)
     total = sum(x, axes, dtype=compute, keepdims=keepdims, where=where)
     mean_ = ufuncs.divide(total, _count(x, axes, where, keepdims, compute))
     return convert_element_type(mean_, result)
@@ -344,11 +358,13 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
     (Array(1., dtype=float32), Array(2., dtype=float32))
     """
     check_out("var", out)
-    return _var("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+    result = _var("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+    # Where the variance is undefined it would be NaN: so the result is a float in any case.
+    return result if dtypes.is_inexact(result.dtype) else _where(True, result, np.nan)
 
 
 def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, mask: Any,
-         center: Any, correction: Any) -> Array:
+         center: Any, correction: Any, skips_nan: bool = False) -> Array:
     x = as_array(a, name)
     if correction is not None:
         if ddof:
@@ -363,7 +379,7 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, ma
             "of an array of complex values. The semantics of numpy.var seem unclear in this case. "
             "Please comment on https://github.com/jax-ml/jax/issues/2283 if this behavior is "
             "important to you.")
-    axes = canonical_axes(axis, x.ndim)
+    axes = _counted_axes(axis, x.shape, mask)
     x = cast(x, compute)
     size = math.prod([x.shape[i] for i in axes])
     if axes and mask is None and center is None and isinstance(ddof, (int, float)) and (
@@ -379,7 +395,7 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, ma
             value = keep_axes(value, x.shape, axes)
         return convert_element_type(value, result)
     if center is None:
-        center = mean(x, axes, keepdims=True, where=mask)
+        center = mean(x, axes, dtype=compute, keepdims=True, where=mask)
     centered = _subtract(x, center)
     if dtypes.is_complex(compute):
         squared = ufuncs.real(centered * ufuncs.conj(centered))
@@ -392,6 +408,10 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, ma
     else:
         count = count - cast(ddof, compute)
     total = sum(squared, axes, keepdims=keepdims, where=mask)
+    if skips_nan:
+        # The derivative of a variance of too few elements is 0 then, not NaN.
+        value = convert_element_type(ufuncs.divide(total, _where(count > 0, count, 1)), result)
+        return _where(count > 0, value, np.nan) if dtypes.is_inexact(result) else value
     value = convert_element_type(ufuncs.divide(total, count), result)
     if not isinstance(count, Array):
         return value if count > 0 else _where(False, value, np.nan)
@@ -407,6 +427,8 @@ def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
     Array([1., 4.], dtype=float32)
     """
     check_out("std", out)
+    if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype, "std")):
+        raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
     return ufuncs.sqrt(_var("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
 
 
@@ -588,8 +610,8 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
     >>> jnp.nanvar(jnp.array([1., jnp.nan, 5.]))
     Array(4., dtype=float32)
     """
-    x = as_array(a, "nanvar")
-    return var(x, axis, dtype, out, ddof, keepdims, where=_present(x, where), mean=mean)
+    check_out("nanvar", out)
+    return _nan_var("nanvar", a, axis, dtype, ddof, keepdims, where, mean)
 
 
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
@@ -599,8 +621,20 @@ def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
     >>> jnp.nanstd(jnp.array([1., jnp.nan, 5.]))
     Array(2., dtype=float32)
     """
-    x = as_array(a, "nanstd")
-    return std(x, axis, dtype, out, ddof, keepdims, where=_present(x, where), mean=mean)
+    check_out("nanstd", out)
+    variance = _nan_var("nanstd", a, axis, dtype, ddof, keepdims, where, mean)
+    if not dtypes.is_inexact(variance.dtype):
+        raise TypeError(f"nanstd does not accept dtype {variance.dtype}: it must be inexact")
+    return ufuncs.sqrt(variance)
+
+
+def _nan_var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, mask: Any,
+             mean: Any) -> Array:
+    x = as_array(a, name)
+    present = _present(x, mask)
+    # A NaN that is left out would still be a factor of the derivative.
+    return _var(name, _without_nan(name, x, 0), axis, dtype, ddof, keepdims, present, mean, None,
+                skips_nan=True)
 
 
 # --- cumulative -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.errors import JaxRuntimeError
 from maxjax._ir.trace import Array
 from maxjax.numpy import _creation
 from maxjax.numpy._promotion import PYTHON_SCALARS, type_of
@@ -44,7 +45,7 @@ class _ScalarType(type):
 
     def __call__(self, x: Any) -> Array:
         if self.dtype in dtypes.WITHOUT_ARRAYS:
-            raise NotImplementedError(
+            raise JaxRuntimeError(
                 f"There are no arrays of {self.dtype}: the type can only be named and asked about.")
         return _creation.asarray(x, dtype=self.dtype)
 
@@ -130,6 +131,8 @@ class iinfo:
     """
 
     def __init__(self, int_type: Any):
+        if isinstance(int_type, int):
+            int_type = type(int_type)
         self._info = ml_dtypes.iinfo(dtypes.as_dtype(int_type))
         self.min = int(self._info.min)
         self.max = int(self._info.max)

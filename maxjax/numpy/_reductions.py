@@ -324,15 +324,15 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     """
     if weights is None:
         x = as_array(promote_inexact("average", a)[0])
-        result = mean(x, axis, keepdims=keepdims)
         axes = canonical_axes(axis, x.ndim)
+        result = mean(x, axes, keepdims=keepdims)
         total = as_array(constant(math.prod(x.shape[i] for i in axes), result.dtype))
     else:
         x, w = (as_array(v) for v in promote_inexact("average", a, weights))
         axes = canonical_axes(axis, x.ndim)
         if x.shape != w.shape:
             if axis is None:
-                raise TypeError("Axis must be specified when shapes of a and weights differ.")
+                raise ValueError("Axis must be specified when shapes of a and weights differ.")
             if len(axes) != w.ndim or w.shape != tuple(x.shape[i] for i in axes):
                 raise ValueError("Shape of weights must be consistent with shape of a along "
                                  "specified axis.")
@@ -464,7 +464,10 @@ def _position(name: str, primitive: Primitive, a: Any, axis: Any, out: Any,
         flat = reshape(x, (x.size,))
         index = 0
     else:
-        flat, index = x, canonical_axis(operator.index(axis), rank)
+        index = operator.index(axis)
+        if not -rank <= index < rank:
+            raise IndexError(f"axis {index} is out of range for an array of dimension {rank}")
+        flat, index = x, index % rank
     if flat.shape[index] == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
     check_accepts(registry["gt" if name == "argmax" else "lt"], [flat, flat])

@@ -13,6 +13,7 @@ from maxjax._base import dtypes
 from maxjax._higher_order.api import eval_shape
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.scan import scan
+from maxjax._higher_order.while_loop import while_loop
 from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
@@ -421,11 +422,17 @@ def gcd(x1: Any, x2: Any) -> Array:
     Array([6, 1], dtype=int32)
     """
     x, y = _integers("gcd", x1, x2)
-    # Euclid's algorithm takes the most steps on Fibonacci numbers: 1.44 a bit.
-    for _ in range(int(1.4405 * 8 * x.dtype.itemsize) + 2):
-        rest = registry["rem"].bind(x, where(y == 0, 1, y))
-        x, y = where(y == 0, x, y), where(y == 0, 0, rest)
-    return x
+
+    def unfinished(pair: Any) -> Array:
+        return reductions.any(pair[1] != 0)
+
+    def step(pair: Any) -> tuple[Array, Array]:
+        x, y = pair
+        done = y == 0
+        rest = registry["rem"].bind(x, where(done, 1, y))
+        return where(done, x, y), where(done, 0, rest)
+
+    return while_loop(unfinished, step, (x, y))[0]
 
 
 def lcm(x1: Any, x2: Any) -> Array:

@@ -501,9 +501,8 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     x1, x2 = (as_array(x) for x in promote_args_inexact("heaviside", x1, x2))
     if dtypes.is_complex(x1.dtype):
         raise TypeError("heaviside does not support complex-valued inputs")
-    weak = x1.weak_type and x2.weak_type
-    zero, one = constant(0, x1.dtype, weak), constant(1, x1.dtype, weak)
-    return where(x1 < 0, zero, where(x1 > 0, one, where(x1 != x1, x1, x2)))
+    above = convert_element_type(x1 > 0, x1.dtype, x1.weak_type and x2.weak_type)
+    return where(x1 == 0, x2, where(x1 != x1, x1, above))
 
 
 def fmax(x1: Any, x2: Any) -> Array:

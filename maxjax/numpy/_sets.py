@@ -284,12 +284,12 @@ def _fresh(line: Array) -> Array:
     return joining.concatenate([creation.ones((1,), bool), differs])
 
 
-def _flattened(name: str, size: int | None, *arrays: Any) -> list[Array]:
-    """The arrays, flat, with their number of elements known or a size given instead."""
+def _flattened(name: str, may_be_traced: bool, *arrays: Any) -> list[Array]:
+    """The arrays, flat; unless they may be traced, their values are known."""
     check_arraylike(name, *arrays)
     result = [shapes.ravel(as_array(x)) for x in arrays]
     for x in result:
-        _check_concrete(name, x, size)
+        _check_concrete(name, x, 0 if may_be_traced else None)
     return result
 
 
@@ -305,7 +305,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | No
     >>> setdiff1d(jnp.array([5, 1, 2, 5]), jnp.array([2]))
     Array([1, 5], dtype=int32)
     """
-    x, y = _flattened("setdiff1d", size, ar1, ar2)
+    x, y = _flattened("setdiff1d", size is not None, ar1, ar2)
     if assume_unique:
         keep = ~isin(x, y)
     else:
@@ -327,7 +327,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | Non
     Array([1, 2, 4], dtype=int32)
     """
     x, y = (as_array(v) for v in promote_dtypes("setxor1d", ar1, ar2))
-    x, y = _flattened("setxor1d", size, x, y)
+    x, y = _flattened("setxor1d", assume_unique or size is not None, x, y)
     present = [creation.ones((line.size,), bool) for line in (x, y)]
     if not assume_unique:
         x, y = sorting.sort(x), sorting.sort(y)
@@ -357,7 +357,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     (Array([3, 4], dtype=int32), Array([2, 0], dtype=int32), Array([0, 2], dtype=int32))
     """
     x, y = (as_array(v) for v in promote_dtypes("intersect1d", ar1, ar2))
-    x, y = _flattened("intersect1d", size, x, y)
+    x, y = _flattened("intersect1d", assume_unique or size is not None, x, y)
     if assume_unique:
         both = joining.concatenate([x, y])
         order = sorting.argsort(both)

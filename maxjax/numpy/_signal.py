@@ -24,6 +24,7 @@ from maxjax.numpy._promotion import (
     as_array,
     canonical_axes,
     canonical_axis,
+    canonical_dtype,
     cast,
     check_arraylike,
     concrete,
@@ -298,9 +299,13 @@ def _convolve(name: str, a: Any, v: Any, mode: str, flipped: bool, precision: An
         padding = (size - 1, size - 1)
     else:
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
+    # Integers are floats by now; a wish for integers is a conversion of the result.
+    whole = preferred is not None and dtypes.is_integer(canonical_dtype(preferred, name))
     result = lax.conv_general_dilated(
         a[None, None, :], kernel[None, None, :], (1,), [padding], precision=precision,
-        preferred_element_type=preferred)[0, 0]
+        preferred_element_type=None if whole else preferred)[0, 0]
+    if whole:
+        result = convert_element_type(result, canonical_dtype(preferred, name))
     return shapes.flip(result) if swapped and not flipped else result
 
 

@@ -118,12 +118,12 @@ def partition(a: Any, kth: int, axis: int = -1) -> Array:
     Array([1, 2], dtype=int32)
     """
     x, dimension, count = _partitioned("partition", a, kth, axis)
-    ordered = sort(x, dimension)
     size = x.shape[dimension]
+    # The greater ones come in descending order, equal ones as they stood.
+    falling = shapes.flip(sort(shapes.flip(x, dimension), dimension), dimension)
     return joining.joined([
-        primitives.slice_in_dim(ordered, 0, count, dimension),
-        shapes.flip(primitives.slice_in_dim(ordered, count, size, dimension), dimension)],
-        dimension)
+        primitives.slice_in_dim(sort(x, dimension), 0, count, dimension),
+        primitives.slice_in_dim(falling, 0, size - count, dimension)], dimension)
 
 
 def _partitioned(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, int]:
@@ -179,7 +179,10 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
         raise ValueError("a should be 1-dimensional")
     x, y = (as_array(value) for value in promote_dtypes("searchsorted", a, v))
     if sorter is not None:
-        x = shapes.take_in_bounds(x, as_array(sorter), 0)
+        order = as_array(sorter, "searchsorted")
+        if not dtypes.is_integer(order.dtype):
+            raise TypeError(f"searchsorted: sorter must be integers, got {order.dtype}")
+        x = shapes.take_in_bounds(x, order, 0)
     size = x.shape[0]
     dtype = dtypes.int32 if size < 2**31 else dtypes.canonical(dtypes.int64)
     if size == 0:

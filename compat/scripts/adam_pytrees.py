@@ -99,7 +99,7 @@ def step(model, state, x, y):
     return model, state, value
 
 
-x = jnp.linspace(-2, 2, 64)[:, None]
+x = jnp.linspace(-1, 3, 64)[:, None]
 y = jnp.sin(2 * x) + 0.3 * x
 model = make_model(jax.random.key(0))
 state = adam_init(model)

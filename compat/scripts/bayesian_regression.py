@@ -1,11 +1,11 @@
-# tolerance: 5e-5 (evidences are differences of large sums)
+# tolerance: 5e-4 (the inverse of a matrix with condition number 2,000 in single precision)
 """Bayesian linear regression: posterior, evidence, automatic relevance, Gibbs sampling."""
 import jax
 import jax.numpy as jnp
 from jax import lax, random
 
 k_x, k_noise, k_gibbs = random.split(random.PRNGKey(17), 3)
-N, D = 60, 5
+N, D = 60, 4
 x = jnp.sort(random.uniform(k_x, (N,), minval=-1.0, maxval=1.0))
 y = 0.5 - 1.2 * x + 2.0 * x ** 3 + 0.15 * random.normal(k_noise, (N,))
 Phi = jnp.vander(x, D + 1, increasing=True)
@@ -29,7 +29,7 @@ def log_evidence(Phi, y, alpha, beta):
 mean, covariance = jax.jit(posterior)(Phi, y, 0.1, 40.0)
 print("posterior mean", mean)
 print("posterior deviation", jnp.sqrt(jnp.diagonal(covariance)))
-for degree in range(1, 6):
+for degree in range(1, 5):
     print(f"degree {degree}: evidence {log_evidence(Phi[:, :degree + 1], y, 0.1, 40.0):.4f}")
 
 

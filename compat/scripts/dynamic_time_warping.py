@@ -29,7 +29,7 @@ def dtw_table(x, y, minimum):
 
 
 hard = jax.jit(lambda x, y: dtw_table(x, y, jnp.min))
-soft = lambda x, y, gamma: dtw_table(  # noqa: E731
+soft = lambda x, y, gamma: dtw_table(
     x, y, lambda v: -gamma * jax.nn.logsumexp(-v / gamma))[-1, -1]
 
 for name, (x, y) in {"a-b": (a, b), "a-c": (a, c), "b-c": (b, c)}.items():
@@ -56,7 +56,7 @@ print("gradient", gradient[:5], "norm %.5f" % jnp.linalg.norm(gradient))
 
 # the barycentre of three warped signals, by gradient descent on the soft distance
 signals = jnp.stack([jnp.sin(t + s) for s in (-0.3, 0.0, 0.4)])
-objective = lambda z: jax.vmap(lambda s: soft(z, s, 0.5))(signals).mean()  # noqa: E731
+objective = lambda z: jax.vmap(lambda s: soft(z, s, 0.5))(signals).mean()
 z = signals.mean(axis=0)
 step = jax.jit(lambda z: (objective(z), z - 0.05 * jax.grad(objective)(z)))
 for i in range(10):

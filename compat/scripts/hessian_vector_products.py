@@ -20,7 +20,7 @@ def loss(params):
 
 
 flat, unravel = ravel_pytree(params)
-f = lambda v: loss(unravel(v))  # noqa: E731
+f = lambda v: loss(unravel(v))
 v = jnp.cos(jnp.arange(flat.size, dtype=jnp.float32))
 
 

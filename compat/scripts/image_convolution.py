@@ -57,7 +57,7 @@ print("bilateral", smooth[5, 3:7], "keeps edges:", bool(jnp.ptp(smooth) > 0.9 * 
 # Which 3x3 kernel made the sharpened image? Least squares through the convolution's gradient.
 truth = jnp.array([[0.0, -1.0, 0.0], [-1.0, 5.0, -1.0], [0.0, -1.0, 0.0]])
 target = filter2d(image, truth)
-residual = lambda k: jnp.mean((filter2d(image, k) - target) ** 2)  # noqa: E731
+residual = lambda k: jnp.mean((filter2d(image, k) - target) ** 2)
 hessian = jax.hessian(residual)(jnp.zeros((3, 3))).reshape(9, 9)
 gradient = jax.grad(residual)(jnp.zeros((3, 3))).ravel()
 print("hessian diagonal", jnp.diag(hessian)[:5])

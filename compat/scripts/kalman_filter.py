@@ -70,7 +70,7 @@ states, observations = simulate(random.key(4), true_model, 80)
 print("path", states[-1])
 log_likelihood, history = jax.jit(kalman_filter)(true_model, observations)
 smoothed = jax.jit(smoother)(true_model, history)
-rms = lambda a, b: float(jnp.sqrt(jnp.mean((a - b) ** 2)))  # noqa: E731
+rms = lambda a, b: float(jnp.sqrt(jnp.mean((a - b) ** 2)))
 print("log likelihood", log_likelihood)
 print("observed %.5f filtered %.5f smoothed %.5f" % (
     rms(observations, states[:, :2]), rms(history[0][:, :2], states[:, :2]),

@@ -30,7 +30,7 @@ def kinetic(v, m):
 
 @jax.jit
 def simulate(x, v, m, dt=0.005):
-    acceleration = lambda x: -jax.grad(potential)(x, m) / m[:, None]  # noqa: E731
+    acceleration = lambda x: -jax.grad(potential)(x, m) / m[:, None]
 
     def step(state, _):
         x, v, a = state

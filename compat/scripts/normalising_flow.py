@@ -77,7 +77,8 @@ points = data[:5]
 jacobians = jax.vmap(jax.jacfwd(lambda x: forward(params, x)[0]))(points)
 sign, log_det = jnp.linalg.slogdet(jacobians)
 print("log determinants", log_det, "signs", sign)
-print("the layers say the same:", bool(jnp.allclose(log_det, forward(params, points)[1], atol=1e-4)))
+print("the layers say the same:",
+      bool(jnp.allclose(log_det, forward(params, points)[1], atol=1e-4)))
 samples = inverse(params, random.normal(random.PRNGKey(2), (1000, 2)))
 print("sample mean", samples.mean(0), "std", samples.std(0))
 back = inverse(params, forward(params, data)[0])

@@ -1,4 +1,4 @@
-"""PageRank of a random graph: sparse with segment sums, dense with a linear solve."""
+"""PageRank of a random graph: sparse with scattered sums, dense with a linear solve."""
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +20,7 @@ def pagerank(source, target):
 
     def iterate(state):
         rank, _, i = state
-        flow = jax.ops.segment_sum((rank * weight)[source], target, num_segments=N)
+        flow = jnp.zeros(N).at[target].add((rank * weight)[source])
         lost = jnp.sum(jnp.where(dangling, rank, 0.0))
         new = (1 - DAMPING) / N + DAMPING * (flow + lost / N)
         return new, jnp.abs(new - rank).sum(), i + 1

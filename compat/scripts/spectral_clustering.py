@@ -71,6 +71,6 @@ reachable = jnp.linalg.matrix_power(jnp.clip(A + jnp.eye(2 * N), 0, 1) / 10, 16)
 print("reachable from the first point", int(reachable[0].sum()))
 
 # How the second eigenvalue depends on the kernel's width: a derivative through eigh.
-second = lambda scale: jnp.linalg.eigvalsh(laplacian(affinity(points, scale)))[2]  # noqa: E731
+second = lambda scale: jnp.linalg.eigvalsh(laplacian(affinity(points, scale)))[2]
 value, slope = jax.value_and_grad(second)(0.6)
 print("third eigenvalue %.6f slope %.5f" % (value, slope))

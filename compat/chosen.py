@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compat import surface
-from compat.spec import Case
+from compat.spec import Case, kind_of
 from compat.tables import tables
 
 # The graph backend takes a second or more for a kernel: the most used names, one case each.
@@ -18,7 +18,9 @@ def rows() -> dict[str, list[Case]]:
     named = tables()
     merged = {}
     for name, described in surface.names().items():
-        cases = named.get(name) or [c.of(name) for c in surface.default_cases(described)]
+        cases = named.get(name, [])
+        if not cases and name not in surface.excused():
+            cases = [case.of(name) for case in surface.default_cases(described)]
         if cases:
             merged[name] = cases
     merged.update({name: cases for name, cases in named.items() if name not in merged})
@@ -35,11 +37,20 @@ def selected(patterns: Sequence[str] | None) -> list[str]:
                    for p in patterns)]
 
 
+def suits_graph(case: Case) -> bool:
+    """Arrays alone, and dtypes that MAX has."""
+    return (bool(case.inputs) and "jit" in case.modes and case.raises is False and not case.x64
+            and all(made.dtype != "" and kind_of(made.dtype or case.dtype) in "biuf"
+                    for made in case.inputs.values()))
+
+
 def graph_cases() -> dict[str, list[Case]]:
     """The representative part: the first case of the most used names."""
     chosen = {}
     for name, cases in rows().items():
-        first = next((c for c in cases if c.inputs and "jit" in c.modes and not c.raises), None)
+        # A plain call before a variation of it.
+        first = min((case for case in cases if suits_graph(case)), default=None,
+                    key=lambda case: not case.text.startswith("f("))
         if first is not None:
             chosen[name] = [first]
         if len(chosen) == GRAPH_NAMES:

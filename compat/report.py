@@ -83,7 +83,12 @@ def state_of(name: str, api: Summary, tiers: dict[str, Summary]) -> tuple[str, s
     """The state of a name and, where it is no pass, the reason in short."""
     excused = surface.excused()
     if name in excused:
-        return "excused", excused[name]
+        verdict = _verdict(name, {"problem": None}, tiers) if tiers else ("excused", "")
+        return verdict if verdict[0] == "fail" else ("excused", excused[name])
+    return _verdict(name, api, tiers)
+
+
+def _verdict(name: str, api: Summary, tiers: dict[str, Summary]) -> tuple[str, str]:
     problem = api.get("problem")
     if problem and "does not have it" in problem:
         return "missing", problem
@@ -145,6 +150,9 @@ def build(state: State, scripts: Sequence[Any] = ()) -> Matrix:
                 if not any(pattern.names(case.name) and pattern.matches(case, mode, tier)
                            for cases in tables.values() for case in cases
                            for mode in case.modes for tier in TIERS)]
+    problems += [f"graph backend: {row.name}, {shown['mode']}: {shown['problem']}"
+                 for row in rows for shown in row.tiers.get("graph", {}).get("problems", [])
+                 if not shown["known"]]
     complete = all(name in summaries[tier] for tier in ("0", "1") for name in tables)
     return Matrix(rows, list(scripts), coverage_of(rows), problems, complete)
 

@@ -236,6 +236,23 @@ def window_sizes(shape, updates_shape, dimension_numbers) -> tuple[int, ...]:
     return tuple(1 if dim in dropped else updates_shape[next(given)] for dim in range(len(shape)))
 
 
+def _check_dims(name, rank, **groups) -> None:
+    """Raises TypeError where dimensions of the operand repeat, do not exist, or are in one of two
+    groups and the last one."""
+    *others, (batching_name, batching) = groups.items()
+    for what, dims in groups.items():
+        for position, dim in enumerate(dims):
+            if not 0 <= dim < rank:
+                raise TypeError(
+                    f"Invalid {what}; domain is [0, {rank}), got: {position}->{dim}.")
+        if len(set(dims)) != len(dims):
+            raise TypeError(f"{what} in {name} op must not repeat; got: {tuple(dims)}.")
+    for what, dims in others:
+        if set(dims) & set(batching):
+            raise TypeError(f"{what} and {batching_name} in {name} op must be disjoint; got: "
+                            f"{tuple(dims)} and {tuple(batching)}.")
+
+
 def check_gather(x, indices, numbers, slice_sizes) -> None:
     """Raises TypeError where shapes and dimension numbers do not fit, in JAX's words."""
     if not indices.shape:
@@ -253,6 +270,8 @@ def check_gather(x, indices, numbers, slice_sizes) -> None:
             f"{indices.shape[-1]}. These two numbers must be equal.")
     collapsed = numbers.collapsed_slice_dims
     batching = numbers.operand_batching_dims
+    _check_dims("gather", x.ndim, start_index_map=numbers.start_index_map,
+                collapsed_slice_dims=collapsed, operand_batching_dims=batching)
     if len(slice_sizes) != len(numbers.offset_dims) + len(collapsed) + len(batching):
         output_sizes = tuple(size for dim, size in enumerate(slice_sizes)
                              if dim in numbers.offset_dims)
@@ -282,6 +301,10 @@ def check_scatter(x, indices, updates, numbers) -> None:
     rank = len(indices.shape) - 1 + len(numbers.update_window_dims)
     if updates.ndim != rank:
         raise TypeError(f"Updates tensor must be of rank {rank}; got {updates.ndim}.")
+    _check_dims("scatter", x.ndim,
+                scatter_dims_to_operand_dims=numbers.scatter_dims_to_operand_dims,
+                inserted_window_dims=numbers.inserted_window_dims,
+                operand_batching_dims=numbers.operand_batching_dims)
     window = (len(numbers.update_window_dims) + len(numbers.inserted_window_dims)
               + len(numbers.operand_batching_dims))
     if window != x.ndim:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 
 from maxjax._base import dtypes
 from maxjax._higher_order.composed import bind_composed, ragged_dot_general_p, scaled_dot_p
 from maxjax._ir.trace import Array
 from maxjax._primitives import arithmetic, comparison, convert, shape
-from maxjax._primitives.contraction import dot_general_p
+from maxjax._primitives.contraction import dot_general_p, result_type
 from maxjax._primitives.cumulative import cumsum
+from maxjax._primitives.widths import bit_width
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._shape import integers
 
@@ -89,7 +90,9 @@ class DotAlgorithmPreset(enum.Enum):
     __str__ = __repr__
 
 
-PrecisionLike = Any
+PrecisionLike = Union[  # noqa: UP007
+    None, str, Precision, tuple[str, str], tuple[Precision, Precision], DotAlgorithm,
+    DotAlgorithmPreset]
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
@@ -116,6 +119,18 @@ def canonical_precision(precision: Any) -> Any:
         return tuple(Precision(p) if isinstance(p, str) else p for p in precision)
     raise ValueError(f"Precision argument must be None, a string, a Precision or a pair of these; "
                      f"got {precision!r}.")
+
+
+def check_not_narrower(own: Any, preferred: Any) -> None:
+    """Raises where ``preferred`` has fewer bits than ``own``; of complex numbers a part counts."""
+    def width(dtype: Any) -> int:
+        if dtypes.is_bool(dtype):
+            return 1
+        return bit_width(dtype) // (2 if dtypes.is_complex(dtype) else 1)
+
+    if width(preferred) < width(own):
+        raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
+                        f"{preferred} for {own}.")
 
 
 def _check(lhs: Array, rhs: Array, numbers: Any) -> None:
@@ -186,6 +201,9 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers,
     _check(x, y, numbers)
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonical(preferred_element_type)
+        own, _ = result_type(x.aval, y.aval, None)
+        if not dtypes.is_floating(own):
+            check_not_narrower(own, preferred_element_type)
     return dot_general_p.bind(
         x, y, dimension_numbers=numbers, precision=canonical_precision(precision),
         preferred_element_type=preferred_element_type)

@@ -30,13 +30,16 @@ def dtype(x: Any) -> Any:
 
     Raises:
       TypeError: ``x`` has none.
+      ValueError: ``x`` is None.
 
     >>> lax.dtype(jnp.ones(2, jnp.int8))
     dtype('int8')
     """
     if isinstance(x, Array):
         return x.aval.dtype
-    aval = None if isinstance(x, (list, tuple, str)) or x is None else leaf_aval(x)
+    if x is None:
+        raise ValueError("Invalid argument to dtype: None.")
+    aval = None if isinstance(x, (list, tuple, str)) else leaf_aval(x)
     if aval is None:
         raise TypeError(f"Cannot determine dtype of {x}")
     return aval.dtype
@@ -120,11 +123,6 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
             raise ValueError(f"unexpected input: dtype={kind}")
     if source == target:
         return x
-    if any(kind == dtypes.bool_ or dtypes.is_complex(kind) for kind in (source, target)):
-        raise TypeError(
-            "lax.bitcast_convert_type does not support bool or complex values unless the operand "
-            f"and destination types match. Got operand dtype={source}, new_dtype={target!r}. "
-            "Consider using the arr.view() method instead.")
     old, new = bit_width(source), bit_width(target)
     shape = x.aval.shape
     if new > old and (not shape or shape[-1] * old != new):
@@ -132,6 +130,11 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
         raise ValueError(
             f"Attempting to convert array of shape {shape} from {source} of size {old} bits to "
             f"{target} of size {new}, bits but {count} * {old} != {new}")
+    if any(kind == dtypes.bool_ or dtypes.is_complex(kind) for kind in (source, target)):
+        raise TypeError(
+            "lax.bitcast_convert_type does not support bool or complex values unless the operand "
+            f"and destination types match. Got operand dtype={source}, new_dtype={target!r}. "
+            "Consider using the arr.view() method instead.")
     return convert.bitcast_convert_type_p.bind(x, new_dtype=target)
 
 
@@ -235,10 +238,11 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
     return full(shape, 0, dtype)
 
 
-def shape_as_value(shape: Any) -> np.ndarray:
+def shape_as_value(shape: Any) -> np.ndarray | Array:
     """A shape as an array of int32.
 
     >>> lax.shape_as_value((2, 3))
     array([2, 3], dtype=int32)
     """
-    return np.asarray(_shape_argument(shape), np.int32)
+    sizes = _shape_argument(shape)
+    return np.asarray(sizes, np.int32) if sizes else full((0,), 0, dtypes.int32)

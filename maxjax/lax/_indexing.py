@@ -59,7 +59,7 @@ def _operand(x: Any) -> Array:
 def _canonical_axis(axis: Any, rank: int) -> int:
     index = operator.index(axis)
     if not -rank <= index < rank:
-        raise ValueError(f"axis {index} is out of bounds for array of dimension {rank}")
+        raise IndexError(f"axis {index} is out of bounds for array of dimension {rank}")
     return index + rank if index < 0 else index
 
 

@@ -71,6 +71,9 @@ def _reduction(primitive: Primitive, what: str, example: tuple[str, str],
 
     def function(operand: Any, axes: Sequence[int]) -> Array:
         x = as_operand(operand, name)
+        axes = integers(axes)
+        if logical and any(axis >= x.ndim for axis in axes):
+            raise IndexError(f"{name}: axes {axes} are out of bounds for {x.aval.str_short()}.")
         axes = check_axes(x, axes)
         if numeric and not dtypes.is_numeric(x.dtype):
             raise TypeError(f"{name} does not accept dtype {x.dtype}. Accepted dtypes are subtypes "
@@ -269,13 +272,13 @@ class Computation:
 def initial_values(name: str, operands: Sequence[Array], inits: Sequence[Any]) -> list[Any]:
     """The initial values, of their operands' dtypes."""
     if len(operands) != len(inits):
-        raise TypeError(f"{name} needs one initial value for each operand, got {len(inits)} for "
+        raise ValueError(f"{name} needs one initial value for each operand, got {len(inits)} for "
                         f"{len(operands)}.")
     result = []
     for x, init in zip(operands, inits, strict=True):
         value = as_operand(init, name)
         if value.shape:
-            raise TypeError(f"{name} initial values must be scalars, got shape {value.shape}.")
+            raise ValueError(f"{name} initial values must be scalars, got shape {value.shape}.")
         if value.dtype != x.dtype:
             if not value.weak_type:
                 raise TypeError(f"{name} operands and initial values must have the same dtypes, "
@@ -316,6 +319,8 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     if len({x.shape for x in arrays}) > 1:
         raise TypeError(f"reduce operands must have one shape, got {[x.shape for x in arrays]}.")
     axes = check_axes(arrays[0], dimensions)
+    if not axes:      # as in JAX, the initial values do not count then
+        return pytree.unflatten(tree, arrays)
     combine = Computation(computation, tree, [x.aval for x in arrays], "reduce")
     single = combine.primitive
     known = None if single is None else MONOIDS.get(single)

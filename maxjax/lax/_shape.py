@@ -93,7 +93,7 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
       operand: an array.
       shape: of the result.
       broadcast_dimensions: for each dimension of the operand the dimension of the result that it
-        becomes; strictly increasing.
+        becomes.
 
     Raises:
       TypeError: sizes or dimensions do not fit.
@@ -123,12 +123,11 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
             f"{name} operand dimension sizes must either be 1, or be equal to their corresponding "
             f"dimensions in the target broadcast shape; got operand of shape {x.shape}, target "
             f"broadcast shape {shape}, broadcast_dimensions {dims} ")
-    if any(a >= b for a, b in zip(dims, dims[1:], strict=False)):
-        raise TypeError(
-            f"{name} broadcast_dimensions must be strictly increasing; got broadcast_dimensions "
-            f"{dims}")
+    if len(set(dims)) != len(dims):
+        raise TypeError(f"{name} broadcast_dimensions must not repeat, got {dims}.")
     check_nonnegative(name, "shape", shape)
-    return shapes.broadcast_in_dim(x, shape, dims)
+    order = sorted(range(len(dims)), key=lambda place: dims[place])
+    return shapes.broadcast_in_dim(shapes.transpose(x, order), shape, sorted(dims))
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Array:
@@ -138,8 +137,8 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
     (1, 1, 3)
     """
     x = as_operand(x, "broadcast_to_rank")
-    if rank < x.ndim:
-        raise ValueError(f"Rank must be at least {x.ndim}, the rank of the array; got {rank}.")
+    if rank <= x.ndim:
+        return x
     return shapes.broadcast_in_dim(x, (1,) * (rank - x.ndim) + x.shape,
                                    tuple(range(rank - x.ndim, rank)))
 
@@ -256,7 +255,8 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
       dimensions: the order in which the operand's dimensions are read; as they stand if absent.
 
     Raises:
-      TypeError: the sizes do not fit.
+      ValueError: there would be another number of elements.
+      TypeError: a size is negative, or ``dimensions`` no permutation.
 
     >>> lax.reshape(jnp.arange(4), (2, 2))
     Array([[0, 1],
@@ -273,7 +273,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
     if any(size < 0 for size in sizes):
         raise TypeError(f"reshape new_sizes must all be positive, got {sizes}.")
     if math.prod(sizes) != x.size:
-        raise TypeError(f"reshape total size must be unchanged, got new_sizes {sizes} for shape "
+        raise ValueError(f"reshape total size must be unchanged, got new_sizes {sizes} for shape "
                         f"{x.shape}.")
     return shapes.reshape(x, sizes)
 

@@ -91,6 +91,9 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: 
                  reduction_input_size_override: int, aggregate_to_topk: bool,
                  is_max: bool) -> list[Array]:
     x = as_operand(operand, "approx_top_k")
+    if not -x.ndim <= reduction_dimension < x.ndim:
+        raise IndexError(f"reduction_dimension {reduction_dimension} is out of bounds for array of "
+                         f"dimension {x.ndim}")
     axis = canonical_axis(reduction_dimension, x.ndim)
     k = operator.index(k)
     if k <= 0:

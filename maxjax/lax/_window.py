@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
@@ -33,14 +33,14 @@ from maxjax._primitives.window import (
     select_and_gather_add_p,
     select_and_scatter_add_p,
 )
-from maxjax.lax._contraction import canonical_precision, dot_general
+from maxjax.lax._contraction import canonical_precision, check_not_narrower, dot_general
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._operands import same_dtypes_error
 from maxjax.lax._reductions import Computation, initial_values, is_identity
 from maxjax.lax._shape import integers
 
 __all__ = [
-    "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "PaddingType", "conv",
+    "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv",
     "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_local",
     "conv_general_dilated_p", "conv_general_dilated_patches", "conv_general_permutations",
     "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose",
@@ -50,7 +50,8 @@ __all__ = [
     "select_and_scatter_add_p", "select_and_scatter_p",
 ]
 
-ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
+ConvGeneralDilatedDimensionNumbers = Union[  # noqa: UP007
+    tuple[str, str, str], ConvDimensionNumbers, None]
 
 
 class PaddingType(enum.Enum):
@@ -176,6 +177,24 @@ def _check_groups(lhs: Array, rhs: Array, numbers: ConvDimensionNumbers, feature
                          f"feature_group_count={feature_groups}")
 
 
+def _check_preferred(own: Any, preferred: Any) -> None:
+    """Raises where a convolution of ``own`` cannot give ``preferred``."""
+    if dtypes.is_bool(own):
+        return
+    kinds = [dtypes.is_integer(preferred), dtypes.is_floating(preferred)]
+    fits = (any(kinds) if dtypes.is_integer(own) else kinds[1] if dtypes.is_floating(own)
+            else dtypes.is_complex(preferred))
+    if not fits:
+        raise TypeError(
+            "Input type is incompatible with `preferred_element_type`. The compatible combinations "
+            "of (input_type, preferred_element_type) are (integral, integral), (integral, "
+            f"floating), (floating, floating), (complex, complex); got ({own}, {preferred}).")
+    if kinds[0] and dtypes.is_signed(own) and not dtypes.is_signed(preferred):
+        raise TypeError("`preferred_element_type` must have the same signedness as the original "
+                        f"type, got {preferred} for {own}.")
+    check_not_narrower(own, preferred)
+
+
 def conv_general_dilated(
         lhs: Any, rhs: Any, window_strides: Sequence[int],
         padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None,
@@ -220,6 +239,8 @@ def conv_general_dilated(
             raise ValueError(f"{name} window and {what} must have the same number of dimensions, "
                              f"but got {rank} and {len(values)}")
         if any(value < 1 for value in values):
+            if what == "rhs_dilation" and isinstance(padding, str):
+                raise TypeError(f"All dilations must be positive, got {values}.")
             raise ValueError(f"{name} {what} must have every element be strictly positive, got "
                              f"{values}.")
     if isinstance(padding, (str, PaddingType)):
@@ -239,6 +260,7 @@ def conv_general_dilated(
     _check_groups(x, y, numbers, feature_group_count, batch_group_count)
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonical(preferred_element_type)
+        _check_preferred(x.dtype, preferred_element_type)
     return conv_general_dilated_p.bind(
         x, y, window_strides=strides, padding=pads, lhs_dilation=dilation,
         rhs_dilation=window_dilation, dimension_numbers=numbers,
@@ -591,7 +613,7 @@ def _window_parameters(shape: tuple[int, ...], window_dimensions: Sequence[int],
     else:
         pads = [(int(low), int(high)) for low, high in padding]
         if len(pads) != len(window):
-            raise TypeError(f"{name} got inconsistent padding and window_dimensions: got padding "
+            raise ValueError(f"{name} got inconsistent padding and window_dimensions: got padding "
                             f"{tuple(pads)} and window_dimensions {window}.")
     return {"window_dimensions": window, "window_strides": values["window_strides"],
             "padding": tuple(pads), "base_dilation": values["base_dilation"],

@@ -44,7 +44,7 @@ class Device:
         return f"{self.platform.capitalize()}Device(id={self.id})"
 
     def __str__(self) -> str:
-        return f"TFRT_{self.platform.upper()}_{self.id}"
+        return f"{self.platform}:{self.id}"
 
 
 _devices: list[Device] = []

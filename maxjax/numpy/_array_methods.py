@@ -224,6 +224,10 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
     """The module whose functions take this array (the array API's protocol)."""
+    available = _NAMESPACE[0].__array_api_version__
+    if api_version is not None and api_version != available:
+        raise ValueError(
+            f"{api_version=} is not available; available versions are: {[available]}")
     return _NAMESPACE[0]
 
 

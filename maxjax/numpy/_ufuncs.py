@@ -23,7 +23,6 @@ from maxjax.numpy._promotion import (
     cast,
     check_out,
     constant,
-    inexact_dtype,
     inexact_type,
     promote_args,
     promote_args_inexact,
@@ -267,7 +266,8 @@ def angle(z: Any, deg: bool = False) -> Array:
     """
     z = _one("angle", z)
     if not dtypes.is_complex(z.dtype):      # the angle of a real number is strongly typed
-        z = convert_element_type(z, inexact_dtype(z.dtype))
+        z = convert_element_type(
+            z, dtypes.canonical(dtypes.float64) if _is_exact(z) else z.dtype)
     result = arctan2(imag(z), real(z))
     return degrees(result) if deg else result
 

@@ -293,7 +293,8 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Arr
         sections = concrete(
             sections, f"in argument indices_or_sections of jnp.{name}. Please mark it as static")
     if isinstance(sections, (tuple, list)) or getattr(sections, "shape", ()) != ():
-        points = [0, *map(operator.index, sections), total]
+        points = [0, *(operator.index(concrete(i, f"in jax.numpy.{name} argument 1"))
+                       for i in sections), total]
     else:
         if sections == 0:
             raise ZeroDivisionError("the number of sections must not be 0")

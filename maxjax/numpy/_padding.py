@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import pad_p
@@ -18,7 +18,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _statistics as statistics
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy._promotion import as_array, cast, check_arraylike, static
+from maxjax.numpy._promotion import as_array, cast, check_arraylike, concrete, static
 
 __all__ = ["pad"]
 
@@ -73,12 +73,17 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
 
 
 def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
-    if any(isinstance(leaf, Tracer) for leaf in np.ravel(np.array(pad_width, dtype=object))):
-        raise TypeError("pad_width must be a static integer or tuple of integers")
+    pad_width = _known(pad_width)
     widths = np.asarray(pad_width)
     if widths.size and widths.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
     return [(int(low), int(high)) for low, high in _for_each_axis(widths, rank, "pad_width")]
+
+
+def _known(width: Any) -> Any:
+    if isinstance(width, (list, tuple)):
+        return [_known(part) for part in width]
+    return concrete(width, "pad_width argument of jnp.pad")
 
 
 def _for_each_axis(value: Any, rank: int, name: str) -> list[Any]:

@@ -218,7 +218,9 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
 
 
 def _sequence(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, (tuple, list)) else (value,)
+    entries = value if isinstance(value, (tuple, list)) else (value,)
+    return [concrete(entry, "expected a static index or sequence of indices.")
+            if isinstance(entry, Tracer) else entry for entry in entries]
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Array:

@@ -312,14 +312,18 @@ def _promote(operands: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) ->
     return node, False
 
 
-def promote(operands: tuple[tuple[Any, bool], ...]) -> tuple[Any, bool]:
+def promote(operands: tuple[tuple[Any, bool], ...], x64: bool | None = None) -> tuple[Any, bool]:
     """The dtype and weakness of the result of operands given as (dtype, is weak) pairs.
+
+    Args:
+      x64: whether there are dtypes of 64 bits; None: as the option says.
 
     >>> promote(((int8, False), (float32, True)))
     (dtype('float32'), True)
     """
     return _promote(
-        operands, config.dtype_promotion.value == "strict", bool(config.enable_x64.value))
+        operands, config.dtype_promotion.value == "strict",
+        bool(config.enable_x64.value) if x64 is None else x64)
 
 
 # bool is a subclass of int and keeps no weakness: True + True is a bool.

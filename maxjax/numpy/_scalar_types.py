@@ -202,8 +202,8 @@ def result_type(*args: Any) -> Any:
     operands = []
     for arg in args:
         if arg is None:
-            raise ValueError("result_type: None is not a valid dtype")
-        if isinstance(arg, type) and arg in PYTHON_SCALARS:
+            operands.append((dtypes.canonical(dtypes.float64), False))
+        elif isinstance(arg, type) and arg in PYTHON_SCALARS:
             operands.append(dtypes.python_scalar(arg))
         elif isinstance(arg, (type, str, np.dtype, dtypes.KeyDType)):
             operands.append((dtypes.canonical(arg), False))
@@ -221,10 +221,11 @@ def promote_types(a: Any, b: Any) -> Any:
     >>> jnp.promote_types("int32", "bfloat16")
     dtype(bfloat16)
     """
-    weak = [isinstance(t, type) and t in (int, float, complex) for t in (a, b)]
-    pair = tuple((dtypes.python_scalar(t)[0] if w else dtypes.as_dtype(t), w)
-                 for t, w in zip((a, b), weak, strict=True))
-    return dtypes.promote(pair)[0]
+    pair = tuple((PYTHON_SCALARS[t][1], True) if t in (int, float, complex)
+                 else (dtypes.as_dtype(t), False) for t in (a, b))
+    # 64 bits come of 64 bits and Python's types alone, unless the option is set.
+    wide = any(dtypes.canonical(dtype) != dtype for dtype, _ in pair)
+    return dtypes.promote(pair, x64=True if wide else None)[0]
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> Any:
@@ -258,6 +259,14 @@ def isdtype(dtype: Any, kind: Any) -> Any:
         if isinstance(option, str) and option in _KINDS:
             if value in _KINDS[option]:
                 return True
-        elif dtypes.as_dtype(option) == value:
+            continue
+        if isinstance(option, (tuple, int, float)):
+            raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={option!r}")
+        try:
+            wanted = dtypes.as_dtype(option)
+        except TypeError as error:
+            raise ValueError(f"Unrecognized kind={option!r}: expected one of {list(_KINDS)}, or "
+                             "what names a dtype") from error
+        if wanted == value:
             return True
     return False

@@ -290,9 +290,9 @@ POLYNOMIALS: dict[str, list[Case]] = {
     "polyfit": (
         cases("f(x, y, 1)", "f(x, y, 2)", "f(x, y, 0)", "f(x, y, 1, full=True)",
               "f(x, y, 1, cov=True)", "f(x, y, 1, cov='unscaled')", "f(x, y, 2, rcond=0.5)",
-              "f(x, y, 1, w=x)", x=floats(6, distinct=True), y=floats(6), **FULL)
+              "f(x, y, 1, w=x)", x=floats(6, low=0.5, high=4), y=floats(6), **FULL)
         + cases("f(x, y, 1)", "f(x, y, 1, cov=True)", "f(x, y, 1, full=True)",
-                "f(x, y, 1, w=x)", x=floats(6, distinct=True), y=floats(6, 2), **EAGER, **FULL)
+                "f(x, y, 1, w=x)", x=floats(6, low=0.5, high=4), y=floats(6, 2), **EAGER, **FULL)
         + case("f(x, y, 1, w=w)", x=shaped(4), y=shaped(4), w=shaped(4, dtype="int32"),
                dtypes="float64", **EAGER, **FULL)
         + case("f(x, y, 1)", x=floats(4), y=shaped(4, dtype="complex64"), **EAGER, **FULL)

@@ -336,10 +336,10 @@ def eig(x: Any, *, compute_left_eigenvectors: bool = True,
     Raises:
       ValueError: an implementation other than LAPACK's is asked for.
 
-    >>> values, = lax.linalg.eig(jnp.array([[0., -4.], [1., 0.]]), compute_left_eigenvectors=False,
+    >>> values, = lax.linalg.eig(jnp.array([[0., -1.], [1., 0.]]), compute_left_eigenvectors=False,
     ...                          compute_right_eigenvectors=False)
     >>> values
-    Array([0.+2.j, 0.-2.j], dtype=complex64)
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
     x, = _lapack_operands(eig_p, x)
     _square(x, "The input to eig must be a square matrix. G")

@@ -405,6 +405,8 @@ def _pinv_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
     """G. Golub and V. Pereyra (1973): -p a' p + p p^H a'^H (1 - a p) + (1 - p a) a'^H p^H p."""
     (a, rtol), (tangent, _) = primals, tangents
     p = _pinv(a, rtol, hermitian)
+    if hermitian:
+        tangent = (tangent + _adjoint(tangent)) / 2
     multiply = contraction.matmul
     p_adjoint, adjoint = _adjoint(p), _adjoint(tangent)
     first = multiply(multiply(p, tangent), p)

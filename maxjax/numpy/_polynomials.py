@@ -58,6 +58,8 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
 
 def _same_length(name: str, a1: Any, a2: Any) -> tuple[Array, Array]:
     a1, a2 = (as_array(v) for v in promote_dtypes(name, a1, a2))
+    if a1.dtype == dtypes.bool_:
+        raise TypeError(f"{name} does not accept dtype bool.")
     size = max(a1.shape[0], a2.shape[0])
 
     def filled(x: Array) -> Array:
@@ -233,7 +235,7 @@ def _roots_behind_zeros(p: Array, zeros: Array) -> Array:
     p = where(zeros == size, 1, p).astype(p.dtype)      # all of them zero: NaN in any case
     found = _companion_eigenvalues(shapes.roll(p, -zeros))
     found = found[sorting.argsort(found == 0, stable=True)]
-    return where(creation.arange(size - 1) < size - 1 - zeros, found, np.nan)
+    return where(creation.arange(size - 1) < size - 1 - zeros, found, complex(np.nan, np.nan))
 
 
 def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False,

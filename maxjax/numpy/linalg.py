@@ -309,7 +309,7 @@ def cond(x: Any, p: Any = None) -> Array:
     if x.ndim < 2:
         raise ValueError(
             f"jnp.linalg.cond: input array must be at least 2D; got arr.shape={x.shape}")
-    if not x.size:
+    if 0 in x.shape[-2:]:
         raise ValueError("jnp.linalg.cond: input array must not be empty")
     if p in (None, 2, -2):
         values = svd(x, compute_uv=False)

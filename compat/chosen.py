@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from compat import surface
@@ -13,6 +14,7 @@ GRAPH_NAMES = 80
 GRAPH_MODES = ("jit", "grad")
 
 
+@functools.cache
 def rows() -> dict[str, list[Case]]:
     """The cases of every name that has some, the most used names first."""
     named = tables()
@@ -44,6 +46,7 @@ def suits_graph(case: Case) -> bool:
                     for made in case.inputs.values()))
 
 
+@functools.cache
 def graph_cases() -> dict[str, list[Case]]:
     """The representative part: the first case of the most used names."""
     chosen = {}

@@ -111,8 +111,12 @@ class Worker:
                 cwd=ROOT, env=environment, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
 
-    def run(self, tier: str, names: Sequence[str], on_done: Callable[[str], None]) -> str | None:
-        """Runs names; returns why the process died, if it did, ``current`` being at fault."""
+    def run(self, tier: str, names: Sequence[str], on_done: Callable[[str], None],
+            tick: Callable[[], None] = lambda: None) -> str | None:
+        """Runs names; returns why the process died, if it did, ``current`` being at fault.
+
+        ``tick`` is called about once a second.
+        """
         if self.process is None:
             self.start()
         process = self.process
@@ -123,6 +127,7 @@ class Worker:
 
         def watch() -> None:
             while process.poll() is None and not over.wait(1.0):
+                tick()
                 if time.monotonic() - last[0] > SILENCE_SECONDS[tier]:
                     hung.set()
                     process.kill()
@@ -174,9 +179,14 @@ class Progress:
             self.waiting[tier] -= 1
             self.tier[tier][0] += 1
             self.tier[tier][1] += seconds
+        self.tick(tier, name)
+
+    def tick(self, tier: str, name: str) -> None:
+        """Prints the line, if the last one is old."""
+        with self.lock:
             now = time.monotonic()
             terminal = sys.stderr.isatty()
-            if now - self.printed > (0.2 if terminal else 15.0):
+            if now - self.printed > (0.5 if terminal else 30.0):
                 self.printed = now
                 line = self.line(tier, name)
                 print(f"\r\033[K{line}" if terminal else line, end="" if terminal else "\n",
@@ -231,7 +241,11 @@ def run_all(names: Sequence[str], tiers: Sequence[str], modes: Sequence[str], st
                         left.remove(name)
                         summary = own.all_of(name, tier)
                         progress.done(tier, name, summary.get("seconds", 0.0))
-                    reason = worker.run(tier, list(left), on_done)
+
+                    def tick(tier: str = tier) -> None:
+                        progress.tick(tier, worker.current or "building")
+
+                    reason = worker.run(tier, list(left), on_done, tick)
                     if reason is not None:
                         guilty = worker.current or left[0]
                         if guilty in left:

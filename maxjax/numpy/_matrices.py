@@ -109,7 +109,8 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 
 def _lower(rows: int, columns: int, k: Any) -> Array:
     """Whether an element of a matrix is on or below the ``k``-th diagonal."""
-    k = min(max(k, -rows), columns)     # beyond the corners all diagonals are alike
+    if not isinstance(k, Array):
+        k = min(max(operator.index(k), -rows), columns)     # beyond the corners all diagonals are alike
     row = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
     column = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
     return (row + cast(k, dtypes.int32)) >= column
@@ -129,7 +130,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     if min(rows, columns) < 0:
         raise TypeError("iota shape must have every element be nonnegative, got "
                         f"{(rows, columns)}.")
-    return convert_element_type(_lower(rows, columns, operator.index(k)), dtype)
+    return convert_element_type(_lower(rows, columns, k), dtype)
 
 
 def _triangle(name: str, m: Any, k: int, before: int = 0) -> tuple[Array, Array]:
@@ -209,7 +210,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     return _indices(np.triu_indices(*_three("triu_indices", n, k, m)))
 
 
-def _three(name: str, n: Any, k: Any, m: Any) -> list[int | None]:
+def _three(name: str, n: Any, k: Any, m: Any) -> list[Any]:
     return [None if value is None else operator.index(concrete(
         value, f"{argument!r} argument of jnp.{name}()"))
         for argument, value in (("n", n), ("k", k), ("m", m))]

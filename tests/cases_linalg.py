@@ -113,6 +113,35 @@ CASES = [
       for label, x in (("square", SQUARE), ("tall", TALL), ("wide", WIDE), ("stack", STACK))),
 ]
 
+TAUS = matrix(3)
+BANDS = [matrix(4), matrix(4) + 4, matrix(4)]
+HOST = {"differentiable": False}
+CASES += [
+    row("eigvals", lambda j, x: j.numpy.linalg.eigvals(x), SQUARE, smooth=False),
+    row("eig", lambda j, x: j.lax.linalg.eig(x), SQUARE, **HOST),
+    row("eig-vectors", lambda j, x: j.lax.linalg.eig(
+        x, enable_eigvec_derivs=True), SQUARE + np.diag([0, 9, 18, 27]).astype(np.float32),
+        smooth=False),
+    row("schur", lambda j, x: j.lax.linalg.schur(x), SQUARE, **HOST),
+    row("hessenberg", lambda j, x: j.lax.linalg.hessenberg(x), SQUARE, **HOST),
+    row("tridiagonal", lambda j, x: j.lax.linalg.tridiagonal(x), DEFINITE, **HOST),
+    row("tridiagonal_solve", lambda j, *xs: j.lax.linalg.tridiagonal_solve(*xs), *BANDS,
+        matrix(4, 2)),
+    row("householder_product", lambda j, a, t: j.lax.linalg.householder_product(a, t), TALL, TAUS,
+        **HOST),
+    row("ormqr", lambda j, a, t, c: j.lax.linalg.ormqr(a, t, c), TALL, TAUS, matrix(5, 2), **HOST),
+    row("qr-raw", lambda j, x: tuple(j.numpy.linalg.qr(x, "raw")), TALL, **HOST),
+    row("qr-pivoting", lambda j, x: j.lax.linalg.qr(x, pivoting=True), TALL),
+    row("cholesky_update", lambda j, r, w: j.lax.linalg.cholesky_update(r, w), LOWER.T.copy(),
+        matrix(4), vmappable=False, **HOST),
+    row("lu_pivots_to_permutation", lambda j, p: j.lax.linalg.lu_pivots_to_permutation(p, 4),
+        np.array([2, 2, 3], np.int32), **HOST),
+    row("symmetric_product", lambda j, a, c: j.lax.linalg.symmetric_product(
+        a, c, alpha=2.0, beta=3.0), matrix(3, 2), matrix(3, 3), **HOST),
+    row("slogdet-qr", lambda j, x: tuple(j.numpy.linalg.slogdet(x, method="qr")), SQUARE),
+    row("det-zero", lambda j, x: j.numpy.linalg.det(x), 0 * SQUARE, smooth=False),
+]
+
 ERRORS = {
     "qr-rank": lambda l: l.qr(SQUARE[0]), "qr-mode": lambda l: l.qr(SQUARE, "x"),
     "inv-shape": lambda l: l.inv(TALL), "det-shape": lambda l: l.det(TALL),

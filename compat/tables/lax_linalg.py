@@ -90,6 +90,7 @@ put("qr", (
     + oblong("f(x, pivoting=True, full_matrices=False)")
     + cases("f(x, pivoting=True)", "f(x, pivoting=True)[2]", x=matrix(2, 5, 3),
             dtypes="float32 complex64", modes="eager jit vmap", **FULL)
+    + case("f(x, full_matrices=False, pivoting=True)", x=matrix(2, 4, 3), modes="grad", **FULL)
     + case("q, r = f(x, use_magma=True); q @ r", x=matrix(3, 3), **FULL)
 ))
 put("householder_product", (

@@ -273,12 +273,13 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
     last = np.zeros(a.shape[-2:], bool)
     last[-1, -1] = True
     upper = where(last, 1, factors)
-    image = lax_linalg.triangular_solve(upper, image, left_side=True)
-    # Of rank n - 2 and less: the derivative is zero. What tells it may not depend on the tangent.
+    # Of rank n - 2 and less: the derivative is zero. What tells it may not depend on the tangent,
+    # and what is solved has to be regular there, for the transpose's sake.
     probe = lax_linalg.triangular_solve(
         upper, creation.ones((*a.shape[:-1], 1), a.dtype), left_side=True)
     regular = reductions.all(ufuncs.isfinite(probe), (-2, -1), keepdims=True)
-    image = where(regular, image, 0)
+    upper = where(regular, upper, creation.eye(a.shape[-1], dtype=a.dtype))
+    image = where(regular, lax_linalg.triangular_solve(upper, image, left_side=True), 0)
     return value, matrices.trace(image, 0, -2, -1)
 
 

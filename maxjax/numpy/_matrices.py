@@ -109,8 +109,8 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 
 def _lower(rows: int, columns: int, k: Any) -> Array:
     """Whether an element of a matrix is on or below the ``k``-th diagonal."""
-    if not isinstance(k, Array):
-        k = min(max(operator.index(k), -rows), columns)     # beyond the corners all diagonals are alike
+    if not isinstance(k, Array):    # beyond the corners all diagonals are alike
+        k = min(max(operator.index(k), -rows), columns)
     row = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
     column = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
     return (row + cast(k, dtypes.int32)) >= column

@@ -12,7 +12,7 @@ from compat import scripts_runner
 from compat.scripts_runner import Run, Script, first_difference, judge, tokens
 
 # Scripts that JAX too runs in a moment, from different corners.
-QUICK = ["linear_regression", "pagerank", "policy_gradient", "kalman_filter", "viterbi"]
+QUICK = ["linear_regression", "pagerank", "policy_gradient", "heat_equation", "n_body"]
 PLAIN = Script(Path("plain.py"), "")
 
 

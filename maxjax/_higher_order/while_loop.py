@@ -310,7 +310,7 @@ def _while(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_
     predicate = cond.closed.out_avals[0]
     if predicate.dtype != dtypes.bool_ or predicate.shape:
         raise TypeError("cond_fun must return a boolean scalar, but got output type(s) "
-                        f"[{predicate}].")
+                        f"[{predicate!r}].")
     check_carry("while_loop body", name or first_parameter(body_fun), pytree.canonical(tree),
                 [x.aval for x in carry], body.tree, body.closed.out_avals)
     results = bind(cond.consts, body.consts, carry, cond.closed, body.closed)

@@ -80,12 +80,16 @@ def _cholesky_update_evaluate(r: Any, w: Any) -> np.ndarray:
     return r.astype(dtype, copy=False)
 
 
+def _no_batches(size: int, operands: Any, axes: Any) -> Any:
+    raise NotImplementedError("vmap of cholesky_update: JAX has none either")
+
+
 cholesky_update_p = linalg_primitive(
     "cholesky_update", accepts=FLOATING,
     abstract=lambda r, w: ShapedArray(r.shape, r.dtype, weak(r, w)),
     evaluate=_cholesky_update_evaluate,
     host_reason="a loop over rows, each of which needs the one before",
-    batch=None,
+    batch=_no_batches,
     no_derivative="the rank-1 update has no derivative in JAX either",
 )
 

@@ -18,11 +18,10 @@ from maxjax._transforms import simplify
 HIDDEN = "decomposition"
 
 
-def composed(name: str, *, differentiable: bool = True, batchable: bool = True,
-             **rules: Any) -> Primitive:
+def composed(name: str, **rules: Any) -> Primitive:
     """A primitive whose rules are those of the jaxpr in its parameter ``decomposition``.
 
-    Its other parameters are there to be read.
+    Its other parameters are there to be read. ``rules`` replace those of the jaxpr.
     """
     def jaxpr_of(rule: Callable[..., Any] | None) -> Callable[..., Any] | None:
         if rule is None:
@@ -37,11 +36,8 @@ def composed(name: str, *, differentiable: bool = True, batchable: bool = True,
             simplify.simplify_once(decomposition))(*values),
         lower=lambda ctx, *values, decomposition, **params: ctx.lower_closed(
             decomposition, values),
-        **{"jvp": jaxpr_of(jit_p.jvp) if differentiable else None,
-           "linearize": jaxpr_of(jit_p.linearize) if differentiable else None,
-           "transpose": jaxpr_of(jit_p.transpose) if differentiable else None,
-           "batch": jaxpr_of(jit_p.batch) if batchable else None,
-           **rules},
+        **{"jvp": jaxpr_of(jit_p.jvp), "linearize": jaxpr_of(jit_p.linearize),
+           "transpose": jaxpr_of(jit_p.transpose), "batch": jaxpr_of(jit_p.batch), **rules},
         factors=call_factors,
         multiple_results=True,
         cacheable=False,
@@ -73,7 +69,9 @@ reduce_window_p = composed("reduce_window")
 select_and_scatter_p = composed("select_and_scatter")
 approx_top_k_p = composed("approx_top_k")
 ragged_dot_general_p = composed("ragged_dot_general")
-scaled_dot_p = composed("scaled_dot", differentiable=False)
+scaled_dot_p = composed(
+    "scaled_dot", jvp=None, linearize=None, transpose=None,
+    no_derivative="a scaled product has no derivative in JAX either")
 
 
 def _composite_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
@@ -81,4 +79,9 @@ def _composite_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
                      "support. See https://docs.jax.dev/en/latest/_autosummary/jax.custom_jvp.html")
 
 
-composite_p = composed("composite", differentiable=False, batchable=False, jvp=_composite_jvp)
+def _composite_batch(size: Any, operands: Any, axes: Any, **params: Any) -> Any:
+    raise NotImplementedError("Batching rule for 'composite' not implemented")
+
+
+composite_p = composed("composite", jvp=_composite_jvp, linearize=None, transpose=None,
+                       batch=_composite_batch)

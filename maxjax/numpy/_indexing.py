@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.errors import ConcretizationTypeError, origin_message
+from maxjax._base.errors import (
+    ConcretizationTypeError,
+    TracerBoolConversionError,
+    origin_message,
+)
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add, maximum, minimum, mul
@@ -390,6 +394,8 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
     condition, a = as_array(condition), as_array(a)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1D array")
+    if size is None and isinstance(condition, Tracer) and condition.concrete() is None:
+        raise TracerBoolConversionError(condition)
     if axis is None:
         a, axis = _flat(a), 0
     axis = canonical_axis(axis, a.ndim)

@@ -143,12 +143,17 @@ def _uniform(low, high, *, shape):
     return np.where(result >= high, below, result).astype(dtype)
 
 
+def _no_batch(size, operands, axes, *, shape):
+    raise NotImplementedError("Batching rule for 'rng_uniform' not implemented")
+
+
 rng_uniform_p = Primitive(
     "rng_uniform",
     abstract=lambda low, high, *, shape: ShapedArray(shape, low.dtype),
     evaluate=_uniform,
     host_reason="it draws from a generator that keeps its state in the process",
     no_derivative="random numbers have no derivative",
+    batch=_no_batch,
     factors=replicated_factors,
 )
 # Never dropped, never taken for another call's numbers.

@@ -15,7 +15,7 @@ def escape_times(c):
     return lax.fori_loop(0, 40, body, start)[1]
 
 
-re, im = jnp.meshgrid(jnp.linspace(-2.05, 0.55, 40), jnp.linspace(-1.15, 1.15, 21))
+re, im = jnp.meshgrid(jnp.linspace(-2.05, 0.55, 40), jnp.linspace(-1.15, 1.15, 20))
 c = re + 1j * im
 counts = escape_times(c)
 print(c.dtype, counts.dtype, counts.shape)

@@ -63,7 +63,8 @@ class Input:
             return self.make(None, None)      # type: ignore[arg-type]
         rng = np.random.default_rng(zlib.crc32(f"{name}{variant}".encode()))
         chosen = dtype_of(self.dtype or dtype)
-        value = np.asarray(self.make(rng, chosen)).astype(chosen)
+        with np.errstate(all="ignore"):
+            value = np.asarray(self.make(rng, chosen)).astype(chosen)
         return value if self.change is None else self.change(value)
 
     def fix(self) -> Input:

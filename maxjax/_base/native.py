@@ -1,8 +1,8 @@
 """Native functions that the NumPy rules call for large operands, where there are any.
 
 The runtime installs a provider of them; without one, and wherever `find` gives None, NumPy
-computes. Results are the same: to the bit, but for the rounding of sums and products of floats,
-and the sign of a zero that is the extreme of zeros of both signs.
+computes. Results are the same: to the bit, but for the rounding of sums, products and transcendental
+functions of floats, and the sign of a zero that is the extreme of zeros of both signs.
 
 When a native function is worth its call (``LEAST``), on one thread of a processor with AVX-512.
 The ratios are NumPy's best time over the native one's, of the whole rule of a primitive:
@@ -26,8 +26,13 @@ The ratios are NumPy's best time over the native one's, of the whole rule of a p
       beyond 2**53            int64, uint64                    262,144 +  1.7 - 4    6 - 30
     copy, last axis moved     up to 32 bits                    65,536     1.5 - 3.7  1.6 - 6
     threefry2x32              uint32                           1,024      2.1        2.9 - 6
+    acosh, asinh, atanh, cosh float32                          16,384 #   8 - 13     9 - 50
+      exp2, expm1, log1p, sinh
+    logistic, tan             float32                          16,384 #   4 - 5      5 - 14
+    digamma, erf, erfc,       float32                          65,536 #   1.2 - 1.6  1.2 - 1.6
+      lgamma
 
-    *  elements of a row      +  products
+    *  elements of a row      +  products      #  on a processor with AVX2
 
 Left to NumPy, which is as fast or faster: sorting 32 and 64 bits (it has vector code for that);
 argsort of the other dtypes; cumulative sums of 32 and 64-bit integers along the last axis;
@@ -86,6 +91,9 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "matmul wide": _from(262144, "int64 uint64"),
     "copy": _from(65536, f"bool {_SHORT} int32 uint32 float16 bfloat16 float32"),
     "threefry2x32": _from(1024, "uint32"),
+    **{name: _from(16384, "float32") for name in (
+        "acosh", "asinh", "atanh", "cosh", "exp2", "expm1", "log1p", "logistic", "sinh", "tan")},
+    **{name: _from(65536, "float32") for name in ("digamma", "erf", "erfc", "lgamma")},
 }
 # How many elements must lie side by side for another axis than the last, for cumulative
 # functions and for positions of extremes.

@@ -14,7 +14,7 @@ from maxjax._primitives.random_bits import erf_inv_float32
 from maxjax._primitives.rules import kernel, native
 from maxjax._primitives.shape import full
 from maxjax._primitives.transcendental import exp
-from maxjax._primitives.widths import FLOATING, widened
+from maxjax._primitives.widths import FLOATING, vectorized, widened
 
 
 def _special(name, function, jvp, lower=None, host_reason=None):
@@ -30,8 +30,11 @@ def _gaussian(scale):
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
-erf_p = _special("erf", lambda x: scipy_special.erf(x), _gaussian(TWO_OVER_ROOT_PI), native("erf"))
-erfc_p = _special("erfc", lambda x: scipy_special.erfc(x), _gaussian(-TWO_OVER_ROOT_PI))
+erf_p = _special(
+    "erf", vectorized("erf", lambda x: scipy_special.erf(x)), _gaussian(TWO_OVER_ROOT_PI),
+    native("erf"))
+erfc_p = _special(
+    "erfc", vectorized("erfc", lambda x: scipy_special.erfc(x)), _gaussian(-TWO_OVER_ROOT_PI))
 
 
 def _erf_inv(x):
@@ -84,9 +87,10 @@ zeta_p = _special(
     (None, lambda t, x, q, out: mul(t, mul(neg(x), zeta_p.bind(add(x, constant(1, x)), q)))),
     host_reason=HOST)
 digamma_p = _special(
-    "digamma", _digamma,
+    "digamma", vectorized("digamma", _digamma),
     lambda t, x, out: mul(t, polygamma_p.bind(constant(1, x), x)))
-lgamma_p = _special("lgamma", _lgamma, lambda t, x, out: mul(t, digamma_p.bind(x)))
+lgamma_p = _special(
+    "lgamma", vectorized("lgamma", _lgamma), lambda t, x, out: mul(t, digamma_p.bind(x)))
 
 bessel_i1e_p = _special(
     # SciPy's loses the sign of a zero.

@@ -23,10 +23,15 @@ from maxjax._primitives.comparison import eq, select, where_zero
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.rules import kernel, native, scalar_like
 from maxjax._primitives.shape import broadcast_to_shape, full
-from maxjax._primitives.widths import FLOATING, INEXACT, specialized, widened
+from maxjax._primitives.widths import FLOATING, INEXACT, specialized, vectorized, widened
+
+# Those that NumPy computes element by element.
+NATIVE = ("exp2", "expm1", "log1p", "logistic", "tan", "sinh", "cosh", "asinh", "acosh", "atanh")
 
 
 def _unary(name, function, jvp, lower=None, accepts=INEXACT):
+    if name in NATIVE:
+        function = vectorized(name, function)
     rule = complex_values.RULES.get(name, function)
     return elementwise(
         name, accepts=accepts, evaluate=widened(rule), specialize=specialized(function, rule),

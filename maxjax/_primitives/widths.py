@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, native
 
 KINDS: dict[str, tuple[Any, ...]] = {
     "bool": (dtypes.bool_,),
@@ -72,6 +72,20 @@ def widened(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*arrays, **params)
         result = function(*[array.astype(wide) for array in arrays], **params)
         return result.astype(dtype) if result.dtype == wide else result
+
+    return evaluate
+
+
+def vectorized(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A NumPy function of one float operand, which gives way to a native one of that name."""
+    def evaluate(x: Any) -> Any:
+        if x.size >= native.FEWEST and x.dtype == dtypes.float32:
+            found = native.find(name, x.dtype, x.size)
+            if found is not None and x.flags.c_contiguous:
+                out = np.empty_like(x)
+                found((x, out), (x.size,), x.size)
+                return out
+        return function(x)
 
     return evaluate
 

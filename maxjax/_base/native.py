@@ -1,8 +1,9 @@
 """Native functions that the NumPy rules call for large operands, where there are any.
 
 The runtime installs a provider of them; without one, and wherever `find` gives None, NumPy
-computes. Results are the same: to the bit, but for the rounding of sums, products and transcendental
-functions of floats, and the sign of a zero that is the extreme of zeros of both signs.
+computes. Results are the same: to the bit, but for the rounding of sums, products and
+transcendental functions of floats, and the sign of a zero that is the extreme of zeros of both
+signs.
 
 When a native function is worth its call (``LEAST``), on one thread of a processor with AVX-512.
 The ratios are NumPy's best time over the native one's, of the whole rule of a primitive:

@@ -1,16 +1,28 @@
-"""Looking inside: which parts of a program run on MAX, which on the host, and why."""
+"""Looking inside: values while a program runs (jax.debug), and which parts of it run on MAX, which
+on the host, and why."""
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from maxjax._base.missing import missing_names
+from maxjax._higher_order.debugging import debug_callback as callback
+from maxjax._higher_order.debugging import debug_print as print
 from maxjax._higher_order.jit import PjitFunction, make_jit
+from maxjax._ir.effects import DebugEffect as DebugEffect
+from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.tiering import tiering
 
-__all__ = ["Explanation", "Statistics", "explain", "statistics"]
+__all__ = ["DebugEffect", "Explanation", "OrderedDebugEffect", "Statistics", "callback", "explain",
+           "log", "print", "statistics"]
+
+log = functools.partial(print, _use_logging=True)
+
+__getattr__ = missing_names(__name__)
 
 
 class Statistics(NamedTuple):

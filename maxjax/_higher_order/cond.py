@@ -24,6 +24,7 @@ from maxjax._higher_order.control import (
     split_linearized,
     traced,
 )
+from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.primitive import Primitive
@@ -197,6 +198,10 @@ def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: 
 def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
            branches: Branches) -> tuple[list[Any], list[int | None]]:
     (index, *values), (index_axis, *value_axes) = operands, axes
+    if index_axis is not None and any(
+            effect in branch.effects for branch in branches
+            for effect in (io_effect, ordered_io_effect)):
+        raise NotImplementedError("IO effect not supported in vmap-of-cond.")
     if index_axis is not None:
         return _select_branches(size, index, values, value_axes, branches)
     out_batched = _union(

@@ -28,6 +28,7 @@ from maxjax._higher_order.control import (
     traced,
 )
 from maxjax._higher_order.scan import scan_for
+from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.primitive import Primitive
@@ -165,6 +166,9 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, **params: Any) -> list
 def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
            body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr,
            cond_nconsts: int) -> tuple[list[Any], list[int | None]]:
+    effects = cond_jaxpr.effects | body_jaxpr.effects
+    if ordered_io_effect in effects:
+        raise Exception("Ordered IO effects not supported in vmap.")
     cond_consts, body_consts, init = _parts(operands, cond_nconsts, body_nconsts)
     cond_axes, body_axes, init_axes = _parts(axes, cond_nconsts, body_nconsts)
     carry_batched = tuple(axis is not None for axis in init_axes)
@@ -183,6 +187,9 @@ def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
     out_axes = [0 if flag else None for flag in carry_batched]
     if not predicate_batched:
         return bind(cond_consts, body_consts, init, cond, body), out_axes
+    if io_effect in effects:
+        raise Exception(
+            "Unordered IO effects not supported in while_loop with batched predicate")
     going, = eval_jaxpr(cond.jaxpr, cond.consts, *cond_consts, *init)
     any_going, step = _until_all_are_done(body, cond, cond_nconsts, body_nconsts)
     return bind([], [*cond_consts, *body_consts], [going, *init], any_going, step)[1:], out_axes

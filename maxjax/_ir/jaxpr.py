@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from maxjax._ir.effects import Effect
 from maxjax._ir.types import ShapedArray
 
 if TYPE_CHECKING:
@@ -64,6 +65,13 @@ class JaxprEqn:
         self.outvars = list(outvars)
         self.source = source
 
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """What the equation, or a jaxpr inside it, does beside computing its results."""
+        rule = self.primitive.effects
+        inner = [jaxpr.effects for jaxpr in subjaxprs(self.params)]
+        return frozenset().union(rule(**self.params) if rule is not None else (), *inner)
+
     def replace(self, **changes: Any) -> JaxprEqn:
         fields = {name: getattr(self, name) for name in
                   ("primitive", "invars", "params", "outvars", "source")}
@@ -95,8 +103,8 @@ class Jaxpr:
         return [v.aval for v in self.outvars]
 
     @property
-    def effects(self) -> frozenset:
-        return frozenset()
+    def effects(self) -> frozenset[Effect]:
+        return frozenset().union(*[eqn.effects for eqn in self.eqns])
 
     def replace(self, **changes: Any) -> Jaxpr:
         fields = {name: getattr(self, name) for name in
@@ -133,8 +141,8 @@ class ClosedJaxpr:
         return self.consts
 
     @property
-    def effects(self) -> frozenset:
-        return frozenset()
+    def effects(self) -> frozenset[Effect]:
+        return frozenset().union(*[eqn.effects for eqn in self.eqns])
 
 
 def derived(function):

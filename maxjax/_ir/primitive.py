@@ -22,6 +22,11 @@ The rules, all optional but the first two, and their contracts:
     (result, its batch axis); an axis of None is not batched.
 ``factors(in_avals, out_avals, **params)``
     The sharding rule (``maxjax._ir.factors``).
+``effects(**params)``
+    The ``Effect``s of an application. A primitive with this rule, whatever it gives, is never
+    dropped, merged with another or moved past one.
+``eager(operands, **params)``
+    What an application outside programs does at once, on arrays: NumPy values of the results.
 
 Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, and 1 equals 1.0.
 """
@@ -33,6 +38,7 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base.errors import InternalError
+from maxjax._ir.effects import Effect
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 
@@ -54,6 +60,8 @@ class Primitive:
                  transpose: Callable[..., Any] | None = None,
                  batch: Callable[..., Any] | None = None,
                  factors: Callable[..., Any] | None = None,
+                 effects: Callable[..., frozenset[Effect]] | None = None,
+                 eager: Callable[..., Any] | None = None,
                  flops: Callable[..., float] | None = None,
                  accepts: tuple[Any, ...] | None = None,
                  multiple_results: bool = False,
@@ -74,6 +82,8 @@ class Primitive:
         self.transpose = transpose
         self.batch = batch
         self.factors = factors
+        self.effects = effects
+        self.eager = eager
         self.flops = flops
         self.accepts = accepts                # dtypes of the operands, for the operations to check
         self.multiple_results = multiple_results

@@ -155,6 +155,6 @@ rng_uniform_p = Primitive(
     no_derivative="random numbers have no derivative",
     batch=_no_batch,
     factors=replicated_factors,
+    # Never dropped, never taken for another call's numbers.
+    effects=lambda **params: frozenset(),
 )
-# Never dropped, never taken for another call's numbers.
-setattr(rng_uniform_p, "effects", True)  # noqa: B010

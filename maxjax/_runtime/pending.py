@@ -228,11 +228,23 @@ class LazyTrace(Trace):
 
     def apply_program(self, primitive: Primitive, args: tuple[Any, ...],
                       params: dict[str, Any]) -> list[Any]:
-        """A higher-order primitive runs at once, as a program of its jaxpr."""
+        """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
+        if primitive.eager is not None:
+            return self.apply_eager(primitive, args, params)
         if primitive.name == "jit":
             return self.call(params["jaxpr"], args)
         avals = tuple([aval_of(arg) for arg in args])
         return self.call(program_module.call_of(primitive, avals, params), args)
+
+    def apply_eager(self, primitive: Primitive, args: tuple[Any, ...],
+                    params: dict[str, Any]) -> list[Any]:
+        """Calls the primitive's own rule on arrays, without a program around it."""
+        operands = [self.operand(arg) for arg in args]
+        spec = op_spec(primitive, tuple([x.aval for x in operands]), params)
+        assert primitive.eager is not None
+        results = primitive.eager(operands, **params)
+        return [ArrayImpl(aval, value)
+                for aval, value in zip(spec.out_avals, results, strict=True)]
 
     def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
                          **params: Any) -> list[Any]:

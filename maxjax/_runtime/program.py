@@ -24,6 +24,7 @@ class Program:
 
     Attributes:
       closed: the simplified jaxpr. Its constants are inputs of both tiers.
+      effects: what it does beside computing results.
       heat: nanoseconds that tier 0 has spent on it.
       compiled: the tier-1 executable (a callable of a list of NumPy arrays), or None.
       state: "new", "cold", "queued" (for the compiler), "compiled", "failed", "host" (nothing
@@ -33,12 +34,15 @@ class Program:
     """
 
     __slots__ = ("__weakref__", "artifact_key", "backend", "best_interpreted", "closed",
-                 "compile_seconds", "compiled", "compiled_calls", "consts", "cost", "heat",
-                 "interpreted_calls", "looked", "opened", "out_avals", "pieces", "plans",
+                 "compile_seconds", "compiled", "compiled_calls", "consts", "cost", "effects",
+                 "heat", "interpreted_calls", "looked", "opened", "out_avals", "pieces", "plans",
                  "prepared", "proven", "reason", "rejected", "retry_at", "state", "text", "tier0",
                  "trial_best", "trial_calls")
 
     def __init__(self, closed: ClosedJaxpr):
+        self.effects = closed.effects
+        for effect in self.effects:
+            effect.check_runnable()
         self.closed = simplify(closed)
         self.out_avals: list[ShapedArray] = closed.out_avals
         jaxpr = self.closed.jaxpr

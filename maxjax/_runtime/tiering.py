@@ -216,7 +216,7 @@ class Tiering:
     def run_compiled(self, program: Program, compiled: CompiledProgram,
                      values: list[Any]) -> list[Any]:
         program.compiled_calls += 1
-        if config.check_tiers.value:
+        if config.check_tiers.value and not program.effects:      # they happen once a call
             return check_tiers(program, compiled, values)
         if program.trial_calls >= _TRIAL_CALLS:
             program.proven = program.compiled

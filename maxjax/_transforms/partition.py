@@ -2,7 +2,8 @@
 
 Each equation gets a stage: compiled stage 0, host stage 0, compiled stage 1, ... A value of one
 stage is available to the later ones, and an equation stands in the earliest stage of its kind
-that has all its operands. So the number of pieces is least for the dependencies there are.
+that has all its operands. So the number of pieces is least for the dependencies there are. What
+has effects is on the host, and in no earlier stage than the effects before it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var, subjaxprs
+from maxjax._transforms.simplify import has_effects
 
 # What MAX computes with on a CPU: it has float8 dtypes, and compiles nothing of them there.
 COMPILED_DTYPES = frozenset((dtypes.bool_, *dtypes.INTS, *dtypes.FLOATS))
@@ -64,16 +66,20 @@ def partition(jaxpr: Jaxpr,
     stage: dict[Var, tuple[int, bool]] = {}
     groups: dict[tuple[int, bool], list[JaxprEqn]] = {}
     reasons: dict[tuple[int, bool], list[str]] = {}
+    after_effects = 0
     for eqn in jaxpr.eqns:
         why = reason(eqn)
         on_host = why is not None
-        number = 0
+        effectful = has_effects(eqn)
+        number = after_effects if effectful else 0
         for atom in eqn.invars:
             if isinstance(atom, Var) and atom in stage:
                 before, was_host = stage[atom]
                 # A host stage follows the compiled stage of its number.
                 number = max(number, before + (1 if was_host and not on_host else 0))
         place = (number, on_host)
+        if effectful:
+            after_effects = number
         groups.setdefault(place, []).append(eqn)
         if why is not None:
             reasons.setdefault(place, []).append(f"{eqn.primitive.name}: {why}")

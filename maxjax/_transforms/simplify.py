@@ -88,7 +88,7 @@ def eliminate_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def has_effects(eqn: JaxprEqn) -> bool:
     """Whether an equation, or one of the jaxprs inside it, does more than compute its results."""
-    if getattr(eqn.primitive, "effects", False):
+    if eqn.primitive.effects is not None:
         return True
     return not eqn.primitive.cacheable and any(
         has_effects(inner) for jaxpr in subjaxprs(eqn.params)

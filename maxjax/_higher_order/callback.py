@@ -1,0 +1,318 @@
+"""pure_callback and io_callback: Python functions called while a program runs.
+
+In a compiled program a callback is a host step. The function gets arrays, never tracers, and what
+it gives is held against the declared types.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order import scan
+from maxjax._ir.effects import io_effect, ordered_io_effect
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import Array, aval_of, base_trace, context, current_trace
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.rules import replicated_factors
+from maxjax._primitives.shape import broadcast_leading, move_axis
+
+VMAP_METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all",
+                "legacy_vectorized", None]
+HOST_REASON = "it calls a Python function"
+
+
+class FlatCallback(NamedTuple):
+    """A function of pytrees as one of flat lists."""
+
+    callback_func: Callable[..., Any]
+    in_tree: PyTreeDef
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        args, kwargs = self.in_tree.unflatten(leaves)
+        return pytree.leaves(self.callback_func(*args, **kwargs))
+
+    def __repr__(self) -> str:
+        return f"_FlatCallback(callback_func={self.callback_func}, in_tree={self.in_tree})"
+
+
+# --- calling --------------------------------------------------------------------------------------
+
+
+class outside_programs:
+    """The surroundings that a callback finds: no transformation, NumPy's usual warnings."""
+
+    def __enter__(self) -> None:
+        self.trace = current_trace(base_trace[0])
+        self.trace.__enter__()
+        self.axis_env, context.axis_env = context.axis_env, ()
+        self.errors = np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
+        self.errors.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self.errors.__exit__(*error)
+        context.axis_env = self.axis_env
+        self.trace.__exit__(*error)
+
+
+def arrays_of(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """The values of a running program as arrays."""
+    constant = base_trace[0].constant
+    return [constant(value, aval) for value, aval in zip(values, avals, strict=True)]
+
+
+def in_program(call: Callable[..., list[Any]], in_avals: Sequence[ShapedArray]
+               ) -> Callable[..., list[Any]]:
+    """``call``, a function of arrays, as a step of a program.
+
+    The step raises JaxRuntimeError, with the traceback, where ``call`` raises.
+    """
+    avals = [aval.update(weak_type=False) for aval in in_avals]
+
+    def run(*values: Any) -> list[Any]:
+        try:
+            with outside_programs():
+                return call(*arrays_of(values, avals))
+        except Exception as error:
+            raise JaxRuntimeError("INTERNAL: CpuCallback error calling callback: "
+                                  f"{''.join(traceback.format_exception(error))}") from error
+
+    return run
+
+
+def checked_results(callback: FlatCallback, result_avals: Sequence[ShapedArray],
+                    args: Sequence[Any]) -> list[Any]:
+    """What the callback gives, as NumPy arrays of the declared types.
+
+    Raises:
+      RuntimeError: their number, shapes or dtypes are others.
+    """
+    results = callback(*args)
+    if len(results) != len(result_avals):
+        raise RuntimeError("Mismatched number of outputs from callback. Expected: "
+                           f"{len(result_avals)}, Actual: {len(results)}")
+    values = []
+    for number, (result, aval) in enumerate(zip(results, result_avals, strict=True)):
+        # The function may keep its array, and write to it.
+        value = result if isinstance(result, Array) else np.array(result)
+        shape, dtype = value.shape, dtypes.canonical(value.dtype)
+        if not (dtypes.is_numeric(dtype) or dtypes.is_bool(dtype) or dtypes.is_key(dtype)):
+            raise TypeError(f"Dtype {dtype} is not a valid JAX array type. Only arrays of numeric "
+                            "types are supported by JAX.")
+        for what, expected, actual in (("shape", aval.shape, shape), ("dtype", aval.dtype, dtype)):
+            if actual != expected:
+                raise RuntimeError(f"Incorrect output {what} for return value #{number}: "
+                                   f"Expected: {expected}, Actual: {actual}")
+        values.append(value.host() if isinstance(value, Array) else value.astype(
+            dtypes.physical(dtype), copy=False))
+    return values
+
+
+def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
+                out_avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
+    callback, result_avals = params["callback"], params["result_avals"]
+    return in_program(lambda *args: checked_results(callback, result_avals, args), in_avals)
+
+
+def _eager(operands: Sequence[Any], *, callback: FlatCallback,
+           result_avals: Sequence[ShapedArray], **params: Any) -> list[Any]:
+    run = in_program(lambda *args: checked_results(callback, result_avals, args),
+                     [x.aval for x in operands])
+    return run(*[x.host() for x in operands])
+
+
+# --- the primitives -------------------------------------------------------------------------------
+
+
+def _map(primitive: Primitive, size: int, operands: Sequence[Any], axes: Sequence[int | None],
+         params: dict[str, Any], unrolled: bool = False) -> list[Any]:
+    """Applies the primitive to one element after the other, in a loop."""
+    batched = [axis is not None for axis in axes]
+    consts = [x for x, flag in zip(operands, batched, strict=True) if not flag]
+    xs = [move_axis(x, axis, 0) for x, axis in zip(operands, axes, strict=True)
+          if axis is not None]
+
+    def body(*args: Any) -> list[Any]:
+        fixed, slices = iter(args[:len(consts)]), iter(args[len(consts):])
+        return primitive.bind(*[next(slices) if flag else next(fixed) for flag in batched],
+                              **params)
+
+    slice_avals = [aval_of(x).update(shape=x.shape[1:]) for x in xs]
+    closed = trace_to_jaxpr(body, [*map(aval_of, consts), *slice_avals], primitive.name)
+    return scan.bind(consts, [], xs, closed, length=size, unroll=size if unrolled else 1)
+
+
+def _pure_batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
+                vmap_method: str | None, result_avals: Sequence[ShapedArray],
+                **params: Any) -> tuple[list[Any], list[int]]:
+    params["vmap_method"] = vmap_method
+    if vmap_method is None:
+        raise NotImplementedError(
+            "vmap is only supported for the pure_callback primitive when vmap_method is one of "
+            "'sequential', 'sequential_unrolled', 'expand_dims', 'broadcast_all', or "
+            f"'legacy_vectorized'. Got {vmap_method=}.")
+    if vmap_method in ("sequential", "sequential_unrolled"):
+        outs = _map(pure_callback_p, size, operands, axes,
+                    {**params, "result_avals": result_avals},
+                    unrolled=vmap_method == "sequential_unrolled")
+        return outs, [0] * len(outs)
+    repeats = {"expand_dims": 1, "broadcast_all": size}.get(vmap_method)
+    values = []
+    for x, axis in zip(operands, axes, strict=True):
+        if axis is not None:
+            x = move_axis(x, axis, 0)
+        elif repeats is not None:
+            x = broadcast_leading(x, repeats)
+        values.append(x)
+    outs = pure_callback_p.bind(
+        *values, result_avals=tuple(aval.update(shape=(size, *aval.shape))
+                                    for aval in result_avals), **params)
+    return outs, [0] * len(outs)
+
+
+def _io_batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, ordered: bool,
+              **params: Any) -> tuple[list[Any], list[int]]:
+    if ordered:
+        raise ValueError("Cannot `vmap` ordered IO callback.")
+    outs = _map(io_callback_p, size, operands, axes, {**params, "ordered": False})
+    return outs, [0] * len(outs)
+
+
+def _refused(message: str) -> Callable[..., Any]:
+    def rule(*args: Any, **params: Any) -> Any:
+        raise ValueError(message)
+    return rule
+
+
+pure_callback_p = Primitive(
+    "pure_callback",
+    abstract=lambda *avals, result_avals, **params: result_avals,
+    specialize=_specialize,
+    eager=_eager,
+    host_reason=HOST_REASON,
+    jvp=_refused("Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks "
+                 "while taking gradients."),
+    transpose=_refused("Pure callbacks do not support transpose. Please use `jax.custom_vjp` to "
+                       "use callbacks while taking gradients."),
+    batch=_pure_batch,
+    factors=replicated_factors,
+    multiple_results=True,
+    cacheable=False,
+)
+
+io_callback_p = Primitive(
+    "io_callback",
+    abstract=lambda *avals, result_avals, **params: result_avals,
+    specialize=_specialize,
+    eager=_eager,
+    effects=lambda ordered, **params: frozenset({ordered_io_effect if ordered else io_effect}),
+    host_reason=HOST_REASON,
+    jvp=_refused("IO callbacks do not support JVP."),
+    transpose=_refused("IO callbacks do not support transpose."),
+    batch=_io_batch,
+    factors=replicated_factors,
+    multiple_results=True,
+    cacheable=False,
+)
+
+
+# --- the functions --------------------------------------------------------------------------------
+
+
+def _result_avals(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+    leaves, tree = pytree.flatten(result_shape_dtypes)
+    avals = []
+    for leaf in leaves:
+        dtype = dtypes.as_dtype(leaf.dtype)
+        if dtypes.canonical(dtype) != dtype:
+            raise ValueError("result_shape_dtypes cannot specify 64-bit types when "
+                             "`jax_enable_x64` is disabled")
+        avals.append(ShapedArray(tuple(leaf.shape), dtype))
+    return tuple(avals), tree
+
+
+def _operands(name: str, leaves: Sequence[Any]) -> list[Any]:
+    operands = []
+    for position, leaf in enumerate(leaves):
+        try:
+            operands.append(base_trace[0].operand(leaf))
+        except TypeError:
+            raise TypeError(
+                f"Error interpreting argument to {name} as a JAX value. The problematic value is "
+                f"of type {type(leaf)} and was passed to {name} at position {position}.\n"
+            ) from None
+    return operands
+
+
+def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any,
+                  sharding: Any = None, vmap_method: str | None = None, **kwargs: Any) -> Any:
+    """Calls a Python function without side effects, also from inside ``jit``.
+
+    It is called once, several times or not at all, as the program needs its result. It has no
+    derivative: ``custom_jvp`` or ``custom_vjp`` around it gives it one.
+
+    Args:
+      callback: gets arrays, in the pytrees of ``args`` and ``kwargs``; gives what NumPy makes
+        arrays of.
+      result_shape_dtypes: a pytree with the shapes and dtypes of its results, such as
+        ``jax.ShapeDtypeStruct``s.
+      sharding: accepted.
+      vmap_method: what ``vmap`` does. "sequential": one call for each element, in a loop
+        ("sequential_unrolled": written out). The others are one call for all elements, with a
+        leading axis: unmapped arguments get one of size 1 ("expand_dims"), of the full size
+        ("broadcast_all"), or none ("legacy_vectorized"). None: ``vmap`` is refused.
+
+    Raises:
+      ValueError: no such ``vmap_method``; or a 64-bit dtype where they are disabled.
+      JaxRuntimeError: the function failed, or gave something else than was declared.
+
+    >>> def norm(x):
+    ...     return np.linalg.norm(x)
+    >>> scalar = jax.ShapeDtypeStruct((), np.float32)
+    >>> jax.jit(lambda x: 2 * jax.pure_callback(norm, scalar, x))(jnp.array([3., 4.]))
+    Array(10., dtype=float32)
+    """
+    if vmap_method not in VMAP_METHODS:
+        raise ValueError(f"vmap_method must be on of the allowed methods {VMAP_METHODS}, but got: "
+                         f"{vmap_method}")
+    leaves, tree = pytree.flatten((args, kwargs))
+    avals, out_tree = _result_avals(result_shape_dtypes)
+    results = pure_callback_p.bind(
+        *_operands("pure_callback", leaves), callback=FlatCallback(callback, PyTreeDef(tree)),
+        result_avals=avals, sharding=sharding, vmap_method=vmap_method)
+    return pytree.unflatten(out_tree, results)
+
+
+def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any,
+                sharding: Any = None, ordered: bool = False, **kwargs: Any) -> Any:
+    """Calls a Python function for its side effects, also from inside ``jit``.
+
+    It is called once each time that the program comes to it. It has no derivative.
+
+    Args:
+      callback, result_shape_dtypes, sharding: see ``pure_callback``.
+      ordered: it keeps its place among the other ordered callbacks; ``vmap`` refuses it. (Here
+        all callbacks are called in the order in which they are written.)
+
+    >>> log = []
+    >>> @jax.jit
+    ... def f(x):
+    ...     io_callback(lambda v: log.append(float(v)), None, x, ordered=True)
+    ...     return x + 1
+    >>> _ = f(1.), f(2.)
+    >>> log
+    [1.0, 2.0]
+    """
+    leaves, tree = pytree.flatten((args, kwargs))
+    avals, out_tree = _result_avals(result_shape_dtypes)
+    results = io_callback_p.bind(
+        *_operands("io_callback", leaves), callback=FlatCallback(callback, PyTreeDef(tree)),
+        result_avals=avals, sharding=sharding, ordered=ordered)
+    return pytree.unflatten(out_tree, results)

@@ -1,0 +1,54 @@
+"""Effects: what an operation does beside computing its results.
+
+A primitive's rule ``effects`` names those of an application. An equation with effects is never
+dropped, merged with another or moved past one; a jaxpr's effects are those of its equations.
+"""
+
+from __future__ import annotations
+
+
+class Effect:
+    """A sort of effect; there is one object of each."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def check_runnable(self) -> None:
+        """Raises where a program with this effect cannot be run as it is."""
+
+
+class DebugEffect(Effect):
+    """A debugging callback."""
+
+    def __init__(self) -> None:
+        super().__init__("Debug")
+
+
+class OrderedDebugEffect(Effect):
+    """A debugging callback that keeps its place among its like."""
+
+    def __init__(self) -> None:
+        super().__init__("OrderedDebug")
+
+
+class IOEffect(Effect):
+    """An impure callback."""
+
+    def __init__(self) -> None:
+        super().__init__("IO")
+
+
+class OrderedIOEffect(Effect):
+    """An impure callback that keeps its place among its like."""
+
+    def __init__(self) -> None:
+        super().__init__("OrderedIO")
+
+
+debug_effect, ordered_debug_effect = DebugEffect(), OrderedDebugEffect()
+io_effect, ordered_io_effect = IOEffect(), OrderedIOEffect()

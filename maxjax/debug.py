@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from maxjax._base.missing import missing_names
+from maxjax._higher_order.debugger import breakpoint as breakpoint
 from maxjax._higher_order.debugging import debug_callback as callback
 from maxjax._higher_order.debugging import debug_print as print
 from maxjax._higher_order.jit import PjitFunction, make_jit
@@ -17,8 +18,8 @@ from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.tiering import tiering
 
-__all__ = ["DebugEffect", "Explanation", "OrderedDebugEffect", "Statistics", "callback", "explain",
-           "log", "print", "statistics"]
+__all__ = ["DebugEffect", "Explanation", "OrderedDebugEffect", "Statistics", "breakpoint",
+           "callback", "explain", "log", "print", "statistics"]
 
 log = functools.partial(print, _use_logging=True)
 

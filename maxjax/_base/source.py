@@ -12,16 +12,23 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _is_internal: dict[CodeType, bool] = {}
 
 
+def is_internal(code: CodeType) -> bool:
+    """Whether code belongs to maxjax."""
+    known = _is_internal.get(code)
+    if known is None:
+        if len(_is_internal) > 20_000:
+            _is_internal.clear()
+        known = _is_internal[code] = code.co_filename.startswith(_PACKAGE)
+    return known
+
+
 def user_frame(depth: int = 1) -> FrameType | None:
     """The innermost frame of code that does not belong to maxjax."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
-        code = frame.f_code
-        internal = _is_internal.get(code)
+        internal = _is_internal.get(frame.f_code)      # asked for each equation that is traced
         if internal is None:
-            if len(_is_internal) > 20_000:
-                _is_internal.clear()
-            internal = _is_internal[code] = code.co_filename.startswith(_PACKAGE)
+            internal = is_internal(frame.f_code)
         if not internal:
             return frame
         frame = frame.f_back

@@ -167,7 +167,8 @@ def debug_callback(callback: Callable[..., None] | None = None, *args: Any, orde
             effect=ordered_debug_effect if ordered else debug_effect, partitioned=partitioned)
 
     if callback is not None:
-        return call(callback, *args, **kwargs)
+        call(callback, *args, **kwargs)
+        return None
     if args or kwargs:
         raise TypeError("debug_callback received unexpected arguments in the two-call form: "
                         f"{args=} {kwargs=}")
@@ -244,7 +245,8 @@ def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False,
             logging_record=_logging_record() if _use_logging else None)
 
     if fmt is not None:
-        return call(fmt, *args, **kwargs)
+        call(fmt, *args, **kwargs)
+        return None
     if args or kwargs:
         raise TypeError("debug_print received unexpected arguments in the two-call form: "
                         f"{args=} {kwargs=}")

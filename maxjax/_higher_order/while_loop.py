@@ -212,9 +212,15 @@ def _until_all_are_done(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int,
 
     any_going = trace_to_jaxpr(
         lambda going, *carry: [reduce_or_p.bind(going, axes=(0,))], [going_aval, *carries])
+    any_going.cache[is_batched] = True
     consts = [*cond.in_avals[:cond_nconsts], *body.in_avals[:body_nconsts]]
     return any_going, trace_to_jaxpr(
         step, [*consts, going_aval, *carries], body.jaxpr.debug_info)
+
+
+def is_batched(predicate: ClosedJaxpr) -> bool:
+    """Whether a loop's predicate is that of a loop that ``vmap`` made of one for each element."""
+    return predicate.cache.get(is_batched, False)
 
 
 def _over(mask: Any, shape: tuple[int, ...]) -> Any:

@@ -74,7 +74,7 @@ def _format(self: ArrayImpl, spec: str) -> str:
     if self.ndim == 0 and not dtypes.is_key(self.dtype):
         return format(np.asarray(self)[()], spec)
     if spec:
-        raise TypeError("unsupported format string passed to ArrayImpl.__format__")
+        raise TypeError("unsupported format string passed to numpy.ndarray.__format__")
     return str(self)
 
 

@@ -677,7 +677,8 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
 
     >>> def f(x, i):
     ...     return jnp.sin(x)[i]
-    >>> error, y = checkify.checkify(f, errors=checkify.automatic_checks)(jnp.ones(3), 5)
+    >>> error, y = checkify.checkify(f, errors=checkify.automatic_checks)(
+    ...     jnp.ones(3), jnp.array(5))
     >>> error.get().split(": ")[1].strip()
     'index 5 is out of bounds for axis 0 with size 3.'
     >>> error, y = jax.jit(checkify.checkify(jnp.log, errors=checkify.nan_checks))(-1.)

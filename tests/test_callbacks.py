@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import maxjax
+from maxjax._base import config
 from maxjax._runtime.program import program_of
 from maxjax.debug import statistics
 
@@ -406,8 +407,7 @@ def test_breakpoint():
 
 @pytest.mark.tier1
 def test_callbacks_are_host_steps_of_compiled_programs():
-    maxjax.config.update("maxjax_compile", "always")
-    try:
+    with config.compile_mode("always"):
         @maxjax.jit
         def f(x):
             maxjax.debug.print("first")
@@ -435,5 +435,3 @@ def test_callbacks_are_host_steps_of_compiled_programs():
         program = program_of(next(iter(f._entries.values())).closed)
         assert [piece.on_host for piece in program.pieces].count(True) >= 2
         assert any(not piece.on_host for piece in program.pieces)
-    finally:
-        maxjax.config.update("maxjax_compile", "never")

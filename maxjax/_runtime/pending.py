@@ -229,8 +229,11 @@ class LazyTrace(Trace):
     def apply_program(self, primitive: Primitive, args: tuple[Any, ...],
                       params: dict[str, Any]) -> list[Any]:
         """A higher-order primitive runs at once, as a program of its jaxpr."""
-        if primitive.name == "jit":
-            return self.call(params["jaxpr"], args)
+        called = CALLS.get(primitive.name)
+        if called is not None:
+            return self.call(params[called], args)
+        if primitive.name == "custom_lin":
+            return primitive.evaluate(*args, **params)      # raises JAX's error
         avals = tuple([aval_of(arg) for arg in args])
         return self.call(program_module.call_of(primitive, avals, params), args)
 
@@ -238,7 +241,7 @@ class LazyTrace(Trace):
                          **params: Any) -> list[Any]:
         return function(*args)
 
-    def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],
+    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
                          **params: Any) -> list[Any]:
         return function(*args)
 

@@ -24,6 +24,7 @@ from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
+from maxjax._transforms.simplify import CALLS
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
 MAX_OPERATIONS = 4096

@@ -97,7 +97,7 @@ class LinearTrace(Trace):
     def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
                          **params: Any) -> list[Any]:
         if any(type(arg) is LinearTracer and arg._trace is self for arg in args):
-            return function(*args)
+            return params["stage"](self, function, rule, args)
         with current_trace(self.parent):
             return self.parent.apply_custom_vjp(function, rule, args, **params)
 

@@ -28,7 +28,7 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import StagingTrace, eval_jaxpr
-from maxjax._ir.trace import Tracer, aval_of, current_trace
+from maxjax._ir.trace import Tracer, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convolution import conv_general_dilated_p
@@ -41,7 +41,6 @@ from maxjax._transforms.linearize import LinearVar, linearize_flat, linearize_ja
 from maxjax._transforms.simplify import (
     dead_code_rules,
     eliminate_dead_code,
-    has_effects,
     inline_calls,
 )
 from maxjax._transforms.transpose import transpose_jaxpr

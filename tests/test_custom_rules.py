@@ -350,7 +350,7 @@ CALLS = {
     "map of a derivative": lambda j: j.vmap(lambda x, t: j.jvp(
         mapped(j, lambda n, b, x: (j.numpy.sin(x) * n, True)), (x,), (t,)))(X, X),
     "map of a tangent": lambda j: j.vmap(lambda t: j.jvp(
-        mapped(j, lambda n, b, x: (j.numpy.sin(x) * n, b[0])), (0.5,), (t,)))(X),
+        mapped(j, lambda n, b, x: (j.numpy.sin(x) * n, b[0])), (X[0],), (t,)))(X),
     "map of a primal": lambda j: j.vmap(lambda x: j.jvp(
         mapped(j, lambda n, b, x: (j.numpy.sin(x) * n, b[0])), (x,), (1.0,)))(X),
     "map of a map by a rule": lambda j: j.vmap(j.vmap(

@@ -124,7 +124,7 @@ def expected(names):
 @pytest.mark.parametrize("outer", WRAPPERS)
 def test_nests(outer):
     rng = random.Random(outer)
-    for names in rng.sample([names for names in NESTS if names[-1] == outer], 24):
+    for names in rng.sample([names for names in NESTS if names[-1] == outer], 12):
         for transformed in (
                 functools.partial(reverse, maxjax, names),
                 maxjax.jit(functools.partial(reverse, maxjax, names)),

@@ -64,7 +64,11 @@ Saveable = SaveableType()
 
 class Offloadable(NamedTuple):
     """What a policy says of a value that may be saved in another memory. There is one memory
-    here: it is saved."""
+    here: it is saved.
+
+    >>> jax.ad_checkpoint.Offloadable(src="device", dst="pinned_host").dst
+    'pinned_host'
+    """
 
     src: Any
     dst: Any

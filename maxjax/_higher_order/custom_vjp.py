@@ -182,6 +182,9 @@ class CustomVJPPrimal:
     Attributes:
       value: the argument itself.
       perturbed: whether it is differentiated by.
+
+    >>> jax.custom_derivatives.CustomVJPPrimal(jnp.float32(2), True).perturbed
+    True
     """
 
     value: Any

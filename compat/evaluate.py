@@ -41,6 +41,9 @@ class Library:
 @functools.cache
 def real() -> Library:
     import jax
+    import jax.ad_checkpoint
+    import jax.custom_batching
+    import jax.custom_derivatives
     import jax.lax
     import jax.numpy
     assert jax.__version__ == "0.10.2", f"JAX 0.10.2 is what counts, not {jax.__version__}"

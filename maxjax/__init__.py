@@ -159,8 +159,8 @@ def print_environment_info(return_string: bool = False) -> str | None:
 # maxjax does not have.
 _LATE = {
     "custom_vjp": "maxjax._higher_order.custom_vjp",
-    "custom_gradient": "maxjax.custom_derivatives",
-    "closure_convert": "maxjax.custom_derivatives",
+    "custom_gradient": "maxjax._higher_order.custom_gradient",
+    "closure_convert": "maxjax._higher_order.custom_gradient",
     "checkpoint": "maxjax._higher_order.checkpoint",
     "remat": "maxjax._higher_order.checkpoint",
     "checkpoint_policies": "maxjax._higher_order.checkpoint",

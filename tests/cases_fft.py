@@ -25,7 +25,7 @@ def row(name, function, x, *args, **keywords):
 CASES = [
     *(row(f"{name}-{n}", name, pair(2, n)) for name in ("fft", "ifft", "irfft", "hfft")
       for n in (5, 8)),
-    *(row(f"{name}-{n}", name, real(2, n)) for name in ("fft", "rfft", "ihfft")
+    *(row(f"real-{name}-{n}", name, real(2, n)) for name in ("fft", "rfft", "ihfft")
       for n in (1, 2, 5, 8)),
     *(row(f"irfft-to-{n}", "irfft", pair(4, 3), n, 0) for n in (1, 2, 5, 6, 9)),
     *(row(f"rfft-to-{n}", "rfft", real(4, 3), n, 0) for n in (1, 2, 5, 6)),

@@ -65,7 +65,7 @@ CASES = [
         x, np.float32(0), lambda a, b: a + b + a * b, (0,)), (GRID,), differentiable=False,
         tolerance="accumulate"),
     Case("reduce-product", lambda j, x: j.lax.reduce(
-        x, np.float32(1), lambda a, b: j.numpy.multiply(a, b) + 0, (1,)), (GRID,),
+        x, 1.0, lambda a, b: j.numpy.multiply(a, b) + 0, (1,)), (GRID,),
         tolerance="accumulate"),
     Case("reduce_window-product", lambda j, x: j.lax.reduce_window(
         x, np.float32(1), j.lax.mul, (2, 2), (1, 1), "SAME"), (GRID,), differentiable=False,

@@ -8,6 +8,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MAXJAX_COMPILE", "never")
 
 import hypothesis
+import jax
+import pytest
 
 # The same examples in every run: what fails can be run again, and the time is known.
 hypothesis.settings.register_profile(
@@ -18,3 +20,10 @@ hypothesis.settings.load_profile("fixed")
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "tier1: MAX compiles a program; takes tens of seconds")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def jax_forgets():
+    """JAX keeps what it has compiled: some gigabytes, over all tests."""
+    yield
+    jax.clear_caches()

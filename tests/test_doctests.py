@@ -22,7 +22,8 @@ import maxjax
 import maxjax.lax
 import maxjax.numpy
 
-MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg")
+MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkpoint",
+           "custom_batching", "custom_derivatives")
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 

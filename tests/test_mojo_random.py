@@ -18,7 +18,7 @@ from maxjax._max.mojo import plan as plan_module
 from maxjax._runtime.program import Program
 
 # Structures of default runs; each has mojo_random.ASSIGNMENTS programs.
-STRUCTURES = 25
+STRUCTURES = 12
 # Of exhaustive ones: 10,000 programs in batches.
 BATCHES, BATCH, MANY = 10, 50, 20
 

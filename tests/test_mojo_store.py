@@ -465,6 +465,7 @@ from maxjax._max.mojo.store import KernelStore
 sys.path.insert(0, {tests!r})
 from test_mojo_store import SOURCES
 kernels = KernelStore(cache=ArtifactCache(Path({cache!r})))
+kernels.workers = 1
 print("ready", flush=True)
 {body}
 """

@@ -14,7 +14,7 @@ FAMILIES = {name: cases for name, cases in harness.families().items()
 # Kernels cost seconds each, and a module tens of seconds more: so many cases of a family, and two
 # modules for all families, one for each core, keep `make test` within its time.
 # `pytest -m exhaustive` compiles all cases.
-COUNT = 3
+COUNT = 2
 GROUPS = [sorted(FAMILIES)[number::2] for number in range(2)]
 
 

@@ -1,4 +1,3 @@
-# needs: jax.checkpoint
 """Memory for time: a deep residual chain under jax.checkpoint has the same gradient."""
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,3 @@
-# needs: jax.custom_vjp
 # tolerance: 1e-4 (the rounding of 60 steps of training adds up)
 """Training through rounding: a straight-through estimator and gradient clipping by custom_vjp."""
 from functools import partial

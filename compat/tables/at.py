@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from compat.spec import check
 from compat.tables._inputs import rows
 
 TABLE = {
+    "jax.Array.at[].array": check("jnp.arange(3).at[1].array"),
+    "jax.Array.at[].index": check("jnp.arange(3).at[1].index", "jnp.ones((2, 2)).at[0, :1].index"),
     "jax.Array.at[].set": rows("""
         a.at[0].set(1.)
         a.at[5].set(1.)

@@ -7,6 +7,17 @@ from compat.spec import array, case, cases, floats, ints
 CUMULATE = "f(lambda c, x: (c + jnp.sin(x), c * x), c, xs{})"
 
 TABLE = {
+    "jax.lax.custom_root": cases(
+        "f(lambda y: y ** 3 - x, 1.0,"
+        " lambda g, y: jax.lax.while_loop(lambda y: abs(g(y)) > 1e-6,"
+        " lambda y: y - g(y) / jax.grad(g)(y), y), lambda g, y: y / g(1.0))",
+        x=floats(low=1.0, high=3.0), tol="iterative"),
+    "jax.lax.custom_linear_solve": (
+        cases("f(lambda v: a * v, b, lambda matvec, b: b / a, lambda vecmat, b: b / a)",
+              "f(lambda v: a * v, b, lambda matvec, b: b / a, symmetric=True)",
+              a=floats(3, low=1.0, high=2.0), b=floats(3))
+        + case("f(lambda v: v[:2], b, lambda matvec, b: b)", b=floats(3), raises=True)
+    ),
     "jax.lax.scan": (
         cases(CUMULATE.format(""), CUMULATE.format(", reverse=True"),
               CUMULATE.format(", unroll=2"), CUMULATE.format(", length=4"),

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from compat.spec import check
 from compat.tables._inputs import rows
 
 TABLE = {
+    "jax.numpy.ndarray": check("jnp.ndarray is jax.Array", "isinstance(jnp.ones(2), f)",
+                               "isinstance(np.ones(2), f)"),
+    "jax.numpy.save": check(
+        "import io; b = io.BytesIO(); f(b, jnp.arange(3.)); b.seek(0); np.load(b)"),
+    "jax.numpy.savez": check(
+        "import io; b = io.BytesIO(); f(b, x=jnp.arange(3.), y=jnp.ones(2, int)); b.seek(0);"
+        " z = np.load(b); [z['x'], z['y']]"),
+    "jax.numpy.load": check(
+        "import io; b = io.BytesIO(); np.save(b, np.arange(3)); b.seek(0); f(b)",
+        "import io; b = io.BytesIO(); jnp.save(b, jnp.ones(2, jnp.bfloat16)); b.seek(0); f(b)"),
     "jax.numpy.array": rows("""
         f(1)
         f(1.5)

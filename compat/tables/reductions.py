@@ -31,7 +31,7 @@ put("cumulative_sum cumulative_prod",
 
 with_nan = array([[1.0, NAN, 3.0], [NAN, NAN, NAN]], "float32")
 put("nansum nanprod nanmean nanvar nanstd nanmax nanmin nancumsum nancumprod "
-    "sum prod mean var std max min cumsum cumprod ptp",
+    "sum prod mean var std max min amax amin cumsum cumprod ptp",
     cases("f(x)", "f(x, axis=1)", "f(x, axis=0)", x=with_nan, tol="accumulate"))
 put("nanargmax nanargmin argmax argmin",
     cases("f(x)", "f(x, axis=1)", "f(x, axis=0, keepdims=True)", x=with_nan))

@@ -52,13 +52,15 @@ _traced: weakref.WeakKeyDictionary[Any, dict[Any, Traced]] = weakref.WeakKeyDict
 
 
 def traced(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[ShapedArray],
-           key: Any = None, call: Callable[..., Any] | None = None) -> Traced:
+           key: Any = None, call: Callable[..., Any] | None = None,
+           argument_names: Sequence[str] | None = None) -> Traced:
     """The jaxpr of ``function`` at a signature; found again for the same function object.
 
     Args:
       kind: what it is traced for, in the words of messages.
       tree, avals: its arguments, as the tuple of them.
       call: what is traced in the function's place; ``key`` tells such calls apart.
+      argument_names: one for each leaf of the arguments, for messages.
     """
     full_key = (kind, key, tree, tuple(avals), config.trace_state(), context.axis_env)
     try:
@@ -67,7 +69,7 @@ def traced(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[S
         known = {}
     result = known.get(full_key)
     if result is None:
-        result = _trace(function, kind, tree, avals, call or function)
+        result = _trace(function, kind, tree, avals, call or function, argument_names)
         if not any(isinstance(value, Tracer) for value in result.consts):
             # One that closes over tracers is traced anew: they may be other ones next time.
             known[full_key] = result
@@ -75,7 +77,7 @@ def traced(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[S
 
 
 def _trace(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[ShapedArray],
-           call: Callable[..., Any]) -> Traced:
+           call: Callable[..., Any], argument_names: Sequence[str] | None) -> Traced:
     location = function_location(function)
     out_tree: Any = None
 
@@ -85,7 +87,7 @@ def _trace(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[S
         leaves, out_tree = pytree.flatten(outputs)
         return check_outputs(leaves, location, kind, outputs)
 
-    closed = trace_to_jaxpr(flat, avals, location, kind)
+    closed = trace_to_jaxpr(flat, avals, location, kind, argument_names)
     jaxpr = closed.jaxpr
     open_jaxpr = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns,
                        jaxpr.debug_info)

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
-from maxjax._higher_order.jit import check_outputs, hoist_tracers, jit_p, signature_of
+from maxjax._higher_order.custom_rules import (
+    Positional,
+    Results,
+    SymbolicZero,
+    check_results,
+    fixed_numbers,
+    forwarded,
+    leaf_operand,
+    name_of,
+    zero_tangent,
+)
+from maxjax._higher_order.jit import check_outputs, hoist_tracers, jit_p
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Array, aval_of, base_trace, context
+from maxjax._ir.trace import Array, Tracer, aval_of, base_trace, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.convert import stop_gradient_p
 from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import BatchTrace
-from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.transpose import transpose_jaxpr
 
 # --- the primitive --------------------------------------------------------------------------------
@@ -99,70 +110,66 @@ def stage(trace: StagingTrace, function: Callable[..., list[Any]], jvp: Any, arg
 # --- the decorator --------------------------------------------------------------------------------
 
 
-class SymbolicZero:
-    """A tangent that is known to be zero, for rules defined with ``symbolic_zeros``."""
-
-    def __init__(self, aval: ShapedArray):
-        self.aval = aval
-
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-
-    def __repr__(self) -> str:
-        return f"SymbolicZero({self.aval.str_short()})"
-
-
 class custom_jvp:
     """A function with a rule for its Jacobian-vector products.
 
     Args:
       fun: a function of arrays or pytrees of them.
-      nondiff_argnums: the positional arguments that are not differentiated; the rule takes them
-        first.
+      nondiff_argnums, nondiff_argnames: the arguments that are not differentiated; the rule takes
+        them first.
 
-    >>> @custom_jvp
+    >>> @jax.custom_jvp
     ... def f(x):
     ...     return x
     >>> @f.defjvp
     ... def f_jvp(primals, tangents):
-    ...     return f(*primals), tangents[0]
+    ...     return f(*primals), 2 * tangents[0]
+    >>> jax.grad(f)(3.)
+    Array(2., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] | int = (),
-                 nondiff_argnames: Iterable[str] | str = ()):
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (),
+                 nondiff_argnames: Sequence[str] = ()):
         functools.update_wrapper(self, fun)
         self.fun = fun
-        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
-        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(
-            nondiff_argnames)
-        if names:
-            parameters = list(signature_of(fun).parameters)      # type: ignore[union-attr]
-            numbers = tuple(sorted({*numbers, *map(parameters.index, names)}))
-        self.nondiff_argnums = numbers
+        self.nondiff_argnums = fixed_numbers(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
+        self._positional: Positional | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return forwarded(self, name)
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
-        """Defines the rule: ``jvp(*nondiff, primals, tangents)`` gives (result, its tangent)."""
+        """Defines the rule: ``jvp(*nondiff, primals, tangents)`` gives (result, its tangent).
+
+        Args:
+          symbolic_zeros: tangents that are known to be zero are ``SymbolicZero``, not arrays.
+        """
         self.jvp = jvp
         self.symbolic_zeros = symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Defines a rule for each argument: ``rule(tangent, result, *primals)``; None is zero."""
+        """Defines a rule for each argument: ``rule(tangent, result, *primals)``; None is zero.
+
+        >>> product = jax.custom_jvp(lambda x, y: x * y)
+        >>> product.defjvps(lambda t, out, x, y: t * y, None)
+        >>> jax.grad(product, (0, 1))(2., 3.)
+        (Array(3., dtype=float32, weak_type=True), Array(0., dtype=float32, weak_type=True))
+        """
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             result = self(*primals)
             total = None
-            for rule, tangent in zip(jvps, tangents, strict=True):
-                if rule is None:
-                    continue
-                term = rule(tangent, result, *primals)
-                total = term if total is None else pytree.map(_add, total, term)
+            for rule, tangent in zip(jvps, tangents, strict=False):
+                if rule is not None:
+                    term = rule(tangent, result, *primals)
+                    total = term if total is None else pytree.map(_add, total, term)
             if total is None:
-                total = pytree.map(lambda x: instantiate(None, aval_of(x)), result)
+                total = pytree.map(lambda x: zero_tangent(aval_of(x)), result)
             return result, total
 
         self.defjvp(jvp)
@@ -172,25 +179,31 @@ class custom_jvp:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        name = getattr(self.fun, "__name__", str(self.fun))
+        name = name_of(self.fun)
         if self.jvp is None:
             raise AttributeError(
                 f"No JVP defined for custom_jvp function {name} using defjvp.")
-        if kwargs:
-            args = _positional(self.fun, args, kwargs)
+        positional = self._positional
+        if positional is None:
+            positional = self._positional = Positional(self.fun, "custom_jvp")
+        args = positional(args, kwargs)
         numbers = {n if n >= 0 else n + len(args) for n in self.nondiff_argnums}
-        fixed = {n: args[n] for n in sorted(numbers)}
+        fixed = {n: _without_tangents(args[n]) for n in sorted(numbers)}
         given = tuple(arg for n, arg in enumerate(args) if n not in numbers)
         leaves, tree = pytree.flatten(given)
-        base = base_trace[0]
-        operands = [leaf if isinstance(leaf, Array) else base.operand(leaf) for leaf in leaves]
+        operands = [leaf if isinstance(leaf, Array) else leaf_operand(leaf) for leaf in leaves]
         call = _FlatCall(self, name, len(args), fixed, tree)
         outs = context.trace.apply_custom_jvp(
             call.function, call.rule, operands,
             stage=functools.partial(
-                stage, name=name, rule_name=getattr(self.jvp, "__name__", "jvp"),
+                stage, name=name, rule_name=name_of(self.jvp),
                 symbolic_zeros=self.symbolic_zeros))
         return pytree.unflatten(call.out_tree, outs)
+
+
+def _without_tangents(argument: Any) -> Any:
+    return pytree.map(
+        lambda x: stop_gradient_p.bind(x) if isinstance(x, Tracer) else x, argument)
 
 
 class _FlatCall:
@@ -204,22 +217,25 @@ class _FlatCall:
         self.fixed = fixed
         self.tree = tree
         self.out_tree: Any = None
+        self.results: Results | None = None
 
     def function(self, *leaves: Any) -> list[Any]:
         given = iter(pytree.unflatten(self.tree, leaves))
         args = [self.fixed[n] if n in self.fixed else next(given) for n in range(self.count)]
         outs, self.out_tree = pytree.flatten(self.custom.fun(*args))
-        return check_outputs(outs, self.name, "custom_jvp")
+        outs = check_outputs(outs, self.name, "custom_jvp")
+        self.results = Results(self.out_tree, outs)
+        return outs
 
     def rule(self, primals: list[Any], tangents: list[Any]) -> tuple[list[Any], list[Any]]:
-        zero = self._symbolic_zero if self.custom.symbolic_zeros else self._zero
+        zero = self._symbolic_zero if self.custom.symbolic_zeros else zero_tangent
         filled = [zero(aval_of(primal)) if tangent is None else tangent
                   for primal, tangent in zip(primals, tangents, strict=True)]
         jvp = self.custom.jvp
         assert jvp is not None
         result = jvp(*self.fixed.values(), pytree.unflatten(self.tree, primals),
                      pytree.unflatten(self.tree, filled))
-        rule = f"Custom JVP rule {getattr(jvp, '__name__', jvp)} for function {self.name}"
+        rule = f"Custom JVP rule {name_of(jvp)} for function {self.name}"
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise TypeError(
                 f"{rule} must produce a pair (list or tuple of length two) representing primal "
@@ -231,57 +247,53 @@ class _FlatCall:
                 f"{rule} must produce primal and tangent outputs with equal container (pytree) "
                 f"structures, but got {PyTreeDef(out_tree)} and {PyTreeDef(tangent_tree)} "
                 "respectively.")
+        outs = [leaf_operand(out) for out in outs]
+        start = (
+            f"{rule} must produce a pair (list or tuple of length two) where the first element "
+            "represents the primal output (equal in value to the output of the "
+            f"custom_jvp-decorated function {self.name}, and in particular ")
+        check_results(
+            Results(out_tree, outs), self.results,
+            (start, "of the same container/pytree structure), but instead the JVP rule",
+             "with leaves of the same shape/dtype), but instead the JVP rule"),
+            f"custom_jvp-decorated function {self.name}")
         self.out_tree = out_tree
-        outs = check_outputs(outs, self.name, "custom_jvp")
-        return outs, [_check_tangent(aval_of(out), tangent)
-                      for out, tangent in zip(outs, out_tangents, strict=True)]
-
-    @staticmethod
-    def _zero(aval: ShapedArray) -> Any:
-        if not dtypes.is_inexact(aval.dtype):
-            return np.zeros(aval.shape, dtypes.float0)
-        return instantiate(None, aval)
+        return outs, _checked_tangents([aval_of(out) for out in outs], out_tangents)
 
     @staticmethod
     def _symbolic_zero(aval: ShapedArray) -> Any:
         return SymbolicZero(aval.tangent())
 
 
-def _check_tangent(aval: ShapedArray, tangent: Any) -> Any:
-    """A tangent that a rule gave, or None where it is zero."""
-    if isinstance(tangent, SymbolicZero):
-        return None
-    expected = aval.tangent()
-    if isinstance(tangent, np.ndarray) and tangent.dtype == dtypes.float0:
-        found, value = ShapedArray(tangent.shape, dtypes.float0), None
-    else:
-        value = base_trace[0].operand(tangent)
-        found = value.aval
-    if found.shape != expected.shape or found.dtype != expected.dtype:
+def _checked_tangents(avals: list[ShapedArray], tangents: list[Any]) -> list[Any]:
+    """The tangents that a rule gave; None where they are zero."""
+    values, found = [], []
+    for tangent in tangents:
+        value = None
+        if isinstance(tangent, SymbolicZero):
+            found.append(tangent.aval)
+        elif isinstance(tangent, np.ndarray) and tangent.dtype == dtypes.float0:
+            found.append(ShapedArray(tangent.shape, dtypes.float0))
+        else:
+            value = leaf_operand(tangent)
+            found.append(aval_of(value))
+        values.append(value)
+    expected = [aval.tangent() for aval in avals]
+    wrong = [n for n, (want, have) in enumerate(zip(expected, found, strict=True))
+             if want.shape != have.shape or want.dtype != have.dtype]
+    if not wrong:
+        return values
+    message = ("Custom JVP rule must produce primal and tangent outputs with corresponding shapes "
+               "and dtypes")
+    if len(avals) == 1:
         raise TypeError(
-            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and "
-            f"dtypes. Expected {expected.str_short()} (tangent type of {aval.str_short()}) but got "
-            f"{found.str_short()}.")
-    return value
+            f"{message}. Expected {expected[0].str_short()} (tangent type of "
+            f"{avals[0].str_short()}) but got {found[0].str_short()}.")
+    lines = [f"  primal {avals[n].str_short()} with tangent {found[n].str_short()}, expecting "
+             f"tangent {expected[n].strip_weak_type()}" for n in wrong]
+    raise TypeError(f"{message}, but got:\n" + "\n".join(lines))
 
 
 def _add(x: Any, y: Any) -> Any:
     base = base_trace[0]
     return add_tangents(base.operand(x), base.operand(y))
-
-
-def _positional(function: Callable[..., Any], args: tuple[Any, ...],
-                kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """All arguments by position, defaults included.
-
-    Raises:
-      TypeError: they cannot all be given by position.
-    """
-    signature = signature_of(function)
-    if signature is None:
-        raise TypeError(f"keyword arguments of {function} have no position")
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise TypeError("keyword arguments could not be resolved to positions")
-    return bound.args

@@ -52,6 +52,8 @@ def _encode_value(value: Any) -> Any:
         return {"enum": _path_of(type(value)), "name": value.name}
     if isinstance(value, (int, np.integer)):
         return int(value)
+    if isinstance(value, float):
+        return {"float": value.hex()}       # JSON has no NaN and no infinities
     if isinstance(value, ClosedJaxpr):
         return {"closed": encode(value.jaxpr),
                 "consts": [_encode_array(np.asarray(const)) for const in value.consts]}
@@ -95,6 +97,8 @@ def _decode_value(data: Any) -> Any:
         return _class_of(data["named"])(*(_decode_value(item) for item in data["items"]))
     if "enum" in data:
         return _class_of(data["enum"])[data["name"]]
+    if "float" in data:
+        return float.fromhex(data["float"])
     if "dtype" in data:
         return _dtype_of(data["dtype"])
     if "primitive" in data:

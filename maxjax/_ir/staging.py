@@ -98,9 +98,9 @@ class StagingTrace(Trace):
                          **params: Any) -> list[Any]:
         return params["stage"](self, function, jvp, args)
 
-    def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],
+    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
                          **params: Any) -> list[Any]:
-        return params["stage"](self, function, forward, backward, args)
+        return params["stage"](self, function, rule, args)
 
     def origin(self, var: Var) -> str:
         context_line = (

@@ -41,8 +41,10 @@ class Trace:
         """Calls a function that has a derivative rule of its own; flat operands and results."""
         raise NotImplementedError(type(self).__name__)
 
-    def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],
+    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
                          **params: Any) -> list[Any]:
+        """Calls a function that has a reverse-mode rule of its own: ``rule(primals, perturbed)``
+        gives results, residuals and ``backward(residuals, cotangents)``."""
         raise NotImplementedError(type(self).__name__)
 
 

@@ -170,6 +170,11 @@ def main(arguments: list[str] | None = None) -> None:
     os.close(null)
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
+    try:    # where Linux groups processes by their sessions, priorities count within a group alone
+        with open("/proc/self/autogroup", "w") as group:
+            group.write(str(_NICENESS))
+    except OSError:
+        pass
     sys.path.extend(path for path in chosen.path.split(os.pathsep)
                     if path and path not in sys.path)
     telemetry_off()

@@ -19,7 +19,11 @@ from maxjax._primitives.shape import broadcast_in_dim, move_axis
 
 
 class FftType(enum.IntEnum):
-    """The kinds of discrete Fourier transforms that ``lax.fft`` computes."""
+    """The kinds of discrete Fourier transforms that ``lax.fft`` computes.
+
+    >>> lax.fft(jnp.array([1.0, 2.0, 3.0]), lax.FftType.RFFT, (3,)).shape
+    (2,)
+    """
 
     FFT = 0
     IFFT = 1

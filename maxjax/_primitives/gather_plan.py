@@ -66,6 +66,9 @@ class GatherScatterMode(enum.Enum):
 
     CLIP moves them inside; FILL_OR_DROP reads the fill value, and drops what is written;
     PROMISE_IN_BOUNDS leaves it open (reads are clipped and writes dropped, as JAX does on CPU).
+
+    >>> jnp.arange(3).at[7].get(mode=lax.GatherScatterMode.CLIP)
+    Array(2, dtype=int32)
     """
 
     CLIP = enum.auto()

@@ -28,6 +28,17 @@ def _identity(name, **rules):
 stage_p = _identity(
     "stage", batch=lambda size, operands, axes: (stage_p.bind(operands[0]), axes[0]))
 
+name_p = Primitive(
+    "name",
+    abstract=lambda x, *, name: x,
+    evaluate=lambda x, *, name: x,
+    lower=lambda ctx, x, *, name: x,
+    # The tangent has no name.
+    jvp=lambda primals, tangents, *, name: (name_p.bind(*primals, name=name), tangents[0]),
+    batch=lambda size, operands, axes, *, name: (name_p.bind(*operands, name=name), axes[0]),
+    factors=lambda in_avals, out_avals, *, name: axis_factors(in_avals, out_avals),
+)
+
 
 # --- of several operands --------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
+from maxjax._transforms.simplify import CALLS
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
 MAX_OPERATIONS = 4096
@@ -231,8 +232,11 @@ class LazyTrace(Trace):
         """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
         if primitive.eager is not None:
             return self.apply_eager(primitive, args, params)
-        if primitive.name == "jit":
-            return self.call(params["jaxpr"], args)
+        called = CALLS.get(primitive.name)
+        if called is not None:
+            return self.call(params[called], args)
+        if primitive.name == "custom_lin" and primitive.evaluate is not None:
+            return primitive.evaluate(*args, **params)      # raises JAX's error
         avals = tuple([aval_of(arg) for arg in args])
         return self.call(program_module.call_of(primitive, avals, params), args)
 
@@ -250,7 +254,7 @@ class LazyTrace(Trace):
                          **params: Any) -> list[Any]:
         return function(*args)
 
-    def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],
+    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
                          **params: Any) -> list[Any]:
         return function(*args)
 

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Trace, Tracer, aval_of, context, current_trace, leaked_tracer_error
+from maxjax._ir.trace import (
+    Array,
+    Trace,
+    Tracer,
+    aval_of,
+    context,
+    current_trace,
+    leaked_tracer_error,
+)
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.shape import broadcast_leading, move_axis
+from maxjax._primitives.shape import (
+    broadcast_leading,
+    move_axis,
+    reduce_sum,
+    slice_p,
+    squeeze_p,
+)
 
 
 class BatchTracer(Tracer):
@@ -80,12 +97,11 @@ class BatchTrace(Trace):
         values, axes = zip(*map(self.unbox, args), strict=True) if args else ((), ())
         if all(axis is None for axis in axes):
             return self.parent.apply_custom_jvp(function, jvp, list(values), **params)
-        out_axes: list[int | None] = []
+        out_axes = _OutAxes()
 
         def batched(*xs: Any) -> list[Any]:
-            outs, new_axes = batch_flat(function, self.size, xs, axes)
-            out_axes[:] = new_axes
-            return outs
+            outs, new_axes = self.batch(function, xs, axes)
+            return out_axes.align(outs, new_axes, self.size)
 
         def batched_jvp(primals: list[Any], tangents: list[Any]) -> tuple[list[Any], list[Any]]:
             count = len(primals)
@@ -99,32 +115,123 @@ class BatchTrace(Trace):
 
             filled = [t for t in tangents if t is not None]
             tangent_axes = [axis for axis, p in zip(axes, present, strict=True) if p]
-            outs, axes_out = batch_flat(
-                rule, self.size, [*primals, *filled], [*axes, *tangent_axes])
+            outs, axes_out = self.batch(rule, [*primals, *filled], [*axes, *tangent_axes])
             half = len(outs) // 2
-            results, result_tangents = [], []
-            for o, t, oa, ta in zip(outs[:half], outs[half:], axes_out[:half], axes_out[half:],
-                                    strict=True):
-                # A tangent has its result's batch axis.
-                target = oa if oa is not None else ta
-                if target is not None:
-                    o = to_axis(o, oa, target, self.size)
-                    t = None if t is None else to_axis(t, ta, target, self.size)
-                results.append(o)
-                result_tangents.append(t)
-                if len(out_axes) < half:
-                    out_axes.append(target)
-                else:
-                    out_axes[len(results) - 1] = target
+            # A tangent has its result's batch axis.
+            wanted = [own if own is not None else other for own, other in zip(
+                axes_out[:half], axes_out[half:], strict=True)]
+            results = [o if axis is wanted_axis else to_axis(o, axis, wanted_axis, self.size)
+                       for o, axis, wanted_axis in zip(
+                           outs[:half], axes_out[:half], wanted, strict=True)]
+            results = out_axes.align(results, wanted, self.size)
+            result_tangents = [
+                None if t is None else
+                t if target is None else to_axis(t, axis, target, self.size)
+                for t, axis, target in zip(
+                    outs[half:], axes_out[half:], out_axes.axes, strict=True)]
             return results, result_tangents
 
         with current_trace(self.parent):
             outs = self.parent.apply_custom_jvp(batched, batched_jvp, list(values), **params)
-        return [self.box(o, a) for o, a in zip(outs, out_axes, strict=True)]
+        return [self.box(o, a) for o, a in zip(outs, out_axes.axes, strict=True)]
 
-    def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],
+    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
                          **params: Any) -> list[Any]:
-        return params["batch"](self, function, forward, backward, args)
+        values, axes = zip(*map(self.unbox, args), strict=True) if args else ((), ())
+        if all(axis is None for axis in axes):
+            return self.parent.apply_custom_vjp(function, rule, list(values), **params)
+        out_axes = _OutAxes()
+
+        def batched(*xs: Any) -> list[Any]:
+            outs, new_axes = self.batch(function, xs, axes)
+            return out_axes.align(outs, new_axes, self.size)
+
+        def batched_rule(primals: list[Any], perturbed: tuple[bool, ...]) -> Any:
+            count, backward = 0, None
+
+            def forward(*xs: Any) -> list[Any]:
+                nonlocal count, backward
+                outs, residuals, backward = rule(list(xs), perturbed)
+                count = len(outs)
+                return [*outs, *residuals]
+
+            results, result_axes = self.batch(forward, primals, axes)
+            outs = out_axes.align(results[:count], result_axes[:count], self.size)
+            return outs, results[count:], functools.partial(
+                self.batched_backward, backward, axes, result_axes[count:], out_axes.axes)
+
+        with current_trace(self.parent):
+            outs = self.parent.apply_custom_vjp(batched, batched_rule, list(values), **params)
+        return [self.box(o, a) for o, a in zip(outs, out_axes.axes, strict=True)]
+
+    def batched_backward(self, backward: Any, in_axes: Sequence[int | None],
+                         residual_axes: Sequence[int | None], out_axes: Sequence[int | None],
+                         residuals: list[Any], cotangents: list[Any]) -> list[Any]:
+        """A reverse-mode rule on all elements: a cotangent has its argument's batch axis, and is
+        a sum over the elements where that has none."""
+        count = len(residuals)
+        # Symbolic zeros and float0 are not mapped.
+        mapped = [isinstance(ct, Array) for ct in cotangents]
+
+        def on_element(*xs: Any) -> list[Any]:
+            given = iter(xs[count:])
+            return backward(list(xs[:count]), [
+                next(given) if flag else _one_element(ct, axis)
+                for ct, flag, axis in zip(cotangents, mapped, out_axes, strict=True)])
+
+        results, axes = self.batch(
+            on_element, [*residuals, *(ct for ct, flag in zip(cotangents, mapped, strict=True)
+                                       if flag)],
+            [*residual_axes, *(axis for axis, flag in zip(out_axes, mapped, strict=True) if flag)])
+        return [x if x is None or (axis is None and wanted is None)
+                else reduce_sum(x, (axis,)) if wanted is None
+                else to_axis(x, axis, wanted, self.size)
+                for x, axis, wanted in zip(results, axes, in_axes, strict=True)]
+
+    def batch(self, function: Callable[..., Sequence[Any]], operands: Sequence[Any],
+              axes: Sequence[int | None]) -> tuple[list[Any], list[Any]]:
+        return batch_flat(function, self.size, operands, axes, self.axis_name)
+
+
+class _OutAxes:
+    """The batch axes of the results of a function with a rule: those that were found first, by
+    the function or by its rule, hold for both."""
+
+    __slots__ = ("axes",)
+
+    def __init__(self) -> None:
+        self.axes: list[int | None] = []
+
+    def align(self, values: Sequence[Any], axes: Sequence[int | None], size: int) -> list[Any]:
+        if not self.axes:
+            self.axes = list(axes)
+        result = []
+        for value, axis, target in zip(values, axes, self.axes, strict=True):
+            if target is not None:
+                value = to_axis(value, axis, target, size)
+            elif axis is not None:      # the same for all elements, so the first will do
+                value = squeeze_p.bind(_first(value, axis), dimensions=(axis,))
+            result.append(value)
+        return result
+
+
+def _first(value: Any, axis: int) -> Any:
+    shape = value.shape
+    return slice_p.bind(
+        value, start_indices=(0,) * len(shape),
+        limit_indices=tuple(1 if n == axis else size for n, size in enumerate(shape)),
+        strides=None)
+
+
+def _one_element(cotangent: Any, axis: int | None) -> Any:
+    """A symbolic zero or float0 without the batch axis."""
+    if axis is None or cotangent is None:
+        return cotangent
+    shape = cotangent.shape
+    rest = (*shape[:axis], *shape[axis + 1:])
+    if isinstance(cotangent, np.ndarray):
+        return np.zeros(rest, cotangent.dtype)
+    return type(cotangent)(ShapedArray(rest, cotangent.dtype))
 
 
 def to_axis(value: Any, axis: int | None, target: int, size: int) -> Any:

@@ -101,15 +101,13 @@ class JVPTrace(Trace):
         return [o if t is None else JVPTracer(self, o, t)
                 for o, t in zip(outs, out_tangents, strict=True)]
 
-    def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],
+    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
                          **params: Any) -> list[Any]:
         primals, tangents = zip(*map(self.dual, args), strict=True) if args else ((), ())
         if all(tangent is None for tangent in tangents):
-            return self.parent.apply_custom_vjp(
-                function, forward, backward, list(primals), **params)
+            return self.parent.apply_custom_vjp(function, rule, list(primals), **params)
         with current_trace(self.parent):
-            outs, out_tangents = params["differentiate"](
-                forward, backward, list(primals), list(tangents), self.linearizing)
+            outs, out_tangents = params["differentiate"](rule, list(primals), list(tangents))
         return [o if t is None else JVPTracer(self, o, t)
                 for o, t in zip(outs, out_tangents, strict=True)]
 

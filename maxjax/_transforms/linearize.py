@@ -94,12 +94,12 @@ class LinearTrace(Trace):
         with current_trace(self.parent):
             return self.parent.apply_custom_jvp(function, jvp, args, **params)
 
-    def apply_custom_vjp(self, function: Any, forward: Any, backward: Any, args: list[Any],
+    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
                          **params: Any) -> list[Any]:
         if any(type(arg) is LinearTracer and arg._trace is self for arg in args):
-            return function(*args)
+            return params["stage"](self, function, rule, args)
         with current_trace(self.parent):
-            return self.parent.apply_custom_vjp(function, forward, backward, args, **params)
+            return self.parent.apply_custom_vjp(function, rule, args, **params)
 
 
 class LinearMap:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,12 @@ CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "ca
          "remat2": "jaxpr"}
 
 
-def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Replaces calls by the equations that they call. Afterwards no two variables are shared."""
+def inline_calls(closed: ClosedJaxpr, names: Collection[str] | None = None) -> ClosedJaxpr:
+    """Replaces calls by the equations that they call. Afterwards no two variables are shared.
+
+    Args:
+      names: of the primitives; all that only call a jaxpr if None.
+    """
     constants: dict[int, tuple[Var, Any]] = {}
     eqns: list[JaxprEqn] = []
 
@@ -38,8 +42,11 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
 
         for eqn in jaxpr.eqns:
             invars = [read(atom) for atom in eqn.invars]
-            parameter = CALLS.get(eqn.primitive.name)
+            name = eqn.primitive.name
+            parameter = CALLS.get(name) if names is None or name in names else None
             if parameter is not None:
+                if name == "remat2":
+                    invars = behind_barrier(eqn, invars)
                 called = eqn.params[parameter]
                 inner, inner_consts = ((called.jaxpr, called.consts)
                                        if isinstance(called, ClosedJaxpr) else (called, ()))
@@ -50,6 +57,22 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
             env.update(zip(eqn.outvars, outvars, strict=True))
             eqns.append(eqn.replace(invars=invars, outvars=outvars))
         return [read(atom) for atom in jaxpr.outvars]
+
+    def behind_barrier(eqn: JaxprEqn, operands: list[Atom]) -> list[Atom]:
+        """What is computed again is not merged with what was computed before."""
+        prevented = eqn.params["prevent_cse"]
+        if not eqn.params["differentiated"] or not prevented:
+            return operands
+        flags = prevented if isinstance(prevented, tuple) else (True,) * len(operands)
+        kept = [atom for atom, flag in zip(operands, flags, strict=True)
+                if flag and isinstance(atom, Var)]
+        results = [Var(atom.aval) for atom in kept]
+        if kept:
+            eqns.append(JaxprEqn(
+                registry["optimization_barrier"], kept, {}, results, eqn.source))
+        given = iter(results)
+        return [next(given) if flag and isinstance(atom, Var) else atom
+                for atom, flag in zip(operands, flags, strict=True)]
 
     invars = [Var(var.aval) for var in closed.jaxpr.invars]
     outvars = inline(closed.jaxpr, closed.consts, invars)
@@ -172,7 +195,7 @@ def _rewritten(eqn: JaxprEqn, made: dict[Var, JaxprEqn], uses: dict[Var, int]) -
         folded = _folded(eqn)
         if folded is not None:
             return folded
-    if name == "stop_gradient" and eqn.invars[0].aval is aval:
+    if name in ("stop_gradient", "name") and eqn.invars[0].aval is aval:
         return eqn.invars[0]
     if name == "select_n" and isinstance(eqn.invars[1], Var) and eqn.invars[1].aval is aval and all(
             case is eqn.invars[1] for case in eqn.invars[2:]):

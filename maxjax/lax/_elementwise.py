@@ -34,14 +34,22 @@ _VALID_LIMIT = 10_000
 
 
 class RoundingMethod(enum.IntEnum):
-    """What ``round`` does with halves."""
+    """What ``round`` does with halves.
+
+    >>> lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)
+    Array(2., dtype=float32, weak_type=True)
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
 
 
 class AccuracyMode(enum.Enum):
-    """How exact a function is wanted; accepted, every function is as exact as it can be."""
+    """How exact a function is wanted; accepted, every function is as exact as it can be.
+
+    >>> lax.exp(0.0, accuracy=lax.AccuracyMode.HIGHEST)
+    Array(1., dtype=float32, weak_type=True)
+    """
 
     HIGHEST = 1
     DEFAULT = 2

@@ -216,7 +216,11 @@ def _scalar_index(start: Any) -> Any:
 
 def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
                          allow_negative_indices: bool = True) -> Array:
-    """The element at ``index`` along one axis, whose dimension stays with ``keepdims``."""
+    """The element at ``index`` along one axis, whose dimension stays with ``keepdims``.
+
+    >>> lax.dynamic_index_in_dim(jnp.arange(6).reshape(3, 2), 1, keepdims=False)
+    Array([2, 3], dtype=int32)
+    """
     result = dynamic_slice_in_dim(operand, index, 1, axis,
                                   allow_negative_indices=allow_negative_indices)
     if keepdims:
@@ -240,7 +244,11 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
 
 def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int, *,
                                 allow_negative_indices: bool = True) -> Array:
-    """``operand`` with ``update`` (with or without the axis) at ``index`` along one axis."""
+    """``operand`` with ``update`` (with or without the axis) at ``index`` along one axis.
+
+    >>> lax.dynamic_update_index_in_dim(jnp.zeros(3, int), 7, 1, axis=0)
+    Array([0, 7, 0], dtype=int32)
+    """
     operand = _operand(operand)
     update = _operand(update)
     axis = _canonical_axis(axis, operand.ndim)

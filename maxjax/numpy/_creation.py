@@ -741,6 +741,12 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     Array([0, 1, 2], dtype=int32)
     """
     value = np.load(file, *args, **kwargs)
-    return array(value) if isinstance(value, np.ndarray) else value
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype.kind == "V":     # NumPy's files do not know its name
+        if value.dtype.itemsize != 2:
+            return value
+        value = value.view(dtypes.bfloat16)
+    return array(value)
 
 

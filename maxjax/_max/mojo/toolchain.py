@@ -54,6 +54,11 @@ try:
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 except (AttributeError, OSError):
     pass
+try:  # where Linux groups processes by their sessions, priorities count within a group alone
+    with open("/proc/self/autogroup", "w") as group:
+        group.write("%d")
+except OSError:
+    pass
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -153,7 +158,7 @@ def _run(arguments: list[str], folder: Path, seconds: float) -> None:
                    # A build reuses nothing of another's, and this cache has no bound.
                    "MODULAR_CACHE_DIR": str(folder / "cache")}
     environment.setdefault("MODULAR_TELEMETRY_ENABLED", "0")
-    command = [sys.executable, "-I", "-S", "-c", _LAUNCHER % (_NICENESS, _NO_COMPILER),
+    command = [sys.executable, "-I", "-S", "-c", _LAUNCHER % (_NICENESS, _NICENESS, _NO_COMPILER),
                str(os.getpid()), compiler_folder(), *arguments]
     with _lock:
         if _ending:

@@ -1,0 +1,198 @@
+"""What custom_jvp, custom_vjp and custom_vmap share: arguments by position, symbolic zeros, and
+the check that a rule gives what the function gives."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._higher_order.jit import signature_of
+from maxjax._ir.trace import Array, aval_of, base_trace
+from maxjax._ir.types import ShapedArray, match_up_to_weak_type
+from maxjax._transforms.jvp import instantiate
+
+
+class SymbolicZero:
+    """A tangent or cotangent that is known to be zero, for rules defined with
+    ``symbolic_zeros``.
+
+    >>> jax.custom_derivatives.SymbolicZero(jax.typeof(jnp.ones(3))).shape
+    (3,)
+    """
+
+    def __init__(self, aval: Any):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return type(self).__name__
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "aval" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.aval, name)
+
+    @staticmethod
+    def from_primal_value(val: Any) -> SymbolicZero:
+        """The zero tangent of a value."""
+        return SymbolicZero(leaf_operand(val).aval.tangent())
+
+
+def zero_tangent(aval: ShapedArray) -> Any:
+    """The zero tangent of a value of a type, as an array."""
+    if not dtypes.is_inexact(aval.dtype):
+        return np.zeros(aval.shape, dtypes.float0)
+    return instantiate(None, aval)
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangents of a pytree of values.
+
+    Args:
+      symbolic_zeros: give ``SymbolicZero`` instead of arrays.
+
+    >>> jax.custom_derivatives.zero_from_primal(jnp.ones(2))
+    Array([0., 0.], dtype=float32)
+    """
+    if symbolic_zeros:
+        return pytree.map(SymbolicZero.from_primal_value, val)
+    return pytree.map(lambda x: zero_tangent(leaf_operand(x).aval), val)
+
+
+def leaf_operand(leaf: Any) -> Any:
+    """A leaf of a rule's result as an operand.
+
+    Raises:
+      TypeError: it is neither a number nor an array.
+    """
+    if isinstance(leaf, Array):
+        return leaf
+    try:
+        return base_trace[0].operand(leaf)
+    except TypeError:
+        raise TypeError(
+            f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", None) or str(function)
+
+
+def forwarded(custom: Any, name: str) -> Any:
+    """The ``def...`` methods of a function with a rule of another kind inside."""
+    if name.startswith("def"):
+        return getattr(custom.fun, name)
+    raise AttributeError(name)
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def fixed_numbers(function: Callable[..., Any], numbers: Sequence[int],
+                  names: Iterable[str] | str) -> tuple[int, ...]:
+    """The positions of the arguments that are not differentiated."""
+    chosen = set(numbers) if numbers else set()
+    if names:
+        parameters = list(signature_of(function).parameters)      # type: ignore[union-attr]
+        given = (names,) if isinstance(names, str) else names
+        chosen.update(parameters.index(name) for name in given if name in parameters)
+    return tuple(sorted(chosen))
+
+
+class Positional:
+    """Resolves the arguments of calls of one function to positions, defaults included."""
+
+    __slots__ = ("count", "function", "kind")
+
+    def __init__(self, function: Callable[..., Any], kind: str):
+        self.function = function
+        self.kind = kind
+        # A call of so many positional arguments needs no resolving.
+        self.count = -1
+        signature = None if isinstance(function, functools.partial) else signature_of(function)
+        if signature is not None:
+            parameters = signature.parameters.values()
+            if all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters):
+                self.count = len(parameters)
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position.
+
+        Raises:
+          TypeError: they cannot all be given by position.
+        """
+        if not kwargs and len(args) == self.count:
+            return args
+        try:
+            return self._bind(args, kwargs)
+        except TypeError as error:
+            raise TypeError(
+                f"The input arguments to the {self.kind}-decorated function "
+                f"{name_of(self.function)} could not be resolved to positional-only arguments. "
+                f"Binding failed with the error:\n{error}") from error
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        function = self.function
+        if isinstance(function, functools.partial):      # its signature does not count
+            def function(*args: Any, **kwargs: Any) -> None:
+                pass
+        signature = signature_of(function)
+        if signature is None:
+            signature = inspect.signature(function)
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            passed = [name for name in bound.kwargs if name in kwargs]
+            if passed:
+                raise TypeError("The following keyword arguments could not be resolved to "
+                                f"positions: {', '.join(passed)}")
+        return bound.args
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+class Results:
+    """What a function gave when it ran: a structure and types, for its rule to be held against."""
+
+    __slots__ = ("avals", "tree")
+
+    def __init__(self, tree: Any, values: Sequence[Any]):
+        self.tree = tree
+        self.avals = [aval_of(value) for value in values]
+
+    def described(self) -> str:
+        text = str(pytree.unflatten(self.tree, [aval.str_short() for aval in self.avals]))
+        return text.replace("'", "")
+
+
+def check_results(results: Results, function: Results | None, messages: tuple[str, str, str],
+                  decorated: str) -> None:
+    """Raises where a rule gives another primal result than the function did.
+
+    Args:
+      messages: the beginning of a message, and how it goes on about structures and about types.
+      decorated: the function, in the words of the message.
+
+    Raises:
+      TypeError: names both.
+    """
+    if function is None:
+        return
+    start, of_structures, of_types = messages
+    if function.tree != results.tree:
+        raise TypeError(
+            f"{start}{of_structures} output's first element had container/pytree structure:\n"
+            f"    {results.described()}\n"
+            f"while the {decorated} had output container/pytree structure:\n"
+            f"    {function.described()}.")
+    if not all(map(match_up_to_weak_type, results.avals, function.avals)):
+        raise TypeError(
+            f"{start}{of_types} output's first element had shapes/dtypes of:\n"
+            f"    {results.described()}\n"
+            f"while the {decorated} had output shapes/dtypes of:\n"
+            f"    {function.described()}")

@@ -1,0 +1,438 @@
+"""custom_vjp: functions that come with a rule for reverse mode.
+
+A rule of flat lists is ``rule(primals, perturbed) -> (results, residuals, backward)``, with
+``backward(residuals, cotangents) -> cotangents``. The tangents of such a function are the results
+of ``custom_lin``, which is linear in the tangents of the arguments and can do one thing only: be
+transposed, by calling ``backward``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._base.errors import UnexpectedTracerError
+from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.composed import bind_composed, composed
+from maxjax._higher_order.custom_rules import (
+    Positional,
+    Results,
+    SymbolicZero,
+    check_results,
+    fixed_numbers,
+    forwarded,
+    leaf_operand,
+    name_of,
+    zero_tangent,
+)
+from maxjax._higher_order.jit import check_outputs, hoist_tracers
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.printing import shown_params
+from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.trace import Array, Tracer, aval_of, context
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.rules import call_factors, is_linear
+from maxjax._transforms.batching import BatchTrace
+
+Backward = Callable[[list[Any], list[Any]], list[Any]]
+
+# --- the primitives -------------------------------------------------------------------------------
+
+
+class CustomVJPException(Exception):
+    """A custom_vjp function was differentiated by a value that it closes over."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Detected differentiation of a custom_vjp function with respect to a closed-over "
+            "value. That isn't supported because the custom VJP rule only specifies how to "
+            "differentiate the custom_vjp function with respect to explicit input parameters. Try "
+            "passing the closed-over value into the custom_vjp function as an argument, and "
+            "adapting the custom_vjp fwd and bwd rules.")
+
+
+def _refuse_forward_mode(*_: Any, **__: Any) -> NoReturn:
+    raise TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function.")
+
+
+def _lin_transpose(cotangents: Sequence[Any], *operands: Any, backward: Backward,
+                   in_zeros: tuple[bool, ...], num_res: int, out_avals: tuple[ShapedArray, ...],
+                   symbolic_zeros: bool) -> list[Any]:
+    given = [cotangent if cotangent is not None else SymbolicZero(aval) if symbolic_zeros
+             else zero_tangent(aval)
+             for cotangent, aval in zip(cotangents, out_avals, strict=True)]
+    found = backward(list(operands[:num_res]), given)
+    nonzero = [x for x, is_zero in zip(found, in_zeros, strict=True) if not is_zero]
+    return [*(None,) * num_res,
+            *(x if is_linear(operand) else None
+              for x, operand in zip(nonzero, operands[num_res:], strict=True))]
+
+
+custom_lin_p = Primitive(
+    "custom_lin",
+    abstract=lambda *avals, out_avals, **params: out_avals,
+    evaluate=_refuse_forward_mode,
+    host_reason="it is never run",
+    transpose=_lin_transpose,
+    batch=_refuse_forward_mode,
+    factors=call_factors,
+    multiple_results=True,
+    cacheable=False,
+)
+shown_params["custom_lin"] = lambda params: {
+    "bwd": name_of(params["backward"]), "in_zeros": list(params["in_zeros"]),
+    "num_res": params["num_res"], "symbolic_zeros": params["symbolic_zeros"]}
+
+
+def differentiate(rule: Any, primals: list[Any], tangents: list[Any], *,
+                  symbolic_zeros: bool) -> tuple[list[Any], list[Any]]:
+    """The results and their tangents (None where zero), under the current trace."""
+    perturbed = tuple(tangent is not None for tangent in tangents)
+    outs, residuals, backward = rule(primals, perturbed)
+    out_avals = tuple(aval_of(out).tangent() for out in outs)
+    directions = custom_lin_p.bind(
+        *residuals, *(t for t in tangents if t is not None), backward=backward,
+        in_zeros=tuple(not flag for flag in perturbed), num_res=len(residuals),
+        out_avals=out_avals, symbolic_zeros=symbolic_zeros)
+    return outs, [direction if dtypes.is_inexact(aval.dtype) else None
+                  for direction, aval in zip(directions, out_avals, strict=True)]
+
+
+class VJPRule:
+    """A rule of flat lists, under its name."""
+
+    __slots__ = ("__name__", "function")
+
+    def __init__(self, function: Callable[..., Any], name: str):
+        self.function = function
+        self.__name__ = name
+
+    def __call__(self, primals: list[Any], perturbed: tuple[bool, ...]) -> Any:
+        return self.function(primals, perturbed)
+
+
+def _call_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, fwd: VJPRule, num_consts: int,
+              symbolic_zeros: bool, **params: Any) -> tuple[list[Any], list[Any]]:
+    if any(tangent is not None for tangent in tangents[:num_consts]):
+        raise CustomVJPException()
+    return differentiate(fwd, list(primals[num_consts:]), list(tangents[num_consts:]),
+                         symbolic_zeros=symbolic_zeros)
+
+
+def _call_batch(size: int, operands: Sequence[Any], axes: Sequence[Any], *,
+                call_jaxpr: ClosedJaxpr, fwd: VJPRule, bwd: Any, num_consts: int, name: str,
+                symbolic_zeros: bool) -> Any:
+    trace = BatchTrace(context.trace, size)
+    boxed = [trace.box(x, axis) for x, axis in zip(operands, axes, strict=True)]
+    consts, args = boxed[:num_consts], boxed[num_consts:]
+    outs = trace.apply_custom_vjp(
+        lambda *xs: eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *consts, *xs), fwd, args,
+        **_hooks(name, fwd.__name__, bwd, symbolic_zeros))
+    pairs = [trace.unbox(out) for out in outs]
+    return [value for value, _ in pairs], [axis for _, axis in pairs]
+
+
+custom_vjp_call_p = Primitive(
+    "custom_vjp_call",
+    abstract=lambda *avals, call_jaxpr, **params: tuple(call_jaxpr.out_avals),
+    evaluate=lambda *values, call_jaxpr, **params: interpreter(call_jaxpr)(*values),
+    lower=lambda ctx, *values, call_jaxpr, **params: ctx.lower_closed(call_jaxpr, values),
+    jvp=_call_jvp,
+    batch=_call_batch,
+    factors=call_factors,
+    multiple_results=True,
+    cacheable=False,
+)
+
+
+def _hooks(name: str, rule_name: str, bwd: Any, symbolic_zeros: bool) -> dict[str, Any]:
+    """What traces call: to differentiate, and to write the call down."""
+    return {"differentiate": functools.partial(differentiate, symbolic_zeros=symbolic_zeros),
+            "stage": functools.partial(stage, name=name, rule_name=rule_name, bwd=bwd,
+                                       symbolic_zeros=symbolic_zeros)}
+
+
+def stage(trace: StagingTrace, function: Callable[..., list[Any]], rule: Any, args: Sequence[Any],
+          *, name: str, rule_name: str, bwd: Any, symbolic_zeros: bool) -> list[Any]:
+    """Writes the call down as an equation that keeps the rule."""
+    closed = trace_to_jaxpr(function, [aval_of(arg) for arg in args], name, "custom_vjp")
+    closed, captured = hoist_tracers(closed)
+    return trace.apply(custom_vjp_call_p, (*captured, *args), {
+        "name": name, "call_jaxpr": closed, "fwd": VJPRule(rule, rule_name), "bwd": bwd,
+        "symbolic_zeros": symbolic_zeros, "num_consts": len(captured)})
+
+
+# The forward rule of a function with ``optimize_remat``, as one operation.
+remat_opt_p = composed("remat_opt")
+
+# --- the decorator --------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(slots=True)
+class CustomVJPPrimal:
+    """An argument of a forward rule that is defined with ``symbolic_zeros``.
+
+    Attributes:
+      value: the argument itself.
+      perturbed: whether it is differentiated by.
+
+    >>> jax.custom_derivatives.CustomVJPPrimal(jnp.float32(2), True).perturbed
+    True
+    """
+
+    value: Any
+    perturbed: bool
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The values of a pytree of ``CustomVJPPrimal``.
+
+    >>> primal = jax.custom_derivatives.CustomVJPPrimal(3., True)
+    >>> jax.custom_derivatives.custom_vjp_primal_tree_values([primal])
+    [3.0]
+    """
+    def value(leaf: Any) -> Any:
+        if type(leaf) is not CustomVJPPrimal:
+            raise TypeError(f"unexpected leaf type {type(leaf)}")
+        return leaf.value
+
+    return pytree.map(value, tree)
+
+
+class custom_vjp:
+    """A function with a rule for reverse mode. It has no forward mode.
+
+    Args:
+      fun: a function of arrays or pytrees of them.
+      nondiff_argnums, nondiff_argnames: the arguments that are not differentiated, such as
+        functions; no tracers. The backward rule takes them first.
+
+    >>> @jax.custom_vjp
+    ... def clipped(x):
+    ...     return 10 * x
+    >>> clipped.defvjp(lambda x: (clipped(x), None), lambda residuals, ct: (jnp.clip(ct, -1, 1),))
+    >>> jax.grad(clipped)(2.)
+    Array(1., dtype=float32, weak_type=True)
+    """
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (),
+                 nondiff_argnames: Sequence[str] = ()):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = fixed_numbers(fun, nondiff_argnums, nondiff_argnames)
+        self.fwd: Callable[..., Any] | None = None
+        self.bwd: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+        self.optimize_remat = False
+        self._positional: Positional | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return forwarded(self, name)
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any],
+               symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+        """Defines the rule.
+
+        Args:
+          fwd: takes what the function takes, and gives a pair: its result, and residuals, a pytree
+            of arrays.
+          bwd: ``bwd(*nondiff, residuals, cotangent)`` gives a tuple with a cotangent for each
+            argument that is differentiated; None is zero.
+          symbolic_zeros: ``fwd`` takes ``CustomVJPPrimal`` in the place of arrays, and cotangents
+            that are known to be zero are ``SymbolicZero``.
+          optimize_remat: the forward rule is one operation.
+
+        Raises:
+          NotImplementedError: ``symbolic_zeros`` and ``optimize_remat`` both are true.
+        """
+        self.fwd = fwd
+        self.bwd = bwd
+        self.symbolic_zeros = symbolic_zeros
+        self.optimize_remat = optimize_remat
+        if symbolic_zeros and optimize_remat:
+            raise NotImplementedError(
+                "remat optimization for custom_vjp does not support symbolic zeros")
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Methods bind like functions."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = name_of(self.fun)
+        if self.fwd is None or self.bwd is None:
+            raise AttributeError(
+                f"No VJP defined for custom_vjp function {name} using defvjp.")
+        positional = self._positional
+        if positional is None:
+            positional = self._positional = Positional(self.fun, "custom_vjp")
+        args = positional(args, kwargs)
+        numbers = {n if n >= 0 else n + len(args) for n in self.nondiff_argnums}
+        fixed = {n: args[n] for n in sorted(numbers)}
+        for value in fixed.values():
+            _check_no_tracers(value)
+        given = tuple(arg for n, arg in enumerate(args) if n not in numbers)
+        leaves, tree = pytree.flatten(given)
+        operands = [leaf if isinstance(leaf, Array) else leaf_operand(leaf) for leaf in leaves]
+        call = _FlatCall(self, name, len(args), fixed, tree, [x.aval for x in operands])
+        outs = context.trace.apply_custom_vjp(
+            call.function, call.rule, operands,
+            **_hooks(name, name_of(self.fwd), self.bwd, self.symbolic_zeros))
+        return pytree.unflatten(call.out_tree, outs)
+
+
+def _check_no_tracers(argument: Any) -> None:
+    if any(isinstance(leaf, Tracer) for leaf in pytree.leaves(argument)):
+        raise UnexpectedTracerError(
+            "Found a JAX Tracer object passed as an argument to a custom_vjp function in a "
+            "position indicated by nondiff_argnums as non-differentiable. Tracers cannot be passed "
+            "as non-differentiable arguments to custom_vjp functions; instead, nondiff_argnums "
+            "should only be used for arguments that can't be or contain JAX tracers, e.g. "
+            "function-valued arguments. In particular, array-valued arguments should typically not "
+            "be indicated as nondiff_argnums.")
+
+
+class _FlatCall:
+    """One call: the function and its rules on flat lists."""
+
+    def __init__(self, custom: custom_vjp, name: str, count: int, fixed: dict[int, Any], tree: Any,
+                 avals: list[ShapedArray]):
+        self.fun = custom.fun
+        self.fwd, self.bwd = custom.fwd, custom.bwd
+        self.symbolic_zeros = custom.symbolic_zeros
+        self.optimize_remat = custom.optimize_remat
+        self.name = name
+        self.count = count
+        self.fixed = fixed
+        self.tree = tree
+        self.avals = avals
+        self.out_tree: Any = None
+        self.results: Results | None = None
+
+    def arguments(self, leaves: Sequence[Any]) -> list[Any]:
+        given = iter(pytree.unflatten(self.tree, leaves))
+        return [self.fixed[n] if n in self.fixed else next(given) for n in range(self.count)]
+
+    def function(self, *leaves: Any) -> list[Any]:
+        outs, self.out_tree = pytree.flatten(self.fun(*self.arguments(leaves)))
+        outs = check_outputs(outs, self.name, "custom_vjp")
+        self.results = Results(self.out_tree, outs)
+        return outs
+
+    def rule(self, primals: list[Any], perturbed: tuple[bool, ...]) -> tuple[
+            list[Any], list[Any], Backward]:
+        trees: list[Any] = []
+
+        def forward(*xs: Any) -> list[Any]:
+            outs, residuals, *found = self.forward(xs, perturbed)
+            trees[:] = found
+            return [*outs, *residuals]
+
+        values = (bind_composed(remat_opt_p, forward, primals) if self.optimize_remat
+                  else forward(*primals))
+        out_tree, res_tree = trees
+        self.out_tree = out_tree
+        count = out_tree.num_leaves
+
+        @functools.wraps(self.bwd, assigned=("__name__",), updated=())      # type: ignore[arg-type]
+        def backward(residuals: list[Any], cotangents: list[Any]) -> list[Any]:
+            return self.backward(pytree.unflatten(res_tree, residuals),
+                                 pytree.unflatten(out_tree, cotangents))
+
+        return values[:count], values[count:], backward
+
+    def forward(self, primals: Sequence[Any], perturbed: tuple[bool, ...]) -> tuple[
+            list[Any], list[Any], Any, Any]:
+        """Results and residuals, and the structures of both."""
+        assert self.fwd is not None
+        leaves = ([CustomVJPPrimal(x, flag) for x, flag in zip(primals, perturbed, strict=True)]
+                  if self.symbolic_zeros else primals)
+        pair = self.fwd(*self.arguments(leaves))
+        rule = name_of(self.fwd)
+        start = (f"Custom VJP fwd rule {rule} for function {self.name} must produce a pair (list "
+                 "or tuple of length two) where the first element represents the primal output "
+                 "(equal to ")
+        residual_words = ("second element represents residuals (i.e. values stored from the "
+                          "forward pass for use on the backward pass), but ")
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(
+                f"{start}those of the custom_vjp-decorated function {self.name}) and the "
+                f"{residual_words}instead of a pair the fwd rule {rule} produced {pair}.")
+        outs, out_tree = pytree.flatten(pair[0])
+        residuals, res_tree = pytree.flatten(pair[1])
+        outs = [leaf_operand(out) for out in outs]
+        decorated = f"custom_vjp-decorated function {self.name}"
+        check_results(
+            Results(out_tree, outs), self.results,
+            (f"{start}the output of the {decorated}) and the {residual_words}",
+             "instead the fwd rule", "instead the fwd rule"), decorated)
+        return outs, [leaf_operand(x) for x in residuals], out_tree, res_tree
+
+    def backward(self, residuals: Any, cotangents: Any) -> list[Any]:
+        """A cotangent of each leaf of the arguments; None where it is zero."""
+        assert self.bwd is not None
+        result = self.bwd(*self.fixed.values(), residuals, cotangents)
+        marks = pytree.unflatten(self.tree, range(len(self.avals)))
+        if isinstance(result, list) and len(result) == len(marks):
+            result = tuple(result)
+        found: list[Any] = []
+        try:
+            if not isinstance(result, tuple):
+                raise ValueError
+            leaves, spec = pytree.flatten(result, lambda x: x is None)
+            for leaf, subtree in zip(leaves, spec.flatten_up_to(marks), strict=True):
+                found.extend([leaf] * pytree.structure(subtree).num_leaves)
+        except (ValueError, TypeError):
+            raise TypeError(
+                "Custom VJP bwd rule must produce an output with the same container (pytree) "
+                "structure as the args tuple of the primal function, and in particular must "
+                "produce a tuple of length equal to the number of arguments to the primal "
+                f"function, but got bwd output structure {PyTreeDef(pytree.structure(result))} "
+                f"for primal input structure {PyTreeDef(self.tree)}.") from None
+        return [self.cotangent(n, aval, x)
+                for n, (aval, x) in enumerate(zip(self.avals, found, strict=True))]
+
+    def cotangent(self, number: int, aval: ShapedArray, value: Any) -> Any:
+        """A cotangent that the rule gave, or None where it is zero.
+
+        Raises:
+          ValueError: it is of another type than the argument.
+        """
+        expected = aval.tangent()
+        if value is None or expected.dtype == dtypes.float0:
+            return None
+        if isinstance(value, SymbolicZero):
+            if value.shape != expected.shape or value.dtype != expected.dtype:
+                raise ValueError(
+                    "Custom VJP bwd rule produced a SymbolicZero with a shape/dtype that does not "
+                    "match the corresponding input tangent shape/dtype: at "
+                    f"output{self.path(number)} the SymbolicZero had shape/dtype "
+                    f"{value.aval.str_short()} while the corresponding input had shape/dtype "
+                    f"{aval.str_short()}. Consider just returning a None here instead of a "
+                    "SymbolicZero object.")
+            return None
+        if isinstance(value, np.ndarray) and value.dtype == dtypes.float0:
+            found, operand = ShapedArray(value.shape, dtypes.float0), value
+        else:
+            operand = leaf_operand(value)
+            found = aval_of(operand)
+        # JAX lets another dtype pass.
+        if found.shape != expected.shape or not (
+                dtypes.is_inexact(aval.dtype) and found.dtype != dtypes.float0):
+            raise ValueError(
+                "Custom VJP bwd rule must produce an output with the same type as the args tuple "
+                f"of the primal function, but at output{self.path(number)} the bwd rule produced "
+                f"an output of type {found.str_short()} corresponding to an input of type "
+                f"{aval.str_short()}"
+                + (", so the shapes do not match" if found.shape != expected.shape else ""))
+        return operand
+
+    def path(self, number: int) -> str:
+        tree = pytree.unflatten(self.tree, range(len(self.avals)))
+        return pytree.path_string(pytree.flatten_with_path(tree)[0][number])

@@ -1,0 +1,9 @@
+"""jax.custom_batching."""
+
+from __future__ import annotations
+
+from maxjax._base.missing import missing_names
+from maxjax._higher_order.custom_vmap import custom_vmap as custom_vmap
+from maxjax._higher_order.custom_vmap import sequential_vmap as sequential_vmap
+
+__getattr__ = missing_names(__name__)

@@ -148,7 +148,12 @@ NESTING = [in_scan, in_cond, in_while]
 NESTS = [(outer, inner) for outer, inner in itertools.product(NESTING, NESTING) if outer != inner]
 
 
-@pytest.mark.parametrize("wrap", WRAPS)
+# JAX takes seconds for some: the rest of the product is run by `pytest -m exhaustive`.
+QUICK = ["eager", "jit(vmap)", "jit(grad)"]
+
+
+@pytest.mark.parametrize("wrap", [
+    pytest.param(wrap, marks=[] if wrap in QUICK else [pytest.mark.exhaustive]) for wrap in WRAPS])
 @pytest.mark.parametrize("body", BODIES)
 def test_bodies(body, wrap):
     agree(lambda J: WRAPS[wrap](J, body(J, False)), in_order=False)
@@ -160,6 +165,7 @@ def test_bodies_keep_their_order(body, wrap):
     agree(lambda J: WRAPS[wrap](J, body(J, True)))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("wrap", ["jit(vmap)", "linearize"])
 @pytest.mark.parametrize("outer,inner", NESTS)
 def test_nests(outer, inner, wrap):

@@ -32,7 +32,7 @@ else:
 
 BATCH = 128
 TEST_IMAGES = 360
-WAIT_SECONDS = 240.0
+WAIT_SECONDS = 900.0  # the first program of a machine waits for the kernel pack
 console = Console()
 
 

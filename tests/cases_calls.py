@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 from harness import Case
 
@@ -58,6 +60,8 @@ CASES = [
     Case("custom_jvp-jit", lambda j, x, y: j.jit(own_rule(j))(x, y), (X, Y), smooth=False),
     Case("custom_jvp-defjvps", lambda j, x, y: rules_by_argument(j)(x, y), (X, Y), smooth=False),
     Case("custom_jvp-vmap", lambda j, x, y: j.vmap(own_rule(j))(x, y), (X, Y), smooth=False),
+    Case("checkpoint_name", lambda j, x: importlib.import_module(
+        f"{j.__name__}.ad_checkpoint").checkpoint_name(j.numpy.sin(x), "sine"), (X,)),
     Case("copy", lambda j, x: j.numpy.array(x, copy=True), (X,), linear=True, tolerance="exact"),
     Case("copy-integers", lambda j, x: j.numpy.copy(x), (N,), differentiable=False,
          tolerance="exact"),

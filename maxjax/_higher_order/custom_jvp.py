@@ -17,7 +17,6 @@ from maxjax._higher_order.custom_rules import (
     check_results,
     fixed_numbers,
     forwarded,
-    leaf_operand,
     name_of,
     zero_tangent,
 )
@@ -26,11 +25,12 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Array, Tracer, aval_of, base_trace, context
+from maxjax._ir.trace import Tracer, aval_of, base_trace, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.convert import stop_gradient_p
 from maxjax._primitives.rules import call_factors, is_linear
+from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.batching import BatchTrace
 from maxjax._transforms.transpose import transpose_jaxpr
 
@@ -191,7 +191,7 @@ class custom_jvp:
         fixed = {n: _without_tangents(args[n]) for n in sorted(numbers)}
         given = tuple(arg for n, arg in enumerate(args) if n not in numbers)
         leaves, tree = pytree.flatten(given)
-        operands = [leaf if isinstance(leaf, Array) else leaf_operand(leaf) for leaf in leaves]
+        operands = [leaf_operand(leaf) for leaf in leaves]
         call = _FlatCall(self, name, len(args), fixed, tree)
         outs = context.trace.apply_custom_jvp(
             call.function, call.rule, operands,

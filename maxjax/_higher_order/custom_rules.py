@@ -12,8 +12,9 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._higher_order.jit import signature_of
-from maxjax._ir.trace import Array, aval_of, base_trace
+from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
+from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.jvp import instantiate
 
 
@@ -61,21 +62,6 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     if symbolic_zeros:
         return pytree.map(SymbolicZero.from_primal_value, val)
     return pytree.map(lambda x: zero_tangent(leaf_operand(x).aval), val)
-
-
-def leaf_operand(leaf: Any) -> Any:
-    """A leaf of a rule's result as an operand.
-
-    Raises:
-      TypeError: it is neither a number nor an array.
-    """
-    if isinstance(leaf, Array):
-        return leaf
-    try:
-        return base_trace[0].operand(leaf)
-    except TypeError:
-        raise TypeError(
-            f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -26,7 +26,6 @@ from maxjax._higher_order.custom_rules import (
     check_results,
     fixed_numbers,
     forwarded,
-    leaf_operand,
     name_of,
     zero_tangent,
 )
@@ -36,9 +35,10 @@ from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.printing import shown_params
 from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Array, Tracer, aval_of, context
+from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import call_factors, is_linear
+from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.batching import BatchTrace
 
 Backward = Callable[[list[Any], list[Any]], list[Any]]
@@ -279,7 +279,7 @@ class custom_vjp:
             _check_no_tracers(value)
         given = tuple(arg for n, arg in enumerate(args) if n not in numbers)
         leaves, tree = pytree.flatten(given)
-        operands = [leaf if isinstance(leaf, Array) else leaf_operand(leaf) for leaf in leaves]
+        operands = [leaf_operand(leaf) for leaf in leaves]
         call = _FlatCall(self, name, len(args), fixed, tree, [x.aval for x in operands])
         outs = context.trace.apply_custom_vjp(
             call.function, call.rule, operands,

@@ -10,7 +10,7 @@ from typing import Any
 from maxjax._base import pytree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.control import operands_of, traced
-from maxjax._higher_order.custom_rules import Positional, forwarded, leaf_operand, name_of
+from maxjax._higher_order.custom_rules import Positional, forwarded, name_of
 from maxjax._higher_order.scan import scan_for
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
@@ -19,7 +19,7 @@ from maxjax._ir.printing import shown_params
 from maxjax._ir.trace import aval_of
 from maxjax._primitives.rules import call_factors
 from maxjax._primitives.shape import move_axis
-from maxjax._transforms.autodiff import jvp
+from maxjax._transforms.autodiff import jvp, leaf_operand
 from maxjax._transforms.batching import batch_flat
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 from maxjax._transforms.simplify import CALLS

@@ -207,13 +207,17 @@ def _concatenate_abstract(*avals, dimension):
     return ShapedArray(shape, avals[0].dtype, all(aval.weak_type for aval in avals))
 
 
-def _concatenate_jvp(primals, tangents, *, dimension):
-    out = concatenate_p.bind(*primals, dimension=dimension)
-    if all(tangent is None for tangent in tangents):
-        return out, None
-    filled = [zeros_like(primal) if tangent is None else tangent
-              for primal, tangent in zip(primals, tangents, strict=True)]
-    return out, concatenate_p.bind(*filled, dimension=dimension)
+def joining_jvp(bind):
+    """The jvp of an operation, ``bind(*operands, **params)``, that puts its operands together."""
+    def jvp(primals, tangents, **params):
+        out = bind(*primals, **params)
+        if all(tangent is None for tangent in tangents):
+            return out, None
+        filled = [zeros_like(primal) if tangent is None else tangent
+                  for primal, tangent in zip(primals, tangents, strict=True)]
+        return out, bind(*filled, **params)
+
+    return jvp
 
 
 def _concatenate_transpose(cotangent, *operands, dimension):
@@ -238,7 +242,7 @@ concatenate_p = Primitive(
     abstract=_concatenate_abstract,
     evaluate=lambda *xs, dimension: np.concatenate(xs, dimension),
     lower=lambda ctx, *xs, dimension: ctx.concatenate(xs, dimension),
-    jvp=_concatenate_jvp,
+    jvp=joining_jvp(lambda *xs, **params: concatenate_p.bind(*xs, **params)),
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
     factors=lambda in_avals, out_avals, *, dimension: axis_factors(

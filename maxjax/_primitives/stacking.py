@@ -11,10 +11,10 @@ from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_leading,
     full,
+    joining_jvp,
     move_axis,
     reduce_sum,
     reshape,
-    zeros_like,
 )
 
 
@@ -27,15 +27,6 @@ def _without(values, axis):
 
 
 # --- stack ----------------------------------------------------------------------------------------
-
-
-def _stack_jvp(primals, tangents, *, axis):
-    out = stack_p.bind(*primals, axis=axis)
-    if all(tangent is None for tangent in tangents):
-        return out, None
-    filled = [zeros_like(primal) if tangent is None else tangent
-              for primal, tangent in zip(primals, tangents, strict=True)]
-    return out, stack_p.bind(*filled, axis=axis)
 
 
 def _stack_transpose(cotangent, *operands, axis):
@@ -57,7 +48,7 @@ stack_p = Primitive(
     evaluate=lambda *xs, axis: np.stack(xs, axis),
     lower=lambda ctx, *xs, axis: ctx.concatenate(
         [ctx.reshape(x, _with(ctx.shape(x), axis, 1)) for x in xs], axis),
-    jvp=_stack_jvp,
+    jvp=joining_jvp(lambda *xs, **params: stack_p.bind(*xs, **params)),
     transpose=_stack_transpose,
     batch=_stack_batch,
     factors=lambda in_avals, out_avals, *, axis: factor_rule(

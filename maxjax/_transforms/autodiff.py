@@ -24,6 +24,21 @@ def operands_of(leaves: Sequence[Any]) -> list[Any]:
     return [leaf if isinstance(leaf, Array) else base.operand(leaf) for leaf in leaves]
 
 
+def leaf_operand(leaf: Any) -> Any:
+    """A leaf of a function's result as an operand.
+
+    Raises:
+      TypeError: it is neither a number nor an array.
+    """
+    if isinstance(leaf, Array):
+        return leaf
+    try:
+        return base_trace[0].operand(leaf)
+    except TypeError:
+        raise TypeError(
+            f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
+
+
 class FlatFunction:
     """A function of pytrees as one of flat lists; remembers the tree of its results."""
 
@@ -46,13 +61,7 @@ class FlatFunction:
         return [self.output(leaf) for leaf in outputs]
 
     def output(self, leaf: Any) -> Any:
-        if isinstance(leaf, Array):
-            return leaf
-        try:
-            return base_trace[0].operand(leaf)
-        except TypeError:
-            raise TypeError(
-                f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
+        return leaf_operand(leaf)
 
 
 

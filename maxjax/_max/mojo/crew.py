@@ -17,7 +17,7 @@ import numpy as np
 
 from maxjax._max.mojo.pack_library import Pack
 
-_WORDS = 112
+_WORDS = 112         # as kernels/crew.mojo lays them out
 _ALIGNMENT = 128
 
 _cell = np.zeros(1, np.int64)

@@ -18,12 +18,7 @@ class ColumnsEmitter(Emitter):
         self.line(1, f"var row_args = points.unsafe_offset(1 + {count + 1} * integer(points, 0))")
         self.line(1, f"var walk = Walk[{count}](points, begin // blocks)")
         reductions = [value for value in self.values if value.kind == "reduce"]
-        accumulators = []
-        for value in reductions:
-            self.number(value)
-            accumulators.append(f"a{value.number}")
-            self.line(1, f"var a{value.number} = Columns[{REDUCERS[value.node.name]}, "
-                         f"{stored_name(value.node.dtype)}](part_size(n, blocks))")
+        accumulators = self._accumulators(1, reductions, "Columns", "", "part_size(n, blocks)")
         self.line(0, "")
         self.line(1, "for item in range(begin, end):")
         self.line(2, "var first = part_begin(n, item % blocks, blocks)")

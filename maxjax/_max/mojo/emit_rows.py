@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from maxjax._max.mojo.emitter import BOOL, REDUCERS, Emitter, Value, kind_name, stored_name
+from maxjax._max.mojo.emitter import BOOL, Emitter, Value, kind_name
 from maxjax._max.mojo.fusion import CHEAP
 
 
@@ -96,12 +96,7 @@ class RowsEmitter(Emitter):
         numbers = [value.operand for value in swept if value.operand >= 0]
         numbers += [number for _, number in written]
         kept = [value for value in swept if value in self.kept]
-        accumulators = []
-        for value in reductions:
-            self.number(value)
-            accumulators.append(f"a{value.number}")
-            self.line(2, f"var a{value.number} = Lanes[{REDUCERS[value.node.name]}, "
-                         f"{stored_name(value.node.dtype)}, W]()")
+        accumulators = self._accumulators(2, reductions, "Lanes", ", W", "")
         depth = 2
         if self.rows:
             self.line(2, f"{'' if self._walks else 'var '}row = Walk[{self._count}](row_args, 0)")

@@ -312,6 +312,15 @@ class Emitter:
     def number(self, value: Value) -> None:
         value.number, self._named = self._named, self._named + 1
 
+    def _accumulators(self, depth: int, reductions: list[Value], kind: str, lanes: str,
+                      arguments: str) -> list[str]:
+        """Declares what each reduction is gathered in; returns the names."""
+        for value in reductions:
+            self.number(value)
+            self.line(depth, f"var a{value.number} = {kind}[{REDUCERS[value.node.name]}, "
+                             f"{stored_name(value.node.dtype)}{lanes}]({arguments})")
+        return [f"a{value.number}" for value in reductions]
+
     def _load(self, value: Value, w: str, pointer: Any) -> str:
         number, dtype = value.operand, value.node.dtype
         base, place = pointer(number)

@@ -408,7 +408,7 @@ def test_donated_arguments(warm):
         """, warm)
 
 
-def test_a_fork_computes_on_one_thread(warm):
+def test_a_fork_has_threads_of_its_own(warm):
     run("""
         from test_mojo_tier import f32, wide
         f, args = maxjax.jit(wide), [f32(400, 1000)] * 2

@@ -23,6 +23,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.dynamic_slice import true_positions_p
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.reduction import reduce_or_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.shape import (
     broadcast_in_dim,
@@ -394,17 +395,19 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
     condition, a = as_array(condition), as_array(a)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1D array")
-    if size is None and isinstance(condition, Tracer) and condition.concrete() is None:
-        raise TracerBoolConversionError(condition)
     if axis is None:
         a, axis = _flat(a), 0
     axis = canonical_axis(axis, a.ndim)
     length = min(condition.shape[0], a.shape[axis])
     if condition.dtype != dtypes.bool_:
         condition = ne_p.bind(condition, scalar_like(0, condition.dtype))
-    if condition.shape[0] > length:
-        rest = getitem(condition, slice(length, None))
-        if not isinstance(rest, Tracer) and np.any(np.asarray(rest)):
+    if size is None or condition.shape[0] > length:
+        # As in JAX traced under jit, whatever the condition: a result of unknown size is refused.
+        beyond = reduce_or_p.bind(getitem(condition, slice(length, None)), axes=(0,))
+        known = beyond.concrete() if isinstance(beyond, Tracer) else beyond
+        if known is None and size is None:
+            raise TracerBoolConversionError(beyond)
+        if known is not None and known:
             raise ValueError("condition contains entries that are out of bounds")
         condition = getitem(condition, slice(0, length))
     places = nonzero(condition, size=size, fill_value=a.shape[axis])[0]
@@ -554,7 +557,8 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 0])), (2, 3))
     Array([2, 3], dtype=int32)
     """
-    sizes = tuple(map(operator.index, dims))
+    sizes = tuple(operator.index(concrete(size, "in `dims` argument of ravel_multi_index()."))
+                  for size in dims)
     if len(multi_index) != len(sizes):
         raise ValueError("len(multi_index)="
                          f"{len(multi_index)} != len(dims)={len(sizes)}")

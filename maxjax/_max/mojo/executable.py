@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._max.mojo.plan import Plan, Tape
+from maxjax._max.mojo.result_memory import LEAST_BYTES, memory
 
 # Frames with arenas up to this size are kept between calls, some for calls at the same time.
 _KEPT_ARENA_BYTES = 1 << 30
@@ -36,6 +38,10 @@ class Executable:
         self.arena_bytes = plan.arena
         self._frames: list[Frame] = []
         self._written = [x for x in plan.outputs if type(x) is tuple]
+        sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in self._written]
+        self._large = ([(shape, dtype, size) for (shape, dtype), size in
+                        zip(self._written, sizes, strict=True)]
+                       if max(sizes, default=0) >= LEAST_BYTES else None)
         # Which of the arguments and of what is written each result is.
         written = iter(range(len(types), len(types) + len(self._written)))
         self._results: list[Any] = [next(written) if type(x) is tuple else x for x in plan.outputs]
@@ -44,6 +50,11 @@ class Executable:
         slots = np.zeros(plan.slots, np.int64)
         slots[plan.constant_slot] = self._constants.ctypes.data
         self._slots = slots
+
+    def _large_results(self) -> list[np.ndarray]:
+        assert self._large is not None
+        return [_empty(shape, dtype) if size < LEAST_BYTES else memory.empty(shape, dtype, size)
+                for shape, dtype, size in self._large]
 
     def _link(self, tape: Tape, addresses: Mapping[str, int]) -> np.ndarray:
         """A tape's integers, with the addresses of its functions and of nested tapes."""
@@ -62,7 +73,8 @@ class Executable:
         return linked[:len(flat)]
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        arrays = [*arrays, *[_empty(shape, dtype) for shape, dtype in self._written]]
+        arrays = [*arrays, *([_empty(shape, dtype) for shape, dtype in self._written]
+                             if self._large is None else self._large_results())]
         try:
             frame = self._frames.pop()
         except IndexError:

@@ -1,0 +1,94 @@
+"""Blocks of large results are used again, and never while anybody refers to them."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+
+from maxjax._max.mojo.result_memory import ResultMemory
+
+FLOAT = np.dtype(np.float32)
+
+
+def empty(memory: ResultMemory, count: int) -> np.ndarray:
+    return memory.empty((count,), FLOAT, 4 * count)
+
+
+def address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def test_a_block_is_used_again_when_its_result_is_gone():
+    memory = ResultMemory()
+    first = empty(memory, 1000)
+    place = address(first)
+    second = empty(memory, 1000)
+    assert address(second) != place
+    del first
+    third = memory.empty((10, 100), FLOAT, 4000)
+    assert address(third) == place and third.shape == (10, 100) and third.flags.writeable
+    assert memory.bytes == 8000
+
+
+def test_views_keep_a_block():
+    memory = ResultMemory()
+    for view_of in (lambda x: x[5:7], lambda x: x.reshape(10, 100).T, lambda x: x.view(np.int32),
+                    np.asarray, memoryview, lambda x: np.frombuffer(x, np.uint8),
+                    lambda x: x.__dlpack__(), lambda x: iter(x)):
+        first = empty(memory, 1000)
+        view = view_of(first)
+        place = address(first)
+        del first
+        assert address(empty(memory, 1000)) != place
+        del view
+        kept = [empty(memory, 1000) for _ in range(memory.bytes // 4000)]
+        assert place in [address(x) for x in kept]
+        del kept
+
+
+def test_not_more_is_kept_than_allowed():
+    memory = ResultMemory(kept_bytes=10_000)
+    alive = [empty(memory, 1000) for _ in range(10)]
+    assert memory.bytes <= 10_000
+    assert len({address(x) for x in alive}) == 10
+    empty(memory, 500)
+    assert memory.bytes <= 10_000
+    empty(memory, 5000)         # alone more than that
+    assert memory.bytes <= 10_000
+
+
+def test_threads_never_share_a_block():
+    memory = ResultMemory(kept_bytes=40_000)
+    wrong = []
+
+    def work(mark: int) -> None:
+        for turn in range(3000):
+            x = empty(memory, 1000 + turn % 3)
+            x[:] = mark
+            y = empty(memory, 1000)
+            y[:] = -mark
+            if not ((x == mark).all() and (y == -mark).all()):
+                wrong.append(mark)
+    threads = [threading.Thread(target=work, args=(mark,)) for mark in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_fork_has_blocks_of_its_own():
+    memory = ResultMemory()
+    x = empty(memory, 1000)
+    x[:] = 1
+    child = os.fork()
+    if child == 0:
+        x[:] = 2
+        del x
+        y = empty(memory, 1000)
+        y[:] = 3
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (x == 1).all()

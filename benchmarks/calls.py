@@ -7,12 +7,13 @@ asynchronous nor lazy execution leaves work behind.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks import network
+from benchmarks import models, network, steady
 
 Call = Callable[[], Any]
 
@@ -80,6 +81,37 @@ def trace_grad(jax: Any) -> Call:
     return call
 
 
+def trace_transformer(jax: Any) -> Call:
+    """A training step of twelve blocks: forward, backward, Adam."""
+    step, arguments = models.transformer(jax, blocks=12)
+
+    def call() -> Any:
+        # A fresh function, so that no trace is remembered.
+        return jax.make_jaxpr(functools.partial(step.__wrapped__))(*arguments)
+
+    return call
+
+
+def scan(jax: Any) -> Call:
+    """The steady suite's recurrent network of 1,000 steps, where `MAXJAX_COMPILE` has it run."""
+    return steady.rnn(jax)
+
+
+def eager_hessian(jax: Any) -> Call:
+    """Of a network of 50 parameters, 4 inputs and 8 hidden units, with 32 examples."""
+    jnp = jax.numpy
+    generator = np.random.default_rng(0)
+    parameters = jnp.asarray(generator.standard_normal(50).astype(np.float32))
+    inputs = jnp.asarray(generator.standard_normal((32, 4)).astype(np.float32))
+    targets = jnp.asarray(generator.standard_normal(32).astype(np.float32))
+
+    def loss(p: Any) -> Any:
+        hidden = jnp.tanh(inputs @ p[:32].reshape(4, 8) + p[32:40])
+        return jnp.mean((hidden @ p[40:48] * p[48] + p[49] - targets) ** 2)
+
+    return lambda: np.asarray(jax.hessian(loss)(parameters))
+
+
 CALLS: dict[str, Callable[[Any], Call]] = {
     function.__name__: function
     for function in (
@@ -93,5 +125,8 @@ CALLS: dict[str, Callable[[Any], Call]] = {
         eager_grad,
         jitted_call,
         trace_grad,
+        trace_transformer,
+        scan,
+        eager_hessian,
     )
 }

@@ -166,6 +166,22 @@ FIGURES = (
     Figure("jit_call", "a call of a jitted x * 2 + 1", 1.5, calls({"call": "jitted_call"})),
     Figure("trace", "tracing grad of 3 layers to a jaxpr", 1.5, calls({"trace": "trace_grad"})),
     Figure(
+        "trace_transformer",
+        "tracing a training step of 12 transformer blocks to a jaxpr",
+        1.5,
+        calls({"trace": "trace_transformer"}),
+    ),
+    Figure(
+        "scan",
+        "a scan of 1,000 steps, interpreted; JAX compiled",
+        5.0,
+        calls({"scan": "scan"}, MAXJAX_COMPILE="never"),
+    ),
+    Figure("scan_compiled", "the same, compiled", 1.2, programs(["RNN, scan of 1,000 steps"])),
+    Figure(
+        "hessian", "eager Hessian for 50 parameters", 0.5, calls({"hessian": "eager_hessian"})
+    ),
+    Figure(
         "first_step_cold",
         "process start to the first jitted training step, nothing cached",
         1.0,

@@ -91,7 +91,7 @@ def cnn(jax: Any, batch: int = 128, rate: float = 0.1, momentum: float = 0.9) ->
     return step, arrays(jax, (layers, velocity, images, labels))
 
 
-# --- a transformer block between an embedding and its readout, Adam -------------------------------
+# --- transformer blocks between an embedding and its readout, Adam --------------------------------
 
 
 def layer_norm(jax: Any, x: Any, scale: Any, shift: Any) -> Any:
@@ -119,19 +119,20 @@ def transformer_logits(jax: Any, parameters: Any, tokens: Any) -> Any:
     def heads(x: Any) -> Any:
         return x.reshape(batch, length, HEADS, WIDTH // HEADS).transpose(0, 2, 1, 3)
 
-    x = parameters["embedding"][tokens] + parameters["position"][:length]
-    hidden = layer_norm(jax, x, *parameters["norm_1"])
-    queries, keys, values = jnp.split(hidden @ parameters["attend"], 3, -1)
     causal = jnp.tril(jnp.ones((length, length), bool))
-    mixed = attention(jax, heads(queries), heads(keys), heads(values), causal)
-    mixed = mixed.transpose(0, 2, 1, 3).reshape(batch, length, WIDTH)
-    x = x + mixed @ parameters["project"]
-    hidden = layer_norm(jax, x, *parameters["norm_2"])
-    x = x + jax.nn.gelu(hidden @ parameters["widen"]) @ parameters["narrow"]
-    return layer_norm(jax, x, *parameters["norm_3"]) @ parameters["readout"]
+    x = parameters["embedding"][tokens] + parameters["position"][:length]
+    for block in parameters["blocks"]:
+        hidden = layer_norm(jax, x, *block["norm_1"])
+        queries, keys, values = jnp.split(hidden @ block["attend"], 3, -1)
+        mixed = attention(jax, heads(queries), heads(keys), heads(values), causal)
+        mixed = mixed.transpose(0, 2, 1, 3).reshape(batch, length, WIDTH)
+        x = x + mixed @ block["project"]
+        hidden = layer_norm(jax, x, *block["norm_2"])
+        x = x + jax.nn.gelu(hidden @ block["widen"]) @ block["narrow"]
+    return layer_norm(jax, x, *parameters["norm"]) @ parameters["readout"]
 
 
-def transformer(jax: Any, batch: int = 8, rate: float = 1e-3) -> TrainStep:
+def transformer(jax: Any, batch: int = 8, rate: float = 1e-3, blocks: int = 1) -> TrainStep:
     jnp = jax.numpy
 
     def loss(parameters: Any, tokens: Any) -> Any:
@@ -161,13 +162,18 @@ def transformer(jax: Any, batch: int = 8, rate: float = 1e-3) -> TrainStep:
     parameters = {
         "embedding": weight(generator, VOCABULARY, WIDTH),
         "position": weight(generator, LENGTH, WIDTH),
-        "norm_1": norm,
-        "attend": weight(generator, WIDTH, 3 * WIDTH),
-        "project": weight(generator, WIDTH, WIDTH),
-        "norm_2": norm,
-        "widen": weight(generator, WIDTH, 4 * WIDTH),
-        "narrow": weight(generator, 4 * WIDTH, WIDTH),
-        "norm_3": norm,
+        "blocks": [
+            {
+                "norm_1": norm,
+                "attend": weight(generator, WIDTH, 3 * WIDTH),
+                "project": weight(generator, WIDTH, WIDTH),
+                "norm_2": norm,
+                "widen": weight(generator, WIDTH, 4 * WIDTH),
+                "narrow": weight(generator, 4 * WIDTH, WIDTH),
+            }
+            for _ in range(blocks)
+        ],
+        "norm": norm,
         "readout": weight(generator, WIDTH, VOCABULARY),
     }
     # Training under way: Adam's first step would follow the sign of gradients that round to zero.

@@ -278,7 +278,8 @@ def initial_values(name: str, operands: Sequence[Array], inits: Sequence[Any]) -
     for x, init in zip(operands, inits, strict=True):
         value = as_operand(init, name)
         if value.shape:
-            raise ValueError(f"{name} initial values must be scalars, got shape {value.shape}.")
+            raise TypeError(
+                f"{name} expected init_values to be scalars but got shape {value.shape}.")
         if value.dtype != x.dtype:
             if not value.weak_type:
                 raise TypeError(f"{name} operands and initial values must have the same dtypes, "

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.trace import Array, Tracer, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import shape as shape_primitives
 from maxjax._primitives.comparison import ne_p
@@ -645,7 +645,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)
     """
-    if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+    if isinstance(x, Tracer) or not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise TypeError("The array passed to from_dlpack must have __dlpack__ and "
                         f"__dlpack_device__ methods; got {type(x)}.")
     return on_device(array(np.from_dlpack(x)), device)

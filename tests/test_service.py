@@ -34,6 +34,9 @@ def stand_in(program: str, builder, output: str, options: dict) -> dict[str, flo
         verb, _, value = word.partition("=")
         if verb == "sleep":
             time.sleep(float(value))
+        elif verb == "await":
+            while not os.path.exists(value):
+                time.sleep(0.01)
         elif verb == "note":
             with open(value, "a") as file:
                 file.write(f"{os.getpid()} ")
@@ -234,9 +237,9 @@ def test_a_callback_that_raises_harms_nobody(make, warned):
     assert service.wait(job, timeout=20).exists() and len(answers.calls) == 1
 
 
-def test_an_interrupt_ends_the_wait_only(make):
+def test_an_interrupt_ends_the_wait_only(make, tmp_path):
     service, seconds = make(), []
-    job = service.submit(b"key", "sleep=1", nothing)
+    job = service.submit(b"key", f"await={tmp_path}/end", nothing)
 
     def progress(elapsed):
         seconds.append(elapsed)
@@ -248,6 +251,7 @@ def test_an_interrupt_ends_the_wait_only(make):
     assert len(seconds) >= 2
     with pytest.raises(TimeoutError):
         service.wait(job, timeout=0.05)
+    (tmp_path / "end").touch()
     assert service.wait(job, timeout=20).exists()
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 
+# A shell's background jobs have interrupts ignored, and would hand that on to what tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MAXJAX_COMPILE", "never")
 

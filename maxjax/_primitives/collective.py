@@ -25,7 +25,6 @@ from maxjax._primitives.rules import linear_primitive, replicated_factors, scala
 from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_leading,
-    full,
     iota,
     move_axis,
     reduce_sum,
@@ -82,7 +81,7 @@ def _reduce_abstract(x, *, axes, axis_index_groups):
     return ShapedArray(reduced_shape(x.shape, positions), x.dtype, x.weak_type)
 
 
-def _reduction(name: str, positional: Primitive, **rules: Any) -> Primitive:
+def _reduction(name: str, positional: Any, **rules: Any) -> Primitive:
     """A reduction that is ``positional`` where all of its axes are positions."""
     def evaluate(x, *, axes, axis_index_groups):
         if named(axes):

@@ -1,6 +1,6 @@
 """Collectives: operations between the elements of a named axis, which ``vmap`` binds.
 
-An ``axis_name`` is a name or a tuple of names, the first one major. Functions of ``x`` take pytrees.
+An ``axis_name`` is a name or a tuple of names, the first one major. Arguments ``x`` are pytrees.
 """
 
 from __future__ import annotations

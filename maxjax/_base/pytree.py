@@ -9,7 +9,7 @@ import collections
 import dataclasses
 import difflib
 import textwrap
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import optree
@@ -279,12 +279,31 @@ def broadcast_prefix(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | No
 def structure_error(prefix: Any, full: Any, name: str,
                     is_leaf: Callable[[Any], bool] | None = None) -> ValueError:
     """The error for a ``prefix`` that is no prefix of ``full``: names the first place."""
-    message = _difference(prefix, full, name, (), is_leaf)
+    message = next(_differences(prefix, full, name, (), is_leaf), None)
     return ValueError(message or f"{name} is no prefix of the other tree")
 
 
-def _difference(prefix: Any, full: Any, name: str, path: tuple[Any, ...],
-                is_leaf: Callable[[Any], bool] | None) -> str | None:
+def structure_errors(prefix: Any, full: Any, name: str,
+                     is_leaf: Callable[[Any], bool] | None = None) -> list[str]:
+    """All places where a ``prefix`` is no prefix of ``full``, in words."""
+    return list(_differences(prefix, full, name, (), is_leaf))
+
+
+def _differences(prefix: Any, full: Any, name: str, path: tuple[Any, ...],
+                 is_leaf: Callable[[Any], bool] | None) -> Iterator[str]:
+    message = _difference_here(prefix, full, name, path, is_leaf)
+    if message is not None:
+        yield message
+        return
+    mine, other = one_level(prefix), one_level(full)
+    if mine is None or other is None or (is_leaf is not None and is_leaf(prefix)):
+        return
+    for key, child, other_child in zip(mine.keys, mine.children, other.children, strict=True):
+        yield from _differences(child, other_child, name, (*path, key), is_leaf)
+
+
+def _difference_here(prefix: Any, full: Any, name: str, path: tuple[Any, ...],
+                     is_leaf: Callable[[Any], bool] | None) -> str | None:
     if is_leaf is not None and is_leaf(prefix):
         return None
     mine = one_level(prefix)
@@ -327,10 +346,6 @@ def _difference(prefix: Any, full: Any, name: str, path: tuple[Any, ...],
                 f"metadata\n    {texts[1]}\n"
                 "so the diff in the metadata at these pytree nodes is\n"
                 f"{textwrap.indent(difference, '    ')}")
-    for key, child, other_child in zip(mine.keys, mine.children, other.children, strict=True):
-        message = _difference(child, other_child, name, (*path, key), is_leaf)
-        if message is not None:
-            return message
     return None
 
 

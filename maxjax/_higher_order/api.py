@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._higher_order.jit import PjitFunction, make_jit
+from maxjax._ir.axes import named_axes
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.trace import Array, base_trace
@@ -133,6 +134,7 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = ()
 
     Args:
       static_argnums: the positional arguments that are Python values.
+      axis_env: pairs (name, size) of the named axes that are bound around ``fun``.
       return_shape: give the pair of the jaxpr and the pytree of the results' shapes.
 
     >>> make_jaxpr(lambda x: x)(1.0)
@@ -147,7 +149,8 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = ()
     def make_jaxpr_f(*args: Any, **kwargs: Any) -> Any:
         # A fresh function each time: what it closes over may have changed.
         jitted = make_jit(_callable(fun), static_argnums=numbers or None)
-        entry, _, _ = trace_abstract(jitted, args, kwargs)
+        with named_axes(axis_env or ()):
+            entry, _, _ = trace_abstract(jitted, args, kwargs)
         if not return_shape:
             return entry.closed
         return entry.closed, pytree.unflatten(

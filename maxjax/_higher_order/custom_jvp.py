@@ -21,6 +21,7 @@ from maxjax._higher_order.custom_rules import (
     zero_tangent,
 )
 from maxjax._higher_order.jit import check_outputs, hoist_tracers, jit_p
+from maxjax._ir.axes import ANY_AXIS
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
@@ -60,7 +61,7 @@ def _call_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call_jaxpr: Cl
 def _call_batch(size: int, operands: Sequence[Any], axes: Sequence[Any], *,
                 call_jaxpr: ClosedJaxpr, jvp: JvpRule, num_consts: int, name: str,
                 symbolic_zeros: bool) -> Any:
-    trace = BatchTrace(context.trace, size)
+    trace = BatchTrace(context.trace, size, context.batch_axis)
     boxed = [trace.box(x, axis) for x, axis in zip(operands, axes, strict=True)]
     consts, args = boxed[:num_consts], boxed[num_consts:]
     outs = trace.apply_custom_jvp(
@@ -91,6 +92,7 @@ custom_jvp_call_p = Primitive(
     jvp=_call_jvp,
     transpose=_call_transpose,
     batch=_call_batch,
+    axis_names=lambda **params: (ANY_AXIS,),
     factors=call_factors,
     multiple_results=True,
     cacheable=False,

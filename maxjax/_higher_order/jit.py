@@ -213,7 +213,9 @@ class PjitFunction:
             "the static_argnums or static_argnames parameters of jax.jit.")
 
     def _entry(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
-        key = (tree, avals, static, config.trace_state())
+        key: Any = (tree, avals, static, config.trace_state())
+        if context.axis_env:
+            key = (*key, context.axis_env)
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(avals, tree, static)

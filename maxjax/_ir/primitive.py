@@ -20,6 +20,10 @@ The rules, all optional but the first two, and their contracts:
     One cotangent (None: zero) for each operand; operands to transpose are ``Linear`` marks.
 ``batch(size, operands, axes, **params)``
     (result, its batch axis); an axis of None is not batched.
+``axis_names(**params)``
+    The named axes that an application communicates over (``maxjax._ir.axes``).
+``batch_named(name, size, operands, axes, **params)``
+    ``batch`` for an axis whose name is one of those; maybe no operand is batched.
 ``factors(in_avals, out_avals, **params)``
     The sharding rule (``maxjax._ir.factors``).
 ``effects(**params)``
@@ -34,7 +38,7 @@ Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from maxjax._base.errors import InternalError
@@ -59,6 +63,8 @@ class Primitive:
                  linearize: Callable[..., Any] | None = None,
                  transpose: Callable[..., Any] | None = None,
                  batch: Callable[..., Any] | None = None,
+                 axis_names: Callable[..., Collection[Any]] | None = None,
+                 batch_named: Callable[..., Any] | None = None,
                  factors: Callable[..., Any] | None = None,
                  effects: Callable[..., frozenset[Effect]] | None = None,
                  eager: Callable[..., Any] | None = None,
@@ -81,6 +87,8 @@ class Primitive:
         self.linearize = linearize
         self.transpose = transpose
         self.batch = batch
+        self.axis_names = axis_names
+        self.batch_named = batch_named
         self.factors = factors
         self.effects = effects
         self.eager = eager

@@ -181,6 +181,8 @@ shown_params: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "jit": _jit,
     "reduce_sum": lambda params: {**params, "out_sharding": None},
     "reshape": lambda params: {**params, "sharding": None},
+    "all_to_all": lambda params: {name: value for name, value in params.items()
+                                  if name != "axis_sizes"},
     "iota": lambda params: {**params, "sharding": None},
     "scan": lambda params: {name: value for name, value in params.items()
                             if name not in ("linear", "_split_transpose")},

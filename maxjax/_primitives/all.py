@@ -3,6 +3,7 @@
 from maxjax._primitives import (  # noqa: F401
     arithmetic,
     bit_generator,
+    collective,
     comparison,
     contraction,
     convert,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.errors import InternalError
+from maxjax._ir.axes import jaxpr_uses_axis, named_axes, uses_axis
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
@@ -78,16 +79,21 @@ class BatchTrace(Trace):
             operands.append(value)
             axes.append(axis)
             batched = batched or axis is not None
-        if not batched:
+        rule = primitive.batch
+        if self.axis_name is not None and uses_axis(primitive, params, self.axis_name):
+            if primitive.batch_named is not None:
+                rule = functools.partial(primitive.batch_named, self.axis_name)
+        elif not batched:
             return self.parent.apply(primitive, tuple(operands), params)
-        if primitive.batch is None:
+        if rule is None:
             raise NotImplementedError(f"Batching rule for '{primitive.name}' not implemented")
-        previous = context.trace     # not always self: a trace above may have passed this on
-        context.trace = self.parent
+        # The trace is not always self: one above may have passed this on.
+        previous = context.trace, context.batch_axis
+        context.trace, context.batch_axis = self.parent, self.axis_name
         try:
-            out, out_axis = primitive.batch(self.size, operands, axes, **params)
+            out, out_axis = rule(self.size, operands, axes, **params)
         finally:
-            context.trace = previous
+            context.trace, context.batch_axis = previous
         if primitive.multiple_results:
             return [self.box(o, a) for o, a in zip(out, out_axis, strict=True)]
         return self.box(out, out_axis)
@@ -95,7 +101,7 @@ class BatchTrace(Trace):
     def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
                          **params: Any) -> list[Any]:
         values, axes = zip(*map(self.unbox, args), strict=True) if args else ((), ())
-        if all(axis is None for axis in axes):
+        if self.axis_name is None and all(axis is None for axis in axes):
             return self.parent.apply_custom_jvp(function, jvp, list(values), **params)
         out_axes = _OutAxes()
 
@@ -138,7 +144,7 @@ class BatchTrace(Trace):
     def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
                          **params: Any) -> list[Any]:
         values, axes = zip(*map(self.unbox, args), strict=True) if args else ((), ())
-        if all(axis is None for axis in axes):
+        if self.axis_name is None and all(axis is None for axis in axes):
             return self.parent.apply_custom_vjp(function, rule, list(values), **params)
         out_axes = _OutAxes()
 
@@ -245,28 +251,34 @@ def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequ
                axes: Sequence[int | None], axis_name: Any = None) -> tuple[list[Any], list[Any]]:
     """Results of ``function`` on each element, and their batch axes (None: the same for all)."""
     trace = BatchTrace(context.trace, size, axis_name)
-    previous = context.axis_env
     try:
-        with current_trace(trace):
-            if axis_name is not None:
-                context.axis_env = (*previous, (axis_name, size))
+        with current_trace(trace), named_axes(() if axis_name is None else [(axis_name, size)]):
             boxed = [trace.box(x, axis) for x, axis in zip(operands, axes, strict=True)]
             outputs = function(*boxed)
         pairs = [(None, None) if output is None else trace.unbox(output) for output in outputs]
     finally:
-        context.axis_env = previous
         trace.live = False
     return [value for value, _ in pairs], [axis for _, axis in pairs]
 
 
-@derived
 def batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
-                batched_outputs: tuple[bool, ...] | bool = False, axis_name: Any = None) -> tuple[
+                batched_outputs: tuple[bool, ...] | bool = False) -> tuple[
                     ClosedJaxpr, tuple[bool, ...]]:
     """The jaxpr of all elements at once, with which outputs are batched, always along axis 0.
 
+    For batching rules: if the axis that they map has a name, collectives over it are done.
     ``batched_outputs`` names the outputs that must be batched even if they are all the same.
     """
+    name = context.batch_axis
+    if name is not None and not jaxpr_uses_axis(closed, name):
+        name = None      # one jaxpr for axes of all names
+    return _batch_jaxpr(closed, size, axes, batched_outputs, name)
+
+
+@derived
+def _batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
+                 batched_outputs: tuple[bool, ...] | bool, axis_name: Any) -> tuple[
+                     ClosedJaxpr, tuple[bool, ...]]:
     in_avals = []
     for aval, axis in zip(closed.in_avals, axes, strict=True):
         shape = aval.shape

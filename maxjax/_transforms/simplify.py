@@ -159,6 +159,7 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
     - a choice between one value and itself is that value;
     - a reshape of a reshape is one; one to the same shape is none;
     - a sum over dimensions of size 1 is a reshape;
+    - a collective over dimensions alone is a reduction;
     - the transpose of a product of matrices is the product the other way round;
     - a scalar that was broadcast for an elementwise operation joins it as a scalar.
     """
@@ -195,6 +196,11 @@ def _rewritten(eqn: JaxprEqn, made: dict[Var, JaxprEqn], uses: dict[Var, int]) -
         folded = _folded(eqn)
         if folded is not None:
             return folded
+    if name in _REDUCTIONS and all(isinstance(axis, int) for axis in eqn.params["axes"]):
+        if not eqn.params["axes"]:
+            return eqn.invars[0]
+        name = _REDUCTIONS[name]
+        eqn = eqn.replace(primitive=registry[name], params={"axes": eqn.params["axes"]})
     if name in ("stop_gradient", "name") and eqn.invars[0].aval is aval:
         return eqn.invars[0]
     if name == "select_n" and isinstance(eqn.invars[1], Var) and eqn.invars[1].aval is aval and all(
@@ -228,6 +234,8 @@ def _rewritten(eqn: JaxprEqn, made: dict[Var, JaxprEqn], uses: dict[Var, int]) -
     return eqn
 
 
+# Collectives over dimensions alone.
+_REDUCTIONS = {"psum": "reduce_sum", "pmax": "reduce_max", "pmin": "reduce_min"}
 _ELEMENTWISE = frozenset((
     "add", "sub", "mul", "div", "max", "min", "rem", "pow", "eq", "ne", "lt", "le", "gt", "ge",
     "and", "or", "xor", "add_any"))

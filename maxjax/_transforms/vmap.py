@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import pytree
-from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.trace import Array, base_trace
-from maxjax._transforms.autodiff import check_callable, operands_of
+from maxjax._transforms.autodiff import check_callable, leaf_operand
 from maxjax._transforms.batching import batch_flat, to_axis
 
 
@@ -23,27 +22,32 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
       fun: a function of arrays or pytrees of them.
       in_axes: for each positional argument the axis to map (None: the same for all elements); an
         int for all, or a tuple of ints, None and prefix pytrees. Keyword arguments map axis 0.
-      out_axes: where the mapped axis goes in the results; a prefix pytree.
-      axis_name: a name for collectives under the map.
+      out_axes: where the mapped axis goes in the results; a prefix pytree. None: the result is
+        the same for all elements.
+      axis_name: a name for the axis, for collectives such as ``lax.psum`` inside ``fun``.
       axis_size: the number of elements, where no argument tells.
+      spmd_axis_name: the mesh axis that the elements lie along; accepted.
 
     Raises:
-      ValueError: the sizes differ, or an axis is out of range.
+      TypeError: ``in_axes`` or ``out_axes`` holds something else than ints and None.
+      ValueError: the sizes differ, an axis is out of range, or ``out_axes`` is None for a result
+        that differs between elements.
+
+    >>> jax.vmap(jnp.dot, in_axes=(0, None))(jnp.eye(2), jnp.array([3., 4.]))
+    Array([3., 4.], dtype=float32)
+    >>> jax.vmap(lambda x: x - jax.lax.pmean(x, "rows"), axis_name="rows")(jnp.array([1., 3.]))
+    Array([-1.,  1.], dtype=float32)
     """
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not isinstance(in_axes, (int, tuple, type(None))):
+    if type(in_axes) is not int and not isinstance(in_axes, (tuple, type(None))):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
             f"positional arguments passed to the function, but got {in_axes}.")
-    if not all(isinstance(leaf, int) for leaf in pytree.leaves(in_axes)):
-        raise TypeError(
-            "vmap in_axes must be an int, None, or (nested) container with those types as leaves, "
-            f"but got {in_axes}.")
+    check_axes("in_axes", in_axes)
+    check_axes("out_axes", out_axes)
 
-    @functools.wraps(fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
-                                    if hasattr(fun, name)])
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
@@ -51,30 +55,35 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
                 f"positional arguments passed to the function, but got {len(in_axes)=}, "
                 f"{len(args)=}")
         leaves, tree = pytree.flatten((args, kwargs))
+        if not leaves and axis_size is None:
+            raise ValueError(
+                "vmap wrapped function must be passed at least one argument containing an array or "
+                f"axis_size must be specified, got empty *args={args} and **kwargs={kwargs}")
         axes = flatten_axes("vmap in_axes", (in_axes, 0), (args, kwargs), tree)
-        values = operands_of(leaves)
+        # What is not mapped is passed on as it is: it need not be an array.
+        values = [leaf if axis is None else leaf_operand(leaf)
+                  for leaf, axis in zip(leaves, axes, strict=True)]
         axes = [None if axis is None else normalize_in_axis(axis, value.aval.shape)
                 for axis, value in zip(axes, values, strict=True)]
         size = mapped_size(fun, tree, values, axes, axis_size)
         out_tree: Any = None
+        outputs: list[Any] = []
 
         def flat(*xs: Any) -> list[Any]:
-            nonlocal out_tree
+            nonlocal out_tree, outputs
             call_args, call_kwargs = pytree.unflatten(tree, xs)
             outputs, out_tree = pytree.flatten(fun(*call_args, **call_kwargs))
             return [x if isinstance(x, Array) else vmap_output(x) for x in outputs]
 
         outs, dims = batch_flat(flat, size, values, axes, axis_name)
-        dummy = pytree.unflatten(out_tree, outs)
+        dummy = pytree.unflatten(out_tree, range(len(outs)))
         targets = flatten_axes("vmap out_axes", out_axes, dummy, out_tree)
         results = []
-        for out, dim, target in zip(outs, dims, targets, strict=True):
+        for number, (out, dim, target) in enumerate(zip(outs, dims, targets, strict=True)):
             if target is None:
                 if dim is not None:
-                    raise ValueError(
-                        "at vmap out_axes, got axis spec None but output was batched on axis "
-                        f"{dim}")
-                results.append(out)
+                    raise ValueError(unmapped_message(axis_name, out_axes, dummy, number, dim))
+                results.append(out if isinstance(outputs[number], Array) else outputs[number])
                 continue
             rank = len(out.shape) + (dim is None)
             if not -rank <= target < rank:
@@ -83,7 +92,35 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
             results.append(to_axis(out, dim, target % rank, size))
         return pytree.unflatten(out_tree, results)
 
+    names = [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(fun, name)]
+    functools.update_wrapper(vmap_f, fun, names)
+    vmap_f.__doc__ = vmap_doc(fun)
     return vmap_f
+
+
+def vmap_doc(fun: Callable[..., Any]) -> str:
+    name = getattr(fun, "__name__", str(fun))
+    text = (f"Vectorized version of {name}. Takes similar arguments as {name} but with additional "
+            f"array axes over which {name} is mapped.")
+    original = getattr(fun, "__doc__", None)
+    return f"{text}\n\nOriginal documentation:\n\n{original}" if original else text
+
+
+def check_axes(what: str, axes: Any) -> None:
+    if not all(type(leaf) is int for leaf in pytree.leaves(axes)):
+        raise TypeError(
+            f"vmap {what} must be an int, None, or (nested) container with those types as leaves, "
+            f"but got {axes}.")
+
+
+def unmapped_message(axis_name: Any, out_axes: Any, outputs: Any, number: int, axis: int) -> str:
+    """``out_axes`` is None for the output of that number, which has a batch axis."""
+    if axis_name is not None:
+        return f"vmap has mapped output (axis_name={axis_name}) but out_axes is None"
+    path = ""
+    if out_axes is not None:
+        path = pytree.path_string(pytree.flatten_with_path(outputs)[0][number])
+    return f"at vmap out_axes{path}, got axis spec None but output was batched on axis {axis}"
 
 
 def vmap_output(leaf: Any) -> Any:
@@ -101,11 +138,13 @@ def flatten_axes(what: str, axes: Any, value: Any, tree: Any) -> list[Any]:
     try:
         return pytree.broadcast_prefix(axes, value, what=what)
     except ValueError:
-        specification = axes[0] if what.endswith("in_axes") else axes
+        if what == "vmap in_axes":
+            axes, value = axes[0], value[0]
+        errors = pytree.structure_errors(axes, value, what, lambda node: node is None)
+        details = "\n  ".join(map(str, errors))
         raise ValueError(
             f"{what} specification must be a tree prefix of the corresponding value; \n"
-            f"got the specification {specification} for a value of structure "
-            f"{PyTreeDef(tree)}.") from None
+            f"  Mismatch details ({len(errors)} found):\n  {details}") from None
 
 
 def normalize_in_axis(axis: int, shape: tuple[int, ...]) -> int:
@@ -131,7 +170,7 @@ def mapped_size(fun: Callable[..., Any], tree: Any, values: list[Any], axes: lis
     if not sizes:
         raise ValueError(
             "vmap must have at least one non-None value in in_axes or axis_size must be specified")
-    if len(set(sizes)) == 1:
+    if all(size == sizes[0] for size in sizes) and not isinstance(axis_size, Array):
         return sizes[0]
     raise ValueError(size_message(fun, tree, values, axes, axis_size))
 
@@ -156,16 +195,12 @@ def size_message(fun: Callable[..., Any], tree: Any, values: list[Any], axes: li
         if axis is not None:
             groups.setdefault(value.aval.shape[axis], []).append(
                 f"axis {axis} of {where} of type {value.aval.str_short()}")
-    lines = ["vmap got inconsistent sizes for array axes to be mapped:"]
-    if axis_size is not None:
-        lines.append(f"  * the axis_size argument says {axis_size}")
-    for size, places in groups.items():
+    lines = [] if axis_size is None else [f"  * the `axis_size` argument was {axis_size}"]
+    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
+    for number, (size, places) in enumerate(ordered):
         if len(places) == 1:
             lines.append(f"  * one axis had size {size}: {places[0]}")
         else:
-            shown = ",\n    ".join(places[:5])
-            more = f",\n    and {len(places) - 5} more" if len(places) > 5 else ""
-            lines.append(f"  * most axes ({len(places)} of them) had size {size}, e.g. {places[0]}"
-                         if len(places) > 5 else
-                         f"  * some axes ({len(places)} of them) had size {size}: {shown}{more}")
-    return ";\n".join(lines).replace(":;", ":", 1)
+            lines.append(f"  * {'some' if number else 'most'} axes ({len(places)} of them) had "
+                         f"size {size}, e.g. {places[0]}")
+    return "vmap got inconsistent sizes for array axes to be mapped:\n" + ";\n".join(lines)

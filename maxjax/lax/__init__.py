@@ -2,6 +2,7 @@
 
 from maxjax.lax import linalg as linalg
 from maxjax.lax._barriers import *  # noqa: F403
+from maxjax.lax._collectives import *  # noqa: F403
 from maxjax.lax._contraction import *  # noqa: F403
 from maxjax.lax._control import *  # noqa: F403
 from maxjax.lax._conversion import *  # noqa: F403

@@ -1,0 +1,435 @@
+"""Collectives: operations between the elements of a named axis, which ``vmap`` binds.
+
+An ``axis_name`` is a name or a tuple of names, the first one major. Arguments ``x`` are pytrees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._ir.axes import axis_size as size_of
+from maxjax._ir.axes import is_bound
+from maxjax._ir.trace import Array, base_trace, context
+from maxjax._primitives.collective import (
+    all_gather_p,
+    all_to_all_p,
+    axis_index_p,
+    named,
+    pbroadcast_p,
+    pmax_p,
+    pmin_p,
+    ppermute_p,
+    psum_p,
+    reduce_scatter_p,
+)
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.shape import expand_axis, squeeze_p
+
+__all__ = [
+    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p",
+    "axis_size", "pbroadcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute",
+    "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes",
+]
+
+Groups = tuple[tuple[int, ...], ...] | None
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def _axes(axis_name: Any) -> tuple[Any, ...]:
+    """The axes as a tuple; those of a reduction may be positions."""
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+def _check_bound(axes: Sequence[Any], operation: str) -> None:
+    for name in named(axes):
+        if not is_bound(name):
+            raise NameError(f"Found an unbound axis name: {name}. To fix this, please call "
+                            f"{operation} under `jax.shard_map`.")
+
+
+def _groups(axis_index_groups: Any) -> Groups:
+    if axis_index_groups is None:
+        return None
+    groups = tuple(tuple(group) for group in axis_index_groups)
+    if sorted(sum(groups, ())) != list(range(sum(map(len, groups)))):
+        raise ValueError("axis_index_groups must cover all indices exactly once")
+    return groups
+
+
+def _size(axes: Sequence[Any], groups: Groups) -> int:
+    """How many elements take part together."""
+    sizes = [size_of(name) for name in named(axes)]
+    return math.prod(sizes) if groups is None else len(groups[0])
+
+
+def _operand(leaf: Any) -> Array:
+    if isinstance(leaf, Array):
+        return leaf
+    try:
+        return base_trace[0].operand(leaf)
+    except TypeError:
+        raise TypeError(
+            f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
+
+
+def _each(function: Callable[[Any], Any], x: Any) -> Any:
+    leaves, tree = pytree.flatten(x)
+    return pytree.unflatten(tree, [function(leaf) for leaf in leaves])
+
+
+def _axis(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
+    return axis % rank
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The sum over the elements of named axes.
+
+    Booleans are summed as int32. A number that is the same for all elements is multiplied by their
+    count at once, so that ``psum(1, axis_name)`` is the axis' size, an int. The derivative is right
+    on both sides: a cotangent is summed in its turn.
+
+    Args:
+      axis_name: a name or a tuple of them; ints in it are dimensions of ``x``.
+      axis_index_groups: sums within each of these groups of indices, which cover all (not under
+        ``vmap``).
+
+    Raises:
+      NameError: an axis is not bound.
+
+    >>> jax.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1., 3.]))
+    Array([0.25, 0.75], dtype=float32)
+    """
+    axes, groups = _axes(axis_name), _groups(axis_index_groups)
+    if groups is not None and len(named(axes)) < len(axes):
+        raise ValueError("axis_index_groups only supported for sums over just named axes")
+
+    def total(leaf: Any) -> Any:
+        if isinstance(leaf, (bool, np.bool_)):
+            leaf = _operand(np.int32(leaf))
+        elif getattr(leaf, "dtype", None) == dtypes.bool_:
+            leaf = convert_element_type(_operand(leaf), dtypes.int32)
+        if not isinstance(leaf, Array):
+            _operand(leaf)
+            return _multiplied(leaf, axes, groups)
+        if context.trace is base_trace[0]:
+            return _multiplied(leaf, axes, groups)
+        _check_bound(axes, "psum")
+        return psum_p.bind(leaf, axes=axes, axis_index_groups=groups)
+
+    return _each(total, x)
+
+
+def _multiplied(x: Any, axes: Sequence[Any], groups: Groups) -> Any:
+    """The sum of a constant: only its dimensions are really summed over."""
+    size = _size(axes, groups)
+    rank = np.ndim(x)
+    positions = tuple(_axis(axis, rank) for axis in axes if isinstance(axis, int))
+    if positions:
+        x = psum_p.bind(_operand(x), axes=positions, axis_index_groups=None)
+    if isinstance(x, (np.ndarray, np.generic)):
+        with np.errstate(over="ignore"):
+            return x * np.asarray(size).astype(x.dtype)
+    return x * size if named(axes) else x
+
+
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The mean over the elements of named axes: ``psum(x) / psum(1)``.
+
+    Args:
+      axis_name, axis_index_groups: see ``psum``.
+
+    >>> jax.vmap(lambda x: x - lax.pmean(x, "i"), axis_name="i")(jnp.array([1., 2., 6.]))
+    Array([-2., -1.,  3.], dtype=float32)
+    """
+    total = psum(x, axis_name, axis_index_groups=axis_index_groups)
+    count = psum(1, axis_name, axis_index_groups=axis_index_groups)
+    return _each(lambda leaf: leaf / count, total)
+
+
+def _extreme(primitive: Any, x: Any, axis_name: Any, axis_index_groups: Any) -> Any:
+    axes, groups = _axes(axis_name), _groups(axis_index_groups)
+    if groups is not None and len(named(axes)) < len(axes):
+        raise ValueError("axis_index_groups only supported for sums over just named axes")
+
+    def extreme(leaf: Any) -> Any:
+        value = _operand(leaf)
+        _check_bound(axes, "psum")
+        return primitive.bind(value, axes=axes, axis_index_groups=groups)
+
+    return _each(extreme, x)
+
+
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The greatest of the elements of named axes. It has no derivative.
+
+    Args:
+      axis_name, axis_index_groups: see ``psum``.
+
+    >>> jax.vmap(lambda x: x == lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 5, 2]))
+    Array([False,  True, False], dtype=bool)
+    """
+    return _extreme(pmax_p, x, axis_name, axis_index_groups)
+
+
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The least of the elements of named axes. It has no derivative.
+
+    Args:
+      axis_name, axis_index_groups: see ``psum``.
+
+    >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
+    Array([1, 1, 1], dtype=int32)
+    """
+    return _extreme(pmin_p, x, axis_name, axis_index_groups)
+
+
+# --- permutations ---------------------------------------------------------------------------------
+
+
+def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
+    """Element ``source`` goes to ``target``, for each pair of ``perm``.
+
+    Args:
+      perm: pairs of ints (source, target). Under ``vmap`` there are as many as elements.
+
+    Raises:
+      NameError: an axis is not bound.
+
+    >>> def shift(x):
+    ...     return lax.ppermute(x, "i", [(0, 1), (1, 2), (2, 0)])
+    >>> jax.vmap(shift, axis_name="i")(jnp.array([10, 20, 30]))
+    Array([30, 10, 20], dtype=int32)
+    """
+    axes = _axes(axis_name)
+    pairs = tuple(tuple(pair) for pair in perm)
+    if not axes:
+        return x
+
+    def permuted(leaf: Any) -> Any:
+        value = _operand(leaf)
+        _check_bound(axes, "ppermute")
+        return ppermute_p.bind(value, axis_name=axes, perm=pairs)
+
+    return _each(permuted, x)
+
+
+def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+    """Element ``perm[n]`` goes to place ``n``.
+
+    Raises:
+      ValueError: ``perm`` is no permutation.
+
+    >>> jax.vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.array([10, 20, 30]))
+    Array([30, 10, 20], dtype=int32)
+    """
+    if set(perm) != set(range(len(perm))):
+        raise ValueError(f"`perm` does not represent a permutation: {perm}")
+    return ppermute(x, axis_name, list(zip(perm, range(len(perm)), strict=True)))
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """The element ``source``, on all elements of the axis.
+
+    >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([10, 20, 30]))
+    Array([20, 20, 20], dtype=int32)
+    """
+    axes = _axes(axis_name)
+
+    def sent(leaf: Any) -> Any:
+        value = _operand(leaf)
+        _check_bound(axes, "pbroadcast")
+        return pbroadcast_p.bind(value, axis_name=axis_name, source=source)
+
+    return _each(sent, x)
+
+
+# --- gathering and scattering ---------------------------------------------------------------------
+
+_GATHERED = ("invarying", "reduced", "varying")
+
+
+def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0,
+               tiled: bool = False, to: str = "varying") -> Any:
+    """All elements of a named axis, on each of them, along a dimension.
+
+    Args:
+      axis_name, axis_index_groups: see ``psum``.
+      axis: the new dimension; with ``tiled`` the one along which they are concatenated.
+      to: "varying"; the others are for ``shard_map``.
+
+    Raises:
+      NameError: the axis is not bound.
+
+    >>> jax.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2))
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
+    if to not in _GATHERED:
+        raise ValueError("Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values "
+                         f"are: {{{', '.join(map(repr, _GATHERED))}}}")
+    if to != "varying":
+        raise (ValueError("pvary should be called under jax.shard_map.") if to == "invarying" else
+               NotImplementedError("Please file an issue at https://github.com/jax-ml/jax/issues"))
+    axes, groups = _axes(axis_name), _groups(axis_index_groups)
+    if not axes:
+        return x
+    size = _size(axes, groups)
+
+    def gathered(leaf: Any) -> Any:
+        value = _operand(leaf)
+        return all_gather_p.bind(
+            value, all_gather_dimension=_axis(axis, value.ndim + (not tiled)),
+            axis_index_groups=groups, axis_name=axes, axis_size=size, tiled=tiled)
+
+    return _each(gathered, x)
+
+
+def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
+                 axis_index_groups: Any = None, tiled: bool = False) -> Any:
+    """The sum over a named axis, of which each element gets one part.
+
+    Args:
+      axis_name, axis_index_groups: see ``psum``.
+      scatter_dimension: is divided among the elements. It is as long as the axis, and gone in the
+        result; with ``tiled`` it is a multiple, and stays.
+
+    Raises:
+      NameError: the axis is not bound.
+      ValueError: the dimension's size does not fit.
+
+    >>> jax.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([4, 6], dtype=int32)
+    """
+    axes, groups = _axes(axis_name), _groups(axis_index_groups)
+    if not axes:
+        return x
+    size = _size(axes, groups)
+
+    def scattered(leaf: Any) -> Any:
+        value = _operand(leaf)
+        given = value.shape[scatter_dimension]
+        if tiled and given % size:
+            raise ValueError(f"tiled reduce_scatter operand scatter dimension size {given} must be "
+                             f"divisible by shard_count {size}")
+        if not tiled and given != size:
+            raise ValueError(f"reduce_scatter operand scatter dimension size {given} must match "
+                             f"shard count {size}")
+        return reduce_scatter_p.bind(
+            value, scatter_dimension=_axis(scatter_dimension, value.ndim),
+            axis_index_groups=groups, axis_name=axes, axis_size=size, tiled=tiled)
+
+    return _each(scattered, x)
+
+
+def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
+               axis_index_groups: Any = None, tiled: bool = False) -> Any:
+    """Cuts each element in as many parts as there are, and gives part ``n`` of all to element
+    ``n``.
+
+    Args:
+      axis_name, axis_index_groups: see ``psum``.
+      split_axis: the dimension that is cut. It is as long as the axis, and gone in the result;
+        with ``tiled`` it is a multiple, and stays.
+      concat_axis: where the parts are put side by side, in a new dimension; with ``tiled`` in the
+        dimension that is there.
+
+    Raises:
+      NameError: the axis is not bound.
+      ValueError: the dimension's size does not fit.
+
+    >>> x = jnp.array([[1, 2], [3, 4]])
+    >>> jax.vmap(lambda row: lax.all_to_all(row, "i", 0, 0), axis_name="i")(x)
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    axes, groups = _axes(axis_name), _groups(axis_index_groups)
+    size = _size(axes, groups)
+    sizes = (size,) if groups is not None else tuple(size_of(name) for name in axes)
+
+    def bind(value: Any, split: int, concat: int) -> Any:
+        return all_to_all_p.bind(
+            value, split_axis=split, concat_axis=concat, axis_index_groups=groups,
+            axis_name=axis_name if not isinstance(axis_name, list) else axes, axis_sizes=sizes,
+            tiled=tiled)
+
+    def exchanged(leaf: Any) -> Any:
+        value = _operand(leaf)
+        given = value.shape[split_axis]
+        if tiled:
+            if given % size:
+                raise ValueError(
+                    f"The size of all_to_all split_axis ({given}) has to be divisible by the size "
+                    f"of the named axis {axis_name} ({size})")
+            return bind(value, _axis(split_axis, value.ndim), _axis(concat_axis, value.ndim))
+        if given != size:
+            raise ValueError(
+                "all_to_all requires the size of the mapped axis axis_name to equal "
+                f"x.shape[split_axis], but they are {size} and {given} respectively.")
+        split, concat = _axis(split_axis, value.ndim), _axis(concat_axis, value.ndim)
+        if split == concat:
+            return bind(value, split, concat)
+        # The parts lie in a new dimension, and the one that was cut has size 1.
+        concat += concat > split
+        split += split >= concat
+        result = bind(expand_axis(value, concat), split, concat)
+        return squeeze_p.bind(result, dimensions=(split,))
+
+    return _each(exchanged, x)
+
+
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+    """Swaps a named axis with a dimension of the same size.
+
+    >>> jax.vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+# --- the axis itself ------------------------------------------------------------------------------
+
+
+def axis_index(axis_name: Any) -> Array:
+    """The number of the element along a named axis, an int32; of several the last is minor.
+
+    Raises:
+      NameError: an axis is not bound.
+
+    >>> jax.vmap(lambda x: x * lax.axis_index("i"), axis_name="i")(jnp.array([5, 5, 5]))
+    Array([ 0,  5, 10], dtype=int32)
+    """
+    if not isinstance(axis_name, (tuple, list)):
+        if not is_bound(axis_name):
+            raise NameError(f"Found an unbound axis name: {axis_name}. To fix this, please call "
+                            "axis_index under `jax.shard_map`.")
+        return axis_index_p.bind(axis_name=axis_name)
+    index: Any = _operand(0)
+    stride = 1
+    for name in reversed(axis_name):
+        index = index + axis_index(name) * stride
+        stride *= size_of(name)
+    return index
+
+
+def axis_size(axis_name: Any) -> int:
+    """The number of elements along a named axis, an int; of several the product.
+
+    Raises:
+      NameError: an axis is not bound.
+
+    >>> jax.vmap(lambda x: x / lax.axis_size("i"), axis_name="i")(jnp.ones(4))
+    Array([0.25, 0.25, 0.25, 0.25], dtype=float32)
+    """
+    return math.prod(size_of(name) for name in _axes(axis_name))

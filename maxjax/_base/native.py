@@ -93,8 +93,10 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "copy": _from(65536, f"bool {_SHORT} int32 uint32 float16 bfloat16 float32"),
     "threefry2x32": _from(1024, "uint32"),
     **{name: _from(16384, "float32") for name in (
-        "acosh", "asinh", "atanh", "cosh", "exp2", "expm1", "log1p", "logistic", "sinh", "tan")},
-    **{name: _from(65536, "float32") for name in ("digamma", "erf", "erfc", "lgamma")},
+        "acosh", "asinh", "atanh", "bessel_i0e", "bessel_i1e", "cosh", "erf", "erf_inv", "erfc",
+        "exp2", "expm1", "hypot", "frexp", "log1p", "logaddexp", "logaddexp2", "logistic",
+        "nextafter", "pow", "rem", "sinh", "spacing", "tan", "tanh")},
+    **{name: _from(65536, "float32") for name in ("digamma", "exp", "lgamma", "log")},
 }
 # How many elements must lie side by side for another axis than the last, for cumulative
 # functions and for positions of extremes.

@@ -276,6 +276,8 @@ def _shift(function, signed, fill):
         amount = unsigned_view(shift)
         inside = amount < bits
         operand = signed_view(x) if signed else unsigned_view(x)
+        if bits >= 8 and inside.all():
+            return function(operand, amount.view(operand.dtype)).view(dtype)
         safe = np.where(inside, amount, 0).astype(operand.dtype)
         result = np.where(inside, function(operand, safe), fill(operand).astype(operand.dtype))
         return result.view(dtype) if bits >= 8 else result.astype(np.int8).astype(dtype)

@@ -8,7 +8,7 @@ from extensibility import ElementwiseBinaryOp, ElementwiseUnaryOp
 from std.math import fma
 from std.sys.info import simd_width_of
 
-from kernels.arithmetic import Nextafter, Pow, extremum
+from kernels.arithmetic import Nextafter, Pow, Rem, extremum
 from kernels.calling import Args, Slots, integer, operand
 from kernels.crew import Tasks, spread
 from kernels.elementary import INFINITY, exp, exp2, log1p, square_root
@@ -24,9 +24,11 @@ from kernels.unary import (
     Erf,
     ErfInv,
     Erfc,
+    Exp,
     Exp2,
     Expm1,
     Lgamma,
+    Log,
     Log1p,
     Logistic,
     Sinh,
@@ -342,3 +344,18 @@ def nextafter_float32(slots: Slots, args: Args) abi("C"):
 @export("pow_float32")
 def pow_float32(slots: Slots, args: Args) abi("C"):
     apply_to_pairs[Pow](slots, args)
+
+
+@export("exp_float32")
+def exp_float32(slots: Slots, args: Args) abi("C"):
+    apply[Exp](slots, args)
+
+
+@export("log_float32")
+def log_float32(slots: Slots, args: Args) abi("C"):
+    apply[Log](slots, args)
+
+
+@export("rem_float32")
+def rem_float32(slots: Slots, args: Args) abi("C"):
+    apply_to_pairs[Rem](slots, args)

@@ -217,9 +217,7 @@ def _keys(x: Array) -> list[Array]:
 _INTEGERS = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
 
-@whole("searchsorted", rules.searchsorted, accepts=(
-    *FLOATS, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16,
-    dtypes.uint32, dtypes.uint64))
+@whole("searchsorted", rules.searchsorted, accepts=(*FLOATS, *dtypes.INTS))
 def _search(x: Array, y: Array, *, side: str, dtype: Any) -> Array:
     return _bisect(x, y, side, dtype)
 

@@ -18,6 +18,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._transforms.simplify import EXPANSIONS, simplify_once
 
 FLOATS = (dtypes.float32, dtypes.float64)
+WORDS = (dtypes.bool_, *dtypes.INTS, *FLOATS)
 _LIMIT = 1024     # of jaxprs that are kept
 
 

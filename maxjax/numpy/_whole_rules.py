@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.native import FEWEST
+from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._primitives.widths import native_result
 
 
@@ -84,6 +85,16 @@ def searchsorted(x: Any, y: Any, *, side: str, dtype: Any) -> Any:
     if not (x[:-1] <= x[1:]).all():     # unsorted, or with NaN
         return None
     return np.searchsorted(x, y, side).astype(dtype)
+
+
+def take(x: Any, indices: Any, *, axis: int, mode: GatherScatterMode, **options: Any) -> Any:
+    """Modes do not matter where all indices are in bounds; -1 is the last but if it is clipped."""
+    if not indices.size or not x.size:
+        return None
+    least, size = int(indices.min()), x.shape[axis]
+    if least < (0 if mode is GatherScatterMode.CLIP else -size) or indices.max() >= size:
+        return None
+    return x.take(indices.astype(np.intp), axis, mode="wrap" if least < 0 else "clip")
 
 
 def digitize(edges: Any, x: Any, *, side: str) -> Any:

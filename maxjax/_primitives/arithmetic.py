@@ -236,7 +236,7 @@ def _sign(x):
     if x.dtype.kind in "iu":
         return np.sign(x)
     # NumPy loses the sign of a zero.
-    return np.where(x == 0, x, np.sign(x))
+    return np.copysign(np.sign(x), x)
 
 
 sign_p = elementwise("sign", accepts=NUMBERS, evaluate=widened(_sign), lower=kernel("sign"))

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base.native import FEWEST
+from maxjax._base.native import FEWEST, LEAST
 from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._primitives.widths import native_result
+
+# From how many elements a search misses the processor's cache.
+_CACHED = 1 << 16
 
 
 def hypot(x: Any, y: Any) -> Any:
@@ -81,10 +84,29 @@ def isclose(x: Any, y: Any, relative: Any, absolute: Any) -> Any:
     return close
 
 
+def floor_divide(x: Any, y: Any) -> Any:
+    return np.floor_divide(x, y) if y.all() else None
+
+
+def remainder(x: Any, y: Any) -> Any:
+    return np.remainder(x, y) if y.all() else None
+
+
+def power(x: Any, y: Any) -> Any:
+    return _native("integer_power", x, y)
+
+
 def searchsorted(x: Any, y: Any, *, side: str, dtype: Any) -> Any:
     if not (x[:-1] <= x[1:]).all():     # unsorted, or with NaN
         return None
-    return np.searchsorted(x, y, side).astype(dtype)
+    if x.size < _CACHED or y.size < _CACHED:
+        return np.searchsorted(x, y, side).astype(dtype)
+    # In order, the places that are looked at are near one another.
+    flat = y.reshape(-1)
+    order = np.argsort(flat)
+    result = np.empty(flat.shape, dtype)
+    result[order] = np.searchsorted(x, flat[order], side)
+    return result.reshape(y.shape)
 
 
 def take(x: Any, indices: Any, *, axis: int, mode: GatherScatterMode, **options: Any) -> Any:
@@ -109,6 +131,7 @@ def digitize(edges: Any, x: Any, *, side: str) -> Any:
 
 
 def _native(name: str, *operands: Any, out_dtypes: Any = ()) -> Any:
-    if operands[0].dtype != np.float32 or max(operand.size for operand in operands) < FEWEST:
+    if (max(operand.size for operand in operands) < FEWEST
+            or operands[0].dtype not in LEAST[name]):
         return None
     return native_result(name, *operands, out_dtypes=out_dtypes)

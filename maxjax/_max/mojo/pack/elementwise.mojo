@@ -3,10 +3,13 @@
 `<name>_float32`: x, out | count, threads; of two operands: x, y, out | count, threads
 `spacing_float32` hypot logaddexp logaddexp2 are those of `jax.numpy`;
 `frexp_float32`: x, mantissa, exponent (int32) | count, threads
+`integer_power_<int32|uint32>`: x, y, out | count, threads
+`select_<bits>`: which (bytes), on_false, on_true, out | false_step, true_step, count, threads;
+a step of 0: one element for all
 """
 from extensibility import ElementwiseBinaryOp, ElementwiseUnaryOp
 from std.math import fma
-from std.sys.info import simd_width_of
+from std.sys.info import simd_width_of, size_of
 
 from kernels.arithmetic import Nextafter, Pow, Rem, extremum
 from kernels.calling import Args, Slots, integer, operand
@@ -100,8 +103,9 @@ struct PairedRange[Op: ElementwiseBinaryOp, dtype: DType](Tasks):
 
 
 @always_inline
-def apply_to_pairs[Op: ElementwiseBinaryOp](slots: Slots, args: Args):
-    comptime dtype = DType.float32
+def apply_to_pairs[
+    Op: ElementwiseBinaryOp, dtype: DType = DType.float32
+](slots: Slots, args: Args):
     var count = integer(args, 6)
     var tasks = task_count(count, 12 * count, integer(args, 7))
     spread(
@@ -172,6 +176,80 @@ struct Logaddexp2(ElementwiseBinaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
         return log_of_sum[base_two=True](x, y)
+
+
+struct IntegerPower(ElementwiseBinaryOp):
+    """By the low six bits of the exponent, as JAX's; other powers of 0 than the 0th are 0."""
+
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime V = SIMD[dtype, width]
+        var result = (x.eq(0) & y.ne(0)).select(V(0), V(1))
+        var square = x
+        comptime for bit in range(6):
+            result = ((y >> Scalar[dtype](bit)) & 1).ne(0).select(result * square, result)
+            square = square * square
+        return result
+
+
+@fieldwise_init
+struct Selection[dtype: DType](Tasks):
+    """The tasks of select."""
+
+    var which: Held[DType.uint8]
+    var on_false: Held[Self.dtype]
+    var on_true: Held[Self.dtype]
+    var result: Held[Self.dtype]
+    var false_step: Int
+    var true_step: Int
+    var count: Int
+    var tasks: Int
+
+    @always_inline
+    def step[width: Int](self, i: Int):
+        comptime V = SIMD[Self.dtype, width]
+        var which = self.which.unsafe_load[width=width](i).ne(0)
+        var on_false = self.on_false.unsafe_load[width=width](
+            i
+        ) if self.false_step else V(self.on_false.unsafe_load[width=1](0))
+        var on_true = self.on_true.unsafe_load[width=width](
+            i
+        ) if self.true_step else V(self.on_true.unsafe_load[width=1](0))
+        self.result.unsafe_store(i, which.select(on_true, on_false))
+
+    def run(self, task: Int):
+        comptime width = 2 * simd_width_of[Self.dtype]()
+        var i = chunk_begin(task, self.tasks, self.count)
+        var end = chunk_begin(task + 1, self.tasks, self.count)
+        while i + width <= end:
+            self.step[width](i)
+            i += width
+        while i < end:
+            self.step[1](i)
+            i += 1
+
+
+@always_inline
+def select[dtype: DType](slots: Slots, args: Args):
+    var count = integer(args, 10)
+    comptime size = 3 * size_of[Scalar[dtype]]() + 1
+    var tasks = task_count(count, size * count, integer(args, 11))
+    spread(
+        Selection[dtype](
+            held(operand[DType.uint8](slots, args, 0)),
+            held(operand[dtype](slots, args, 1)),
+            held(operand[dtype](slots, args, 2)),
+            held(operand[dtype](slots, args, 3)),
+            integer(args, 8),
+            integer(args, 9),
+            count,
+            tasks,
+        ),
+        tasks,
+    )
 
 
 @fieldwise_init
@@ -359,3 +437,33 @@ def log_float32(slots: Slots, args: Args) abi("C"):
 @export("rem_float32")
 def rem_float32(slots: Slots, args: Args) abi("C"):
     apply_to_pairs[Rem](slots, args)
+
+
+@export("select_8")
+def select_8(slots: Slots, args: Args) abi("C"):
+    select[DType.uint8](slots, args)
+
+
+@export("select_16")
+def select_16(slots: Slots, args: Args) abi("C"):
+    select[DType.uint16](slots, args)
+
+
+@export("select_32")
+def select_32(slots: Slots, args: Args) abi("C"):
+    select[DType.uint32](slots, args)
+
+
+@export("select_64")
+def select_64(slots: Slots, args: Args) abi("C"):
+    select[DType.uint64](slots, args)
+
+
+@export("integer_power_int32")
+def integer_power_int32(slots: Slots, args: Args) abi("C"):
+    apply_to_pairs[IntegerPower, DType.int32](slots, args)
+
+
+@export("integer_power_uint32")
+def integer_power_uint32(slots: Slots, args: Args) abi("C"):
+    apply_to_pairs[IntegerPower, DType.uint32](slots, args)

@@ -93,6 +93,7 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "copy": _from(65536, f"bool {_SHORT} int32 uint32 float16 bfloat16 float32"),
     "threefry2x32": _from(1024, "uint32"),
     "select": _from(16384, _ALL),
+    "searchsorted": _from(16384, "int32 float32 float64"),
     "integer_power": _from(16384, "int32 uint32"),
     **{name: _from(16384, "float32") for name in (
         "acosh", "asinh", "atanh", "bessel_i0e", "bessel_i1e", "cosh", "erf", "erf_inv", "erfc",

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._base import native
 from maxjax._base.native import FEWEST, LEAST
 from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._primitives.widths import native_result
-
-# From how many elements a search misses the processor's cache.
-_CACHED = 1 << 16
 
 
 def hypot(x: Any, y: Any) -> Any:
@@ -99,14 +97,15 @@ def power(x: Any, y: Any) -> Any:
 def searchsorted(x: Any, y: Any, *, side: str, dtype: Any) -> Any:
     if not (x[:-1] <= x[1:]).all():     # unsorted, or with NaN
         return None
-    if x.size < _CACHED or y.size < _CACHED:
+    found = None
+    if y.size >= FEWEST and dtype == np.int32 and x.dtype in LEAST["searchsorted"]:
+        found = native.find("searchsorted", x.dtype, y.size)
+    if found is None:
         return np.searchsorted(x, y, side).astype(dtype)
-    # In order, the places that are looked at are near one another.
-    flat = y.reshape(-1)
-    order = np.argsort(flat)
-    result = np.empty(flat.shape, dtype)
-    result[order] = np.searchsorted(x, flat[order], side)
-    return result.reshape(y.shape)
+    x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+    result = np.empty(y.shape, np.int32)
+    found((x, y, result), (x.size, side == "right", y.size), y.size)
+    return result
 
 
 def take(x: Any, indices: Any, *, axis: int, mode: GatherScatterMode, **options: Any) -> Any:

@@ -10,6 +10,7 @@ a step of 0: one element for all
 from extensibility import ElementwiseBinaryOp, ElementwiseUnaryOp
 from std.math import fma
 from std.sys.info import simd_width_of, size_of
+from std.utils.numerics import isnan
 
 from kernels.arithmetic import Nextafter, Pow, Rem, extremum
 from kernels.calling import Args, Slots, integer, operand
@@ -157,7 +158,7 @@ def log_of_sum[
     else:
         term = log1p(exp(-abs(difference)))
     var result = extremum[largest=True](x, y) + term
-    return difference.ne(difference).select(x + y, result)
+    return isnan(difference).select(x + y, result)
 
 
 struct Logaddexp(ElementwiseBinaryOp):

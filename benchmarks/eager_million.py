@@ -165,10 +165,9 @@ def stay_in_tier_0(console: Console) -> None:
         failure = pack.build()
         if failure:
             console.print(f"without the pack: {failure}")
-    kinds = {kind.partition(" ")[0]: table for kind, table in native.LEAST.items()}
-    for kind, table in kinds.items():
+    for kind, table in native.LEAST.items():
         for dtype in table:
-            provided.load(f"{kind}_{dtype.name}")
+            provided.load(native.function_name(kind, dtype))
     tiering.request = tiering.first_call = lambda program: None     # type: ignore[method-assign]
 
 
@@ -201,7 +200,7 @@ def main() -> int:
     import jax
 
     import maxjax
-    console = Console()
+    console = Console(markup=False)
     stay_in_tier_0(console)
     libraries = [(maxjax, arrays(maxjax)), (jax, arrays(jax))]
     offenders, failures, count = [], [], 0

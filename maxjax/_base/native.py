@@ -92,9 +92,14 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "matmul wide": _from(262144, "int64 uint64"),
     "copy": _from(65536, f"bool {_SHORT} int32 uint32 float16 bfloat16 float32"),
     "threefry2x32": _from(1024, "uint32"),
+    "select": _from(16384, _ALL),
+    "searchsorted": _from(16384, "int32 float32 float64"),
+    "integer_power": _from(16384, "int32 uint32"),
     **{name: _from(16384, "float32") for name in (
-        "acosh", "asinh", "atanh", "cosh", "exp2", "expm1", "log1p", "logistic", "sinh", "tan")},
-    **{name: _from(65536, "float32") for name in ("digamma", "erf", "erfc", "lgamma")},
+        "acosh", "asinh", "atanh", "bessel_i0e", "bessel_i1e", "cosh", "erf", "erf_inv", "erfc",
+        "exp2", "expm1", "hypot", "frexp", "log1p", "logaddexp", "logaddexp2", "logistic",
+        "nextafter", "pow", "rem", "sinh", "spacing", "tan", "tanh")},
+    **{name: _from(65536, "float32") for name in ("digamma", "exp", "lgamma", "log")},
 }
 # How many elements must lie side by side for another axis than the last, for cumulative
 # functions and for positions of extremes.
@@ -147,19 +152,22 @@ def _is_allowed() -> bool:
 def _ask(kind: str, dtype: np.dtype) -> Function | None:
     if _provider is None:
         return None
-    name = kind.partition(" ")[0]
-    if name == "copy":
-        name = f"copy_{8 * dtype.itemsize}"
-    elif name != "threefry2x32":
-        name = f"{name}_{dtype.name}"
     try:
-        function = _provider(name)
+        function = _provider(function_name(kind, dtype))
     except Exception:       # NumPy can do without, whatever has gone wrong
         install(None)
         return None
     if function is not None:
         _functions[kind][dtype] = function
     return function
+
+
+def function_name(kind: str, dtype: np.dtype) -> str:
+    """What the provider knows a function by."""
+    name = kind.partition(" ")[0]
+    if name in ("copy", "select"):
+        return f"{name}_{8 * dtype.itemsize}"
+    return name if name == "threefry2x32" else f"{name}_{dtype.name}"
 
 
 def _advance_generation() -> None:

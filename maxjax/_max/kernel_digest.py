@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _IMPORT = re.compile(r"^from kernels\.(\w+) import", re.MULTILINE)
-_RELATIVE_IMPORT = re.compile(r"^from \.(\w+) import", re.MULTILINE)
+_RELATIVE_IMPORT = re.compile(r"^from (?:\.(\w+) import|\. import (.+)$)", re.MULTILINE)
 _PACKAGE = Path(__file__).parent.parent
 _SOURCES = ("_max/kernels/*.mojo", "_max/graph/*.py", "_primitives/*.py", "_ir/serialize.py",
             "_transforms/partition.py", "_transforms/simplify.py")
@@ -41,7 +41,9 @@ def kernels(source: str = "") -> str:
 
 
 def _imported(source: str, pattern: re.Pattern[str]) -> set[str]:
-    return set(pattern.findall(source))
+    """The names that groups of the pattern match, each of which may be a list of names."""
+    return {name for match in pattern.finditer(source)
+            for group in match.groups(default="") for name in re.findall(r"\w+", group)}
 
 
 def _of(patterns: Sequence[str]) -> str:

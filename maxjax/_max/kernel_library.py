@@ -24,8 +24,8 @@ _ALL = (*_FLOATS, *_INTEGERS, "bool")
 # The elementwise kernels and the dtypes that each takes.
 UNARY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
-        ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "ceil", "cos", "cosh",
-         "digamma", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "lgamma", "log",
+        ("acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i0e", "bessel_i1e", "cbrt",
+         "ceil", "cos", "cosh", "digamma", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "lgamma", "log",
          "log1p", "logistic", "round_half_away", "round_half_even", "rsqrt", "sin", "sinh",
          "sqrt", "tan", "tanh"), _FLOATS),
     **dict.fromkeys(("abs", "neg", "sign"), (*_FLOATS, *_INTEGERS)),

@@ -19,6 +19,7 @@ from maxjax._primitives.widths import (
     REALS,
     accepted,
     specialized,
+    vectorized_pair,
     widened,
 )
 
@@ -117,10 +118,13 @@ div_p = elementwise(
 )
 
 
+_float_remainder = vectorized_pair("rem", np.fmod)
+
+
 def _remainder(x, y):
     """C's remainder, of the sign of ``x``; by zero ``x`` itself for integers."""
     if x.dtype.kind not in "iu":
-        return np.fmod(x, y)
+        return _float_remainder(x, y)
     x, y = np.asarray(x), np.asarray(y)
     trap = y == 0
     unsafe = trap | (y == -1) if y.dtype.kind == "i" else trap
@@ -176,7 +180,7 @@ is_finite_p = elementwise(
 nextafter_p = elementwise(
     "nextafter", accepts=FLOATING,
     # Of equal zeros the second, also for float16, where NumPy gives the first.
-    evaluate=lambda x, y: np.where(x == y, y, np.nextafter(x, y)),
+    evaluate=vectorized_pair("nextafter", lambda x, y: np.where(x == y, y, np.nextafter(x, y))),
     lower=kernel("nextafter"),
     no_derivative="the next number is no smooth function")
 
@@ -232,7 +236,7 @@ def _sign(x):
     if x.dtype.kind in "iu":
         return np.sign(x)
     # NumPy loses the sign of a zero.
-    return np.where(x == 0, x, np.sign(x))
+    return np.copysign(np.sign(x), x)
 
 
 sign_p = elementwise("sign", accepts=NUMBERS, evaluate=widened(_sign), lower=kernel("sign"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base import native as native_functions
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import complex_values
 from maxjax._primitives.builders import add_any_p, elementwise
@@ -93,6 +94,10 @@ def _select_evaluate(which, *cases):
     return result
 
 
+def _where(which, on_false, on_true):
+    return np.where(which, on_true, on_false)
+
+
 def _blend(word):
     """np.where for elements of the size of ``word``, by bits: ten times as fast when the mask
     follows no pattern that the processor could foresee."""
@@ -110,16 +115,35 @@ def _blend(word):
 _BLEND_SIZE = 4096
 
 
+def _native_select(otherwise):
+    """The same by a native function, where there is one, and each case lies row by row or is one
+    value everywhere."""
+    def evaluate(which, on_false, on_true):
+        found = native_functions.find("select", on_false.dtype, which.size)
+        if found is not None and which.flags.c_contiguous:
+            steps = [1 if case.flags.c_contiguous else None if any(case.strides) else 0
+                     for case in (on_false, on_true)]
+            if None not in steps:
+                out = np.empty(which.shape, on_false.dtype)
+                found((which, on_false, on_true, out), (*steps, out.size), out.size)
+                return out
+        return otherwise(which, on_false, on_true)
+
+    return evaluate
+
+
 def _select_specialize(in_avals, params, out_avals):
     if len(in_avals) == 3 and in_avals[0].dtype == dtypes.bool_:
         out = out_avals[0]
         if out.size >= _BLEND_SIZE and all(aval.shape == out.shape for aval in in_avals):
             if out.dtype in (dtypes.float32, dtypes.int32, dtypes.uint32):
-                return _blend(np.dtype(np.int32))
-            if out.dtype in (dtypes.float64, dtypes.int64, dtypes.uint64):
-                return _blend(np.dtype(np.int64))
-        where = np.where
-        return lambda which, on_false, on_true: where(which, on_true, on_false)
+                rule = _blend(np.dtype(np.int32))
+            elif out.dtype in (dtypes.float64, dtypes.int64, dtypes.uint64):
+                rule = _blend(np.dtype(np.int64))
+            else:
+                rule = _where
+            return _native_select(rule) if out.dtype in native_functions.LEAST["select"] else rule
+        return _where
     return None
 
 
@@ -276,6 +300,8 @@ def _shift(function, signed, fill):
         amount = unsigned_view(shift)
         inside = amount < bits
         operand = signed_view(x) if signed else unsigned_view(x)
+        if bits >= 8 and inside.all():
+            return function(operand, amount.view(operand.dtype)).view(dtype)
         safe = np.where(inside, amount, 0).astype(operand.dtype)
         result = np.where(inside, function(operand, safe), fill(operand).astype(operand.dtype))
         return result.view(dtype) if bits >= 8 else result.astype(np.int8).astype(dtype)

@@ -145,21 +145,25 @@ def _reduce_precision(x, *, exponent_bits, mantissa_bits):
     info = np.finfo(x.dtype)
     word = np.dtype(f"u{x.dtype.itemsize}").type
     bits = x.view(word)
-    sign = bits & (word(1) << word(info.bits - 1))
-    magnitude = bits ^ sign
+    sign = bits & word(1 << (info.bits - 1))
+    magnitude = np.asarray(bits ^ sign)
     drop = info.nmant - mantissa_bits
     if drop > 0:
         # Half of the last kept place, less one when the kept part is even: ties go to even.
-        last = (magnitude >> word(drop)) & word(1)
-        magnitude = magnitude + (word((1 << (drop - 1)) - 1) + last)
-        magnitude = magnitude & ~word((1 << drop) - 1)
+        last = magnitude >> word(drop)
+        last &= word(1)
+        last += word((1 << (drop - 1)) - 1)
+        magnitude += last
+        magnitude &= ~word((1 << drop) - 1)
     if exponent_bits < info.iexp:
-        infinity = np.array(np.inf, x.dtype).view(word)
         bias, reduced = (1 << (info.iexp - 1)) - 1, (1 << (exponent_bits - 1)) - 1
-        exponent = magnitude >> word(info.nmant)
-        magnitude = np.where(exponent > word(bias + reduced), infinity, magnitude)
-        magnitude = np.where(exponent < word(bias - reduced + 1), word(0), magnitude)
-    return np.where(np.isnan(x), x, (magnitude.astype(word) | sign).view(x.dtype))
+        infinity = word(((1 << info.iexp) - 1) << info.nmant)
+        magnitude[magnitude >= word((bias + reduced + 1) << info.nmant)] = infinity
+        magnitude *= magnitude >= word((bias - reduced + 1) << info.nmant)
+    magnitude |= sign
+    result = magnitude.view(x.dtype)
+    np.copyto(result, x, where=np.isnan(x))
+    return result
 
 
 reduce_precision_p = elementwise(

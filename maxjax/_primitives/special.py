@@ -45,7 +45,7 @@ def _erf_inv(x):
 
 
 erf_inv_p = _special(
-    "erf_inv", _erf_inv,
+    "erf_inv", vectorized("erf_inv", _erf_inv),
     lambda t, x, out: mul(t, mul(constant(math.sqrt(math.pi) / 2, x), exp(square(out)))))
 
 
@@ -94,13 +94,12 @@ lgamma_p = _special(
 
 bessel_i1e_p = _special(
     # SciPy's loses the sign of a zero.
-    "bessel_i1e", lambda x: np.where(x == 0, x, scipy_special.i1e(x)),
-    lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)),
-    host_reason=HOST)
+    "bessel_i1e",
+    vectorized("bessel_i1e", lambda x: np.where(x == 0, x, scipy_special.i1e(x))),
+    lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)))
 bessel_i0e_p = _special(
-    "bessel_i0e", lambda x: scipy_special.i0e(x),
-    lambda t, x, out: mul(t, sub(bessel_i1e_p.bind(x), mul(sign(x), out))),
-    host_reason=HOST)
+    "bessel_i0e", vectorized("bessel_i0e", lambda x: scipy_special.i0e(x)),
+    lambda t, x, out: mul(t, sub(bessel_i1e_p.bind(x), mul(sign(x), out))))
 
 
 def _bessel_i1e_slope(x, out):

@@ -23,10 +23,11 @@ from maxjax._primitives.comparison import eq, select, where_zero
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.rules import kernel, native, scalar_like
 from maxjax._primitives.shape import broadcast_to_shape, full
-from maxjax._primitives.widths import FLOATING, INEXACT, specialized, vectorized, widened
+from maxjax._primitives.widths import FLOATING, INEXACT, specialized, vectorized, vectorized_pair, widened
 
-# Those that NumPy computes element by element.
-NATIVE = ("exp2", "expm1", "log1p", "logistic", "tan", "sinh", "cosh", "asinh", "acosh", "atanh")
+# Those that NumPy computes element by element, or slowly.
+NATIVE = ("exp", "exp2", "expm1", "log", "log1p", "logistic", "tan", "sinh", "cosh", "tanh",
+          "asinh", "acosh", "atanh")
 
 
 def _unary(name, function, jvp, lower=None, accepts=INEXACT):
@@ -131,15 +132,18 @@ def _pow_jvp_exponent(t, x, y, out):
     return mul(t, mul(log_p.bind(where_zero(x, 1)), out))
 
 
+_power = vectorized_pair("pow", complex_values.power)
+
+
 def _pow_specialize(in_avals, params, out_avals):
     if in_avals[0].dtype == in_avals[1].dtype:
-        return specialized(np.power, complex_values.power)(in_avals, params, out_avals)
+        return specialized(_power, complex_values.power)(in_avals, params, out_avals)
     return None
 
 
 pow_p = elementwise(
     "pow", accepts=INEXACT,
-    evaluate=lambda x, y: widened(complex_values.power)(x, y.astype(x.dtype)),
+    evaluate=lambda x, y: widened(_power)(x, y.astype(x.dtype)),
     specialize=_pow_specialize,
     lower=lambda ctx, x, y: ctx.kernel("pow", x, ctx.convert(y, ctx.dtype(x))),
     jvp=(_pow_jvp_base, _pow_jvp_exponent))

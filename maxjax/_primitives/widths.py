@@ -7,6 +7,7 @@ wrapped: what XLA does, and bit for bit what arithmetic of that width would give
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -80,14 +81,49 @@ def vectorized(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any
     """A NumPy function of one float operand, which gives way to a native one of that name."""
     def evaluate(x: Any) -> Any:
         if x.size >= native.FEWEST and x.dtype == dtypes.float32:
-            found = native.find(name, x.dtype, x.size)
-            if found is not None and x.flags.c_contiguous:
-                out = np.empty_like(x)
-                found((x, out), (x.size,), x.size)
+            out = native_result(name, x)
+            if out is not None:
                 return out
         return function(x)
 
     return evaluate
+
+
+def vectorized_pair(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The same of two operands, which broadcast."""
+    def evaluate(x: Any, y: Any) -> Any:
+        if (x.size >= native.FEWEST or y.size >= native.FEWEST) and x.dtype == dtypes.float32:
+            out = native_result(name, x, y)
+            if out is not None:
+                return out
+        return function(x, y)
+
+    return evaluate
+
+
+def native_result(name: str, *operands: Any, out_dtypes: Any = ()) -> Any:
+    """What the native function of that name gives, or None if it is not to be called.
+
+    Args:
+      out_dtypes: of several results; one is of the operands' dtype.
+    """
+    x = operands[0]
+    if len(operands) == 1:
+        shape, size = x.shape, x.size
+    else:
+        shape = np.broadcast_shapes(*[operand.shape for operand in operands])
+        size = math.prod(shape)
+    found = native.find(name, x.dtype, size)
+    if found is None:
+        return None
+    if len(operands) > 1:
+        operands = tuple([
+            np.ascontiguousarray(np.broadcast_to(operand, shape)) for operand in operands])
+    elif not x.flags.c_contiguous:
+        return None
+    results = [np.empty(shape, dtype) for dtype in out_dtypes or (x.dtype,)]
+    found((*operands, *results), (size,), size)
+    return results if out_dtypes else results[0]
 
 
 def specialized(function: Callable[..., Any],

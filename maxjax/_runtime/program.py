@@ -13,7 +13,7 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
-from maxjax._transforms.simplify import simplify
+from maxjax._transforms.simplify import expand, simplify
 
 _clock = time.perf_counter_ns
 runs_compiled = config.runs_compiled
@@ -24,6 +24,7 @@ class Program:
 
     Attributes:
       closed: the simplified jaxpr. Its constants are inputs of both tiers.
+      opened: what is compiled: the same, with its constants as inputs.
       effects: what it does beside computing results.
       heat: nanoseconds that tier 0 has spent on it.
       compiled: the tier-1 executable (a callable of a list of NumPy arrays), or None.
@@ -53,6 +54,7 @@ class Program:
         self.opened = ClosedJaxpr(jaxpr.replace(
             constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
         self.tier0 = interpreter(self.opened)
+        self.opened = expand(self.opened)
         self.heat = 0
         self.best_interpreted = 1 << 62
         self.proven: Any = None         # compiled, and not slower than tier 0

@@ -15,6 +15,10 @@ from maxjax._ir.primitive import op_spec, registry
 CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
          "remat2": "jaxpr"}
 
+# What stands for several operations until it is compiled, one NumPy rule for all of them:
+# name -> what gives the jaxpr of an equation.
+EXPANSIONS: dict[str, Callable[[JaxprEqn], ClosedJaxpr]] = {}
+
 
 def inline_calls(closed: ClosedJaxpr, names: Collection[str] | None = None) -> ClosedJaxpr:
     """Replaces calls by the equations that they call. Afterwards no two variables are shared.
@@ -43,11 +47,10 @@ def inline_calls(closed: ClosedJaxpr, names: Collection[str] | None = None) -> C
         for eqn in jaxpr.eqns:
             invars = [read(atom) for atom in eqn.invars]
             name = eqn.primitive.name
-            parameter = CALLS.get(name) if names is None or name in names else None
-            if parameter is not None:
+            called = _called(eqn, names)
+            if called is not None:
                 if name == "remat2":
                     invars = behind_barrier(eqn, invars)
-                called = eqn.params[parameter]
                 inner, inner_consts = ((called.jaxpr, called.consts)
                                        if isinstance(called, ClosedJaxpr) else (called, ()))
                 results = inline(inner, inner_consts, invars)
@@ -80,6 +83,23 @@ def inline_calls(closed: ClosedJaxpr, names: Collection[str] | None = None) -> C
         Jaxpr([var for var, _ in constants.values()], invars, outvars, eqns,
               closed.jaxpr.debug_info),
         [value for _, value in constants.values()])
+
+
+def _called(eqn: JaxprEqn, names: Collection[str] | None) -> Any:
+    """The jaxpr that an equation stands for, if it is to be replaced by it."""
+    name = eqn.primitive.name
+    if names is not None and name not in names:
+        return None
+    if name in CALLS:
+        return eqn.params[CALLS[name]]
+    return EXPANSIONS[name](eqn) if names is not None and name in EXPANSIONS else None
+
+
+def expand(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """With single operations in place of those that stand for several."""
+    if not any(eqn.primitive.name in EXPANSIONS for eqn in closed.jaxpr.eqns):
+        return closed
+    return simplify(inline_calls(closed, EXPANSIONS))
 
 
 # For primitives with jaxprs inside: ``(eqn, which results are used)`` -> an equation of those

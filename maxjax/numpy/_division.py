@@ -10,6 +10,7 @@ from maxjax._base import dtypes
 from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
 from maxjax.lax._elementwise import RoundingMethod
+from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._elementwise import binary
 from maxjax.numpy._promotion import (
     as_array,
@@ -24,6 +25,7 @@ from maxjax.numpy._promotion import (
 )
 from maxjax.numpy._ufuncs import equal, sign
 from maxjax.numpy._where import where
+from maxjax.numpy._whole import whole
 
 __all__ = [
     "bitwise_right_shift", "divmod", "float_power", "floor_divide", "fmod", "mod", "pow", "power",
@@ -54,12 +56,17 @@ def floor_divide(x1: Any, x2: Any, /) -> Array:
     if dtypes.is_unsigned(dtype):
         return bind(registry["div"], x1, x2)
     if dtypes.is_integer(dtype):
-        quotient = bind(registry["div"], x1, x2)
-        inexact = bind(registry["rem"], x1, x2) != 0
-        return where((sign(x1) != sign(x2)) & inexact, quotient - 1, quotient)
+        return _floor_divide(x1, x2)
     if dtypes.is_complex(dtype):
         raise TypeError("floor_divide does not support complex-valued inputs")
     return _float_divmod(x1, x2)[0]
+
+
+@whole("floor_divide", rules.floor_divide, dtypes.SIGNED)
+def _floor_divide(x1: Any, x2: Any) -> Array:
+    quotient = bind(registry["div"], x1, x2)
+    inexact = bind(registry["rem"], x1, x2) != 0
+    return where((sign(x1) != sign(x2)) & inexact, quotient - 1, quotient)
 
 
 def _float_divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
@@ -82,6 +89,11 @@ def remainder(x1: Any, x2: Any, /) -> Array:
     x1, x2 = _pair("remainder", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise TypeError("remainder does not support complex-valued inputs")
+    return _remainder(x1, x2)
+
+
+@whole("remainder", rules.remainder, dtypes.INTS)
+def _remainder(x1: Any, x2: Any) -> Array:
     if dtypes.is_integer(x1.dtype):
         x2 = _nonzero(x2)
     left = bind(registry["rem"], x1, x2)
@@ -174,6 +186,7 @@ def _integer_power(x: Any, exponent: int, exponent_type: tuple[Any, bool] | None
     return registry["integer_pow"].bind(x, y=exponent)
 
 
+@whole("power", rules.power, dtypes.INTS)
 def _power_by_squaring(x: Array, exponent: Array) -> Array:
     """Integer powers by the low six bits of the exponent, as JAX computes them."""
     one = constant(1, x.dtype)

@@ -35,6 +35,7 @@ from maxjax._primitives.shape import (
 from maxjax._runtime.array import ArrayImpl
 from maxjax.lax._indexing import fill_parameter, from_end
 from maxjax.numpy import _division
+from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._at import IndexUpdateHelper, update
 from maxjax.numpy._getitem import getitem
 from maxjax.numpy._getitem import take as take_index
@@ -51,6 +52,7 @@ from maxjax.numpy._promotion import (
     promote_dtypes,
 )
 from maxjax.numpy._where import where
+from maxjax.numpy._whole import WORDS, whole
 
 __all__ = [
     "argwhere", "choose", "compress", "extract", "flatnonzero", "index_exp", "ix_", "nonzero",
@@ -115,8 +117,22 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
         indices = _division.remainder(indices, scalar_like(size, dtypes.int32))
         mode = "promise_in_bounds"
     parsed = _mode(mode)
-    return take_index(a, (slice(None),) * axis + (indices,), parsed, fill_value, unique_indices,
-                      indices_are_sorted, parsed is not GatherScatterMode.CLIP)
+    options = {"axis": axis, "mode": parsed, "unique": bool(unique_indices),
+               "ordered": bool(indices_are_sorted)}
+    if fill_value is None:
+        return _take(a, indices, **options)
+    return _take_filled(a, indices, fill_value=fill_value, **options)
+
+
+def _take_filled(a: Array, indices: Array, *, axis: int, mode: GatherScatterMode, unique: bool,
+                 ordered: bool, fill_value: Any) -> Array:
+    return take_index(a, (slice(None),) * axis + (indices,), mode, fill_value, unique, ordered,
+                      mode is not GatherScatterMode.CLIP)
+
+
+@whole("take", rules.take, accepts=WORDS)
+def _take(a: Array, indices: Array, **options: Any) -> Array:
+    return _take_filled(a, indices, fill_value=None, **options)
 
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,

@@ -18,6 +18,7 @@ from maxjax.numpy import _creation as creation
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,
@@ -27,6 +28,7 @@ from maxjax.numpy._promotion import (
     promote_dtypes,
 )
 from maxjax.numpy._where import as_bool, where
+from maxjax.numpy._whole import whole
 
 __all__ = [
     "allclose", "apply_along_axis", "apply_over_axes", "array_equal", "array_equiv", "isclose",
@@ -48,14 +50,18 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
         dtype = dtypes.int32
     if dtypes.is_inexact(dtype):
         real = dtypes.real_dtype(dtype)
-        rtol, atol = cast(rtol, real), cast(atol, real)
-        close = ufuncs.abs(a - b) <= atol + rtol * ufuncs.abs(b)
-        result = (ufuncs.isfinite(b) & close) | (a == b)
+        result = _isclose(a, b, cast(rtol, real), cast(atol, real))
         if equal_nan:
             result = result | (ufuncs.isnan(a) & ufuncs.isnan(b))
         return result
     close = ufuncs.abs(a - b) <= atol + rtol * ufuncs.abs(b)
     return convert_element_type(close, dtypes.bool_)      # strongly typed
+
+
+@whole("isclose", rules.isclose)
+def _isclose(a: Array, b: Array, rtol: Any, atol: Any) -> Array:
+    close = ufuncs.abs(a - b) <= atol + rtol * ufuncs.abs(b)
+    return (ufuncs.isfinite(b) & close) | (a == b)
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,

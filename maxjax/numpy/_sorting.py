@@ -16,6 +16,7 @@ from maxjax._primitives.sorting import sort_p
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
@@ -25,6 +26,7 @@ from maxjax.numpy._promotion import (
     promote_dtypes,
 )
 from maxjax.numpy._where import where
+from maxjax.numpy._whole import FLOATS, whole
 
 __all__ = [
     "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted", "sort",
@@ -187,7 +189,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
     dtype = dtypes.int32 if size < 2**31 else dtypes.canonical(dtypes.int64)
     if size == 0:
         return primitives.full(y.shape, 0, dtype) if y.shape else as_array(constant(0, dtype))
-    return _bisect(x, y, side, dtype)
+    return _search(x, y, side=side, dtype=dtype)
 
 
 def _keys(x: Array) -> list[Array]:
@@ -213,6 +215,11 @@ def _keys(x: Array) -> list[Array]:
 
 
 _INTEGERS = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
+
+
+@whole("searchsorted", rules.searchsorted, accepts=(*FLOATS, *dtypes.INTS))
+def _search(x: Array, y: Array, *, side: str, dtype: Any) -> Array:
+    return _bisect(x, y, side, dtype)
 
 
 def _bisect(x: Array, y: Array, side: str, dtype: Any) -> Array:
@@ -254,9 +261,13 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     count = edges.shape[0]
     if count == 0:
         return primitives.full(x.shape, 0, dtypes.int32)
-    side = "right" if not right else "left"
+    return _digitize(edges, x, side="right" if not right else "left")
+
+
+@whole("digitize", rules.digitize)
+def _digitize(edges: Array, x: Array, *, side: str) -> Array:
     rising = searchsorted(edges, x, side)
-    falling = count - searchsorted(shapes.flip(edges), x, side)
+    falling = edges.shape[0] - searchsorted(shapes.flip(edges), x, side)
     return where(edges[-1] >= edges[0], rising, falling)
 
 

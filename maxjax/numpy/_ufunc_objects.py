@@ -23,6 +23,7 @@ from maxjax.numpy import _logic as logic
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._division import remainder
 from maxjax.numpy._elementwise import binary, described, unary
 from maxjax.numpy._promotion import (
@@ -38,6 +39,7 @@ from maxjax.numpy._promotion import (
     resolve,
 )
 from maxjax.numpy._where import as_bool, where
+from maxjax.numpy._whole import whole
 
 _where = where      # the name is an argument below
 
@@ -344,6 +346,7 @@ def _with_shares(name: str, base_two: bool) -> Any:
 
     The general rules would differentiate a maximum and an absolute value where they have edges.
     """
+    @whole(name, rules.logaddexp2 if base_two else rules.logaddexp)
     def function(x1: Array, x2: Array) -> Array:
         rule = _log_sum_of_complex if dtypes.is_complex(x1.dtype) else _log_sum_of_reals
         return rule(x1, x2, base_two)

@@ -15,6 +15,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.shape import full
 from maxjax.lax._elementwise import RoundingMethod
+from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._elementwise import binary, described, unary
 from maxjax.numpy._promotion import (
     as_array,
@@ -32,6 +33,7 @@ from maxjax.numpy._promotion import (
     type_of,
 )
 from maxjax.numpy._where import as_bool, where
+from maxjax.numpy._whole import whole
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh",
@@ -361,6 +363,11 @@ def trunc(x: Any) -> Array:
     x = _one("trunc", x)
     if dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_:
         return x
+    return _trunc(x)
+
+
+@whole("trunc", np.trunc)
+def _trunc(x: Array) -> Array:
     return where(x < 0, ceil(x), floor(x))
 
 
@@ -454,6 +461,11 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     if dtypes.is_complex(x1.dtype):
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert "
                          "to real values first, such as by using abs(x)")
+    return _hypot(x1, x2)
+
+
+@whole("hypot", rules.hypot)
+def _hypot(x1: Array, x2: Array) -> Array:
     x1, x2 = abs(x1), abs(x2)
     infinite = (x1 == np.inf) | (x2 == np.inf)
     large, small = _maximum(x1, x2), _minimum(x1, x2)
@@ -471,6 +483,11 @@ def copysign(x1: Any, x2: Any, /) -> Array:
     x1, x2 = promote_args_inexact("copysign", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise TypeError("copysign does not support complex-valued inputs")
+    return _copysign(x1, x2)
+
+
+@whole("copysign", np.copysign)
+def _copysign(x1: Array, x2: Array) -> Array:
     return where(signbit(x2), -abs(x1), abs(x1))
 
 
@@ -501,6 +518,11 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     x1, x2 = (as_array(x) for x in promote_args_inexact("heaviside", x1, x2))
     if dtypes.is_complex(x1.dtype):
         raise TypeError("heaviside does not support complex-valued inputs")
+    return _heaviside(x1, x2)
+
+
+@whole("heaviside", rules.heaviside)
+def _heaviside(x1: Array, x2: Array) -> Array:
     above = convert_element_type(x1 > 0, x1.dtype, x1.weak_type and x2.weak_type)
     return where(x1 == 0, x2, where(x1 != x1, x1, above))
 
@@ -532,9 +554,13 @@ def modf(x: Any, /, out: Any = None) -> tuple[Array, Array]:
     (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
     """
     check_out("modf", out)
-    x = _one_inexact("modf", x)
-    whole = where(x >= 0, floor(x), ceil(x))
-    return x - whole, whole
+    return _modf(_one_inexact("modf", x))
+
+
+@whole("modf", rules.modf, outputs=2)
+def _modf(x: Array) -> tuple[Array, Array]:
+    integral = where(x >= 0, floor(x), ceil(x))
+    return x - integral, integral
 
 
 _FORMATS = {     # bits of the exponent, of the mantissa
@@ -551,6 +577,11 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
     x = _one_inexact("frexp", x)
     if dtypes.is_complex(x.dtype):
         raise TypeError("frexp does not support complex-valued inputs")
+    return _frexp(x)
+
+
+@whole("frexp", rules.frexp, outputs=2)
+def _frexp(x: Array) -> tuple[Array, Array]:
     exponent_bits, mantissa_bits = _FORMATS[x.dtype]
     integer = np.dtype(f"int{8 * x.dtype.itemsize}")
     bias = (1 << (exponent_bits - 1)) - 1
@@ -600,6 +631,11 @@ def spacing(x: Any, /) -> Array:
         raise ValueError("jnp.spacing is not defined for complex inputs.")
     if x.dtype == dtypes.float16:      # as NumPy: always to the float above
         return nextafter(x, constant(np.inf, x.dtype)) - x
+    return _spacing(x)
+
+
+@whole("spacing", rules.spacing)
+def _spacing(x: Array) -> Array:
     away = nextafter(x, copysign(np.inf, x).astype(x.dtype))
     gap = away - x
     least = dtypes.finfo(x.dtype).smallest_subnormal
@@ -745,6 +781,12 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
         return _complex(nan_to_num(real(x), copy, nan, posinf, neginf),
                         nan_to_num(imag(x), copy, nan, posinf, neginf))
     info = dtypes.finfo(x.dtype)
-    x = where(isnan(x), cast(nan, x.dtype), x)
-    x = where(x == np.inf, info.max if posinf is None else cast(posinf, x.dtype), x)
-    return where(x == -np.inf, info.min if neginf is None else cast(neginf, x.dtype), x)
+    return _nan_to_num(x, *(cast(value, x.dtype) for value in (
+        nan, info.max if posinf is None else posinf, info.min if neginf is None else neginf)))
+
+
+@whole("nan_to_num", rules.nan_to_num)
+def _nan_to_num(x: Array, nan: Any, above: Any, below: Any) -> Array:
+    x = where(isnan(x), nan, x)
+    x = where(x == np.inf, above, x)
+    return where(x == -np.inf, below, x)

@@ -145,9 +145,8 @@ struct Pow(ElementwiseBinaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return special.power[exact = dtype == F64](
-            x.cast[F64](), y.cast[F64]()
-        ).cast[dtype]()
+        comptime wide = F64 if dtype == F64 else DType.float32
+        return special.power(x.cast[wide](), y.cast[wide]()).cast[dtype]()
 
 
 @extensibility.register("maxjax_atan2")

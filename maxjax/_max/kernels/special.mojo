@@ -2,6 +2,7 @@
 from std.math import copysign, floor, fma
 from std.utils.numerics import isnan
 
+from . import special_single
 from .elementary import (
     F64,
     INFINITY,
@@ -115,22 +116,19 @@ def erfc[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
 
 
 @always_inline
-def erf_inv[
-    width: SIMDLength, //, *, refine: Bool
-](x: SIMD[F64, width]) -> SIMD[F64, width]:
-    """The inverse of erf, good to 1e-8; refined, to full precision by a Halley step."""
+def erf_inv[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
+    """The inverse of erf: a polynomial good to 1e-8, and a Halley step."""
     comptime V = SIMD[F64, width]
     var a = abs(x)
     var w = -log((1 - a) * (1 + a))
     var central = horner[ERFINV_CENTRAL](w - 3)
     var y = a * w.lt(6).select(central, horner[ERFINV_TAIL](square_root(w) - 4.2))
-    comptime if refine:
-        # Newton on the well-conditioned side, then Halley's denominator 1 + y e.
-        var inner = erf_near_zero(y) - a
-        var outer = (1 - a) - erfc_of_large(y)
-        var residual = y.lt(0.5).select(inner, outer)
-        var error = residual / (TWO_OVER_ROOT_PI * exp(-y * y))
-        y = y - error / (1 + y * error)
+    # Newton on the well-conditioned side, then Halley's denominator 1 + y e.
+    var inner = erf_near_zero(y) - a
+    var outer = (1 - a) - erfc_of_large(y)
+    var residual = y.lt(0.5).select(inner, outer)
+    var error = residual / (TWO_OVER_ROOT_PI * exp(-y * y))
+    y = y - error / (1 + y * error)
     var result = copysign(y, x)
     result = x.eq(0).select(x, result)
     result = a.eq(1).select(copysign(V(INFINITY), x), result)
@@ -270,34 +268,41 @@ def log_in_two_parts[
 
 @always_inline
 def power_magnitude[
-    width: SIMDLength, //, *, exact: Bool
+    width: SIMDLength, //
 ](a: SIMD[F64, width], y: SIMD[F64, width]) -> SIMD[F64, width]:
     """Gives a^y for a > 0, NaN and special values left to the caller."""
     comptime V = SIMD[F64, width]
-    comptime if exact:
-        var low = V()
-        var high = log_in_two_parts(a, low)
-        var product = fma(y, high, V(0))
-        var tail = fma(y, high, -product) + y * low
-        # Far out of range the parts would be inf - inf.
-        var bounded = abs(product).lt(1000)
-        return exp_scaled(product, V(0), bounded.select(tail, V(0)))
-    else:
-        return exp(y * log(a))
+    var low = V()
+    var high = log_in_two_parts(a, low)
+    var product = fma(y, high, V(0))
+    var tail = fma(y, high, -product) + y * low
+    # Far out of range the parts would be inf - inf.
+    var bounded = abs(product).lt(1000)
+    return exp_scaled(product, V(0), bounded.select(tail, V(0)))
 
 
 @always_inline
 def power[
-    width: SIMDLength, //, *, exact: Bool
-](x: SIMD[F64, width], y: SIMD[F64, width]) -> SIMD[F64, width]:
-    """Gives x^y as C's pow; `exact` keeps full precision in float64 where y log(x) is large."""
-    comptime V = SIMD[F64, width]
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """Gives x^y as C's pow, in float64 or float32."""
+    comptime V = SIMD[dtype, width]
     var a = abs(x)
+    var result: V
+    comptime if dtype == F64:
+        result = rebind[V](
+            power_magnitude(rebind[SIMD[F64, width]](a), rebind[SIMD[F64, width]](y))
+        )
+    else:
+        result = rebind[V](
+            special_single.power_magnitude(
+                rebind[SIMD[DType.float32, width]](a), rebind[SIMD[DType.float32, width]](y)
+            )
+        )
     var integral = y.eq(truncate(y))
-    # An odd y has a fractional half; beyond 2^53 every number is even.
+    # An odd y has a fractional half.
     var half = y * 0.5
-    var odd = integral & half.ne(truncate(half)) & abs(y).lt(9007199254740992.0)
-    var result = power_magnitude[exact=exact](a, y)
+    var odd = integral & half.ne(truncate(half))
     var infinite_y = abs(y).eq(INFINITY)
     var shrinks = a.lt(1).ne(y.lt(0))
     result = infinite_y.select(

@@ -8,7 +8,7 @@ from extensibility import ElementwiseUnaryOp
 from std.math import ceil, copysign, floor
 from std.utils.numerics import isnan
 
-from . import elementary, special, trigonometric
+from . import bessel, elementary, special, special_single, trigonometric
 from .elementary import F64
 
 
@@ -271,7 +271,10 @@ struct Erf(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return special.erf(x.cast[F64]()).cast[dtype]()
+        comptime if dtype == F64:
+            return special.erf(x.cast[F64]()).cast[dtype]()
+        else:
+            return special_single.erf(x.cast[DType.float32]()).cast[dtype]()
 
 
 @extensibility.register("maxjax_erfc")
@@ -281,7 +284,10 @@ struct Erfc(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return special.erfc(x.cast[F64]()).cast[dtype]()
+        comptime if dtype == F64:
+            return special.erfc(x.cast[F64]()).cast[dtype]()
+        else:
+            return special_single.erfc(x.cast[DType.float32]()).cast[dtype]()
 
 
 @extensibility.register("maxjax_lgamma")
@@ -311,7 +317,36 @@ struct ErfInv(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return special.erf_inv[refine = dtype == F64](x.cast[F64]()).cast[dtype]()
+        comptime if dtype == F64:
+            return special.erf_inv(x.cast[F64]()).cast[dtype]()
+        else:
+            return special_single.erf_inv(x.cast[DType.float32]()).cast[dtype]()
+
+
+@extensibility.register("maxjax_bessel_i0e")
+struct BesselI0e(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return bessel.i0e(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return bessel.i0e(x)
+
+
+@extensibility.register("maxjax_bessel_i1e")
+struct BesselI1e(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime if dtype.is_half_float():
+            return bessel.i1e(x.cast[DType.float32]()).cast[dtype]()
+        else:
+            return bessel.i1e(x)
 
 
 @extensibility.register("maxjax_floor")

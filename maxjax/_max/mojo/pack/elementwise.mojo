@@ -1,28 +1,43 @@
 """Elementwise functions that NumPy has no vector code for, of arrays without gaps.
 
-`<name>_float32`: x, out | count, threads
+`<name>_float32`: x, out | count, threads; of two operands: x, y, out | count, threads
+`spacing_float32` hypot logaddexp logaddexp2 are those of `jax.numpy`;
+`frexp_float32`: x, mantissa, exponent (int32) | count, threads
+`integer_power_<int32|uint32>`: x, y, out | count, threads
+`select_<bits>`: which (bytes), on_false, on_true, out | false_step, true_step, count, threads;
+a step of 0: one element for all
 """
-from extensibility import ElementwiseUnaryOp
-from std.sys.info import simd_width_of
+from extensibility import ElementwiseBinaryOp, ElementwiseUnaryOp
+from std.math import fma
+from std.sys.info import simd_width_of, size_of
+from std.utils.numerics import isnan
 
+from kernels.arithmetic import Nextafter, Pow, Rem, extremum
 from kernels.calling import Args, Slots, integer, operand
 from kernels.crew import Tasks, spread
+from kernels.elementary import INFINITY, exp, exp2, log1p, square_root
 from kernels.reduction import Array, Held, chunk_begin, held, task_count
 from kernels.unary import (
     Acosh,
     Asinh,
     Atanh,
+    BesselI0e,
+    BesselI1e,
     Cosh,
     Digamma,
     Erf,
+    ErfInv,
     Erfc,
+    Exp,
     Exp2,
     Expm1,
     Lgamma,
+    Log,
     Log1p,
     Logistic,
     Sinh,
     Tan,
+    Tanh,
 )
 
 
@@ -62,6 +77,234 @@ def apply[Op: ElementwiseUnaryOp](slots: Slots, args: Args):
     )
 
 
+@fieldwise_init
+struct PairedRange[Op: ElementwiseBinaryOp, dtype: DType](Tasks):
+    """The tasks of apply_to_pairs."""
+
+    var x: Held[Self.dtype]
+    var y: Held[Self.dtype]
+    var result: Held[Self.dtype]
+    var count: Int
+    var tasks: Int
+
+    def run(self, task: Int):
+        comptime width = 2 * simd_width_of[Self.dtype]()
+        var i = chunk_begin(task, self.tasks, self.count)
+        var end = chunk_begin(task + 1, self.tasks, self.count)
+        while i + width <= end:
+            var x = self.x.unsafe_load[width=width](i)
+            var y = self.y.unsafe_load[width=width](i)
+            self.result.unsafe_store(i, Self.Op.elementwise[Self.dtype, width](x, y))
+            i += width
+        while i < end:
+            var x = self.x.unsafe_load[width=1](i)
+            var y = self.y.unsafe_load[width=1](i)
+            self.result.unsafe_store(i, Self.Op.elementwise[Self.dtype, 1](x, y))
+            i += 1
+
+
+@always_inline
+def apply_to_pairs[
+    Op: ElementwiseBinaryOp, dtype: DType = DType.float32
+](slots: Slots, args: Args):
+    var count = integer(args, 6)
+    var tasks = task_count(count, 12 * count, integer(args, 7))
+    spread(
+        PairedRange[Op, dtype](
+            held(operand[dtype](slots, args, 0)),
+            held(operand[dtype](slots, args, 1)),
+            held(operand[dtype](slots, args, 2)),
+            count,
+            tasks,
+        ),
+        tasks,
+    )
+
+
+struct Spacing(ElementwiseUnaryOp):
+    """The way to the next float away from zero: the one with the next bits."""
+
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return SIMD[dtype, width](from_bits=x.to_bits[DType.uint32]() + 1) - x
+
+
+struct Hypot(ElementwiseBinaryOp):
+    """Squares of float32 neither overflow in float64 nor vanish."""
+
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        var wide_x, wide_y = x.cast[DType.float64](), y.cast[DType.float64]()
+        var result = square_root(fma(wide_x, wide_x, wide_y * wide_y)).cast[dtype]()
+        var infinite = abs(x).eq(INFINITY) | abs(y).eq(INFINITY)
+        return infinite.select(SIMD[dtype, width](INFINITY), result)
+
+
+@always_inline
+def log_of_sum[
+    dtype: DType, width: SIMDLength, //, *, base_two: Bool
+](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """The greater one plus a correction; at equal infinities their difference is NaN."""
+    var difference = x - y
+    var term: SIMD[dtype, width]
+    comptime if base_two:
+        term = log1p(exp2(-abs(difference))) * 1.4426950408889634
+    else:
+        term = log1p(exp(-abs(difference)))
+    var result = extremum[largest=True](x, y) + term
+    return isnan(difference).select(x + y, result)
+
+
+struct Logaddexp(ElementwiseBinaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return log_of_sum[base_two=False](x, y)
+
+
+struct Logaddexp2(ElementwiseBinaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return log_of_sum[base_two=True](x, y)
+
+
+struct IntegerPower(ElementwiseBinaryOp):
+    """By the low six bits of the exponent, as JAX's; other powers of 0 than the 0th are 0."""
+
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        comptime V = SIMD[dtype, width]
+        var result = (x.eq(0) & y.ne(0)).select(V(0), V(1))
+        var square = x
+        comptime for bit in range(6):
+            result = ((y >> Scalar[dtype](bit)) & 1).ne(0).select(result * square, result)
+            square = square * square
+        return result
+
+
+@fieldwise_init
+struct Selection[dtype: DType](Tasks):
+    """The tasks of select."""
+
+    var which: Held[DType.uint8]
+    var on_false: Held[Self.dtype]
+    var on_true: Held[Self.dtype]
+    var result: Held[Self.dtype]
+    var false_step: Int
+    var true_step: Int
+    var count: Int
+    var tasks: Int
+
+    @always_inline
+    def step[width: Int](self, i: Int):
+        comptime V = SIMD[Self.dtype, width]
+        var which = self.which.unsafe_load[width=width](i).ne(0)
+        var on_false = self.on_false.unsafe_load[width=width](
+            i
+        ) if self.false_step else V(self.on_false.unsafe_load[width=1](0))
+        var on_true = self.on_true.unsafe_load[width=width](
+            i
+        ) if self.true_step else V(self.on_true.unsafe_load[width=1](0))
+        self.result.unsafe_store(i, which.select(on_true, on_false))
+
+    def run(self, task: Int):
+        comptime width = 2 * simd_width_of[Self.dtype]()
+        var i = chunk_begin(task, self.tasks, self.count)
+        var end = chunk_begin(task + 1, self.tasks, self.count)
+        while i + width <= end:
+            self.step[width](i)
+            i += width
+        while i < end:
+            self.step[1](i)
+            i += 1
+
+
+@always_inline
+def select[dtype: DType](slots: Slots, args: Args):
+    var count = integer(args, 10)
+    comptime size = 3 * size_of[Scalar[dtype]]() + 1
+    var tasks = task_count(count, size * count, integer(args, 11))
+    spread(
+        Selection[dtype](
+            held(operand[DType.uint8](slots, args, 0)),
+            held(operand[dtype](slots, args, 1)),
+            held(operand[dtype](slots, args, 2)),
+            held(operand[dtype](slots, args, 3)),
+            integer(args, 8),
+            integer(args, 9),
+            count,
+            tasks,
+        ),
+        tasks,
+    )
+
+
+@fieldwise_init
+struct MantissasAndExponents(Tasks):
+    """The tasks of frexp."""
+
+    var x: Held[DType.float32]
+    var mantissas: Held[DType.float32]
+    var exponents: Held[DType.int32]
+    var count: Int
+    var tasks: Int
+
+    @always_inline
+    def step[width: Int](self, i: Int):
+        comptime V = SIMD[DType.float32, width]
+        comptime W = SIMD[DType.int32, width]
+        var x = self.x.unsafe_load[width=width](i)
+        var tiny = abs(x).lt(1.1754943508222875e-38)
+        var bits = tiny.select(x * 8388608.0, x).to_bits[DType.uint32]()
+        var field = ((bits >> 23) & 0xFF).cast[DType.int32]()
+        var exponent = field - tiny.select(W(126 + 23), W(126))
+        var mantissa = V(from_bits=(bits & 0x807FFFFF) | 0x3F000000)
+        var special = x.eq(0) | field.eq(0xFF)
+        self.mantissas.unsafe_store(i, special.select(x, mantissa))
+        self.exponents.unsafe_store(i, special.select(W(0), exponent))
+
+    def run(self, task: Int):
+        comptime width = 2 * simd_width_of[DType.float32]()
+        var i = chunk_begin(task, self.tasks, self.count)
+        var end = chunk_begin(task + 1, self.tasks, self.count)
+        while i + width <= end:
+            self.step[width](i)
+            i += width
+        while i < end:
+            self.step[1](i)
+            i += 1
+
+
+@export("frexp_float32")
+def frexp_float32(slots: Slots, args: Args) abi("C"):
+    var count = integer(args, 6)
+    var tasks = task_count(count, 12 * count, integer(args, 7))
+    spread(
+        MantissasAndExponents(
+            held(operand[DType.float32](slots, args, 0)),
+            held(operand[DType.float32](slots, args, 1)),
+            held(operand[DType.int32](slots, args, 2)),
+            count,
+            tasks,
+        ),
+        tasks,
+    )
+
+
 @export("acosh_float32")
 def acosh_float32(slots: Slots, args: Args) abi("C"):
     apply[Acosh](slots, args)
@@ -77,6 +320,16 @@ def atanh_float32(slots: Slots, args: Args) abi("C"):
     apply[Atanh](slots, args)
 
 
+@export("bessel_i0e_float32")
+def bessel_i0e_float32(slots: Slots, args: Args) abi("C"):
+    apply[BesselI0e](slots, args)
+
+
+@export("bessel_i1e_float32")
+def bessel_i1e_float32(slots: Slots, args: Args) abi("C"):
+    apply[BesselI1e](slots, args)
+
+
 @export("cosh_float32")
 def cosh_float32(slots: Slots, args: Args) abi("C"):
     apply[Cosh](slots, args)
@@ -90,6 +343,11 @@ def digamma_float32(slots: Slots, args: Args) abi("C"):
 @export("erf_float32")
 def erf_float32(slots: Slots, args: Args) abi("C"):
     apply[Erf](slots, args)
+
+
+@export("erf_inv_float32")
+def erf_inv_float32(slots: Slots, args: Args) abi("C"):
+    apply[ErfInv](slots, args)
 
 
 @export("erfc_float32")
@@ -127,6 +385,86 @@ def sinh_float32(slots: Slots, args: Args) abi("C"):
     apply[Sinh](slots, args)
 
 
+@export("spacing_float32")
+def spacing_float32(slots: Slots, args: Args) abi("C"):
+    apply[Spacing](slots, args)
+
+
 @export("tan_float32")
 def tan_float32(slots: Slots, args: Args) abi("C"):
     apply[Tan](slots, args)
+
+
+@export("tanh_float32")
+def tanh_float32(slots: Slots, args: Args) abi("C"):
+    apply[Tanh](slots, args)
+
+
+@export("hypot_float32")
+def hypot_float32(slots: Slots, args: Args) abi("C"):
+    apply_to_pairs[Hypot](slots, args)
+
+
+@export("logaddexp_float32")
+def logaddexp_float32(slots: Slots, args: Args) abi("C"):
+    apply_to_pairs[Logaddexp](slots, args)
+
+
+@export("logaddexp2_float32")
+def logaddexp2_float32(slots: Slots, args: Args) abi("C"):
+    apply_to_pairs[Logaddexp2](slots, args)
+
+
+@export("nextafter_float32")
+def nextafter_float32(slots: Slots, args: Args) abi("C"):
+    apply_to_pairs[Nextafter](slots, args)
+
+
+@export("pow_float32")
+def pow_float32(slots: Slots, args: Args) abi("C"):
+    apply_to_pairs[Pow](slots, args)
+
+
+@export("exp_float32")
+def exp_float32(slots: Slots, args: Args) abi("C"):
+    apply[Exp](slots, args)
+
+
+@export("log_float32")
+def log_float32(slots: Slots, args: Args) abi("C"):
+    apply[Log](slots, args)
+
+
+@export("rem_float32")
+def rem_float32(slots: Slots, args: Args) abi("C"):
+    apply_to_pairs[Rem](slots, args)
+
+
+@export("select_8")
+def select_8(slots: Slots, args: Args) abi("C"):
+    select[DType.uint8](slots, args)
+
+
+@export("select_16")
+def select_16(slots: Slots, args: Args) abi("C"):
+    select[DType.uint16](slots, args)
+
+
+@export("select_32")
+def select_32(slots: Slots, args: Args) abi("C"):
+    select[DType.uint32](slots, args)
+
+
+@export("select_64")
+def select_64(slots: Slots, args: Args) abi("C"):
+    select[DType.uint64](slots, args)
+
+
+@export("integer_power_int32")
+def integer_power_int32(slots: Slots, args: Args) abi("C"):
+    apply_to_pairs[IntegerPower, DType.int32](slots, args)
+
+
+@export("integer_power_uint32")
+def integer_power_uint32(slots: Slots, args: Args) abi("C"):
+    apply_to_pairs[IntegerPower, DType.uint32](slots, args)

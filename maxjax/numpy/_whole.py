@@ -1,0 +1,89 @@
+"""Functions of several operations that one NumPy rule computes, where nothing looks inside."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import base_trace, context
+from maxjax._ir.types import ShapedArray
+from maxjax._transforms.simplify import EXPANSIONS, simplify_once
+
+FLOATS = (dtypes.float32, dtypes.float64)
+WORDS = (dtypes.bool_, *dtypes.INTS, *FLOATS)
+_LIMIT = 1024     # of jaxprs that are kept
+
+
+def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FLOATS,
+          outputs: int = 1) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes one operation of a function of arrays, outside of transformations.
+
+    Under a transformation the function stays what it is, and so do its jaxpr, its derivatives and
+    its batching. What is compiled of eager operations is the function's jaxpr, too.
+
+    Args:
+      evaluate: the NumPy rule, ``(*arrays, **params)``: the function's results, but for their
+        rounding; None where the function's own operations have to do.
+      accepts: the dtypes for which there is the rule.
+      outputs: how many results there are; a tuple if more than one.
+    """
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        jaxprs: dict[Any, ClosedJaxpr] = {}
+
+        def jaxpr_of(avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
+            key = (*avals, *params.items())
+            known = jaxprs.get(key)
+            if known is None:
+                if len(jaxprs) >= _LIMIT:
+                    jaxprs.clear()
+                known = jaxprs[key] = trace_to_jaxpr(
+                    lambda *tracers: _as_tuple(function(*tracers, **params)), avals, name, name)
+            return known
+
+        def abstract(*avals: ShapedArray, **params: Any) -> Any:
+            out_avals = jaxpr_of(avals, params).out_avals
+            return out_avals[0] if outputs == 1 else tuple(out_avals)
+
+        def specialize(in_avals: Any, params: dict[str, Any], out_avals: Any) -> Any:
+            operations: Any = None
+
+            def run(*arrays: Any) -> Any:
+                nonlocal operations
+                results = evaluate(*map(np.asarray, arrays), **params)
+                if results is None:
+                    if operations is None:
+                        operations = interpreter(simplify_once(jaxpr_of(in_avals, params)))
+                    results = operations(*arrays)
+                    return results[0] if outputs == 1 else results
+                return results
+
+            return run
+
+        primitive = Primitive(
+            f"whole_{name}", abstract=abstract, specialize=specialize,
+            multiple_results=outputs > 1,
+            no_derivative="transformations see the operations that it stands for")
+        EXPANSIONS[primitive.name] = lambda eqn: jaxpr_of(
+            [atom.aval for atom in eqn.invars], eqn.params)
+
+        @functools.wraps(function)
+        def call(*arrays: Any, **params: Any) -> Any:
+            if context.trace is base_trace[0] and all(x.dtype in accepts for x in arrays):
+                return primitive.bind(*arrays, **params)
+            return function(*arrays, **params)
+
+        return call
+
+    return decorate
+
+
+def _as_tuple(results: Any) -> tuple[Any, ...]:
+    return results if isinstance(results, tuple) else (results,)

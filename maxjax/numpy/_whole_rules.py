@@ -1,0 +1,136 @@
+"""NumPy rules of functions that are several operations elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import native
+from maxjax._base.native import FEWEST, LEAST
+from maxjax._primitives.gather_plan import GatherScatterMode
+from maxjax._primitives.widths import native_result
+
+
+def hypot(x: Any, y: Any) -> Any:
+    return _native("hypot", x, y)
+
+
+def logaddexp(x: Any, y: Any) -> Any:
+    return _native("logaddexp", x, y)
+
+
+def logaddexp2(x: Any, y: Any) -> Any:
+    return _native("logaddexp2", x, y)
+
+
+def spacing(x: Any) -> Any:
+    """The float away from zero is the one with the next bits."""
+    result = _native("spacing", x)
+    if result is not None:
+        return result
+    word = np.dtype(f"u{x.dtype.itemsize}")
+    return (x.view(word) + word.type(1)).view(x.dtype) - x
+
+
+def frexp(x: Any) -> Any:
+    result = _native("frexp", x, out_dtypes=(x.dtype, np.dtype(np.int32)))
+    if result is not None:
+        return result
+    mantissa, exponent = np.frexp(x)
+    return mantissa, np.where(np.isfinite(x), exponent, np.int32(0))
+
+
+def modf(x: Any) -> Any:
+    """Unlike C's, the fraction of an infinity is NaN."""
+    integral = np.trunc(x)
+    return x - integral, integral
+
+
+def heaviside(x: Any, at_zero: Any) -> Any:
+    shape = np.broadcast_shapes(x.shape, at_zero.shape)
+    result = np.array(np.broadcast_to(np.sign(x), shape))      # -1, 0, 1 or NaN
+    np.maximum(result, 0, out=result)
+    np.copyto(result, at_zero, where=x == 0)
+    return result
+
+
+def nan_to_num(x: Any, nan: Any, above: Any, below: Any) -> Any:
+    if nan.shape or above.shape or below.shape:
+        return None
+    finite = np.isfinite(x)
+    if finite.all():
+        return x
+    result = np.array(x)
+    odd = np.nonzero(~finite)
+    kind = x[odd]
+    result[odd] = np.where(np.isnan(kind), nan, np.where(kind > 0, above, below))
+    return result
+
+
+def isclose(x: Any, y: Any, relative: Any, absolute: Any) -> Any:
+    if relative.shape or absolute.shape or x.shape != y.shape:
+        return None
+    distance = np.asarray(x - y)
+    np.abs(distance, out=distance)
+    bound = np.asarray(np.abs(y))
+    np.multiply(bound, relative, out=bound)
+    np.add(bound, absolute, out=bound)
+    close = np.asarray(distance <= bound)
+    np.logical_and(close, np.isfinite(y), out=close)
+    np.logical_or(close, x == y, out=close)
+    return close
+
+
+def floor_divide(x: Any, y: Any) -> Any:
+    return np.floor_divide(x, y) if y.all() else None
+
+
+def remainder(x: Any, y: Any) -> Any:
+    return np.remainder(x, y) if y.all() else None
+
+
+def power(x: Any, y: Any) -> Any:
+    return _native("integer_power", x, y)
+
+
+def searchsorted(x: Any, y: Any, *, side: str, dtype: Any) -> Any:
+    if not (x[:-1] <= x[1:]).all():     # unsorted, or with NaN
+        return None
+    found = None
+    if y.size >= FEWEST and dtype == np.int32 and x.dtype in LEAST["searchsorted"]:
+        found = native.find("searchsorted", x.dtype, y.size)
+    if found is None:
+        return np.searchsorted(x, y, side).astype(dtype)
+    x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+    result = np.empty(y.shape, np.int32)
+    found((x, y, result), (x.size, side == "right", y.size), y.size)
+    return result
+
+
+def take(x: Any, indices: Any, *, axis: int, mode: GatherScatterMode, **options: Any) -> Any:
+    """Modes do not matter where all indices are in bounds; -1 is the last but if it is clipped."""
+    if not indices.size or not x.size:
+        return None
+    least, size = int(indices.min()), x.shape[axis]
+    if least < (0 if mode is GatherScatterMode.CLIP else -size) or indices.max() >= size:
+        return None
+    return x.take(indices.astype(np.intp), axis, mode="wrap" if least < 0 else "clip")
+
+
+def digitize(edges: Any, x: Any, *, side: str) -> Any:
+    """The edges rise, or fall."""
+    if edges.dtype != x.dtype:
+        return None
+    rising = searchsorted(edges, x, side=side, dtype=np.int32)
+    if rising is not None or edges[-1] >= edges[0]:
+        return rising
+    falling = searchsorted(edges[::-1], x, side=side, dtype=np.int32)
+    return None if falling is None else np.int32(edges.size) - falling
+
+
+def _native(name: str, *operands: Any, out_dtypes: Any = ()) -> Any:
+    if (max(operand.size for operand in operands) < FEWEST
+            or operands[0].dtype not in LEAST[name]):
+        return None
+    return native_result(name, *operands, out_dtypes=out_dtypes)

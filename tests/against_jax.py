@@ -69,3 +69,17 @@ def assert_same_error(fun: Callable[[Any], Any], whole: bool = False) -> Excepti
     else:
         assert first_line(actual) == first_line(expected), shown
     return actual
+
+
+def answers_of(functions: dict[str, Callable[..., Any]], *args: Any) -> dict[str, Any]:
+    """What JAX's functions give for these arguments, or the error; in one compilation."""
+    try:
+        return dict(jax.jit(lambda *xs: {name: f(*xs) for name, f in functions.items()})(*args))
+    except Exception:
+        outcomes: dict[str, Any] = {}
+    for name, function in functions.items():
+        try:
+            outcomes[name] = jax.jit(function)(*args)
+        except Exception as error:
+            outcomes[name] = error
+    return outcomes

@@ -168,7 +168,18 @@ class _NotSpecified:
 _NOT_SPECIFIED = _NotSpecified()
 
 
-def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = None, out_shardings: Any = None,
+class _Unspecified:
+    """The default of ``jit``'s shardings."""
+
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+
+UNSPECIFIED = _Unspecified()
+
+
+def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
+        out_shardings: Any = UNSPECIFIED,
         static_argnums: int | Sequence[int] | None = None,
         static_argnames: str | Iterable[str] | None = None,
         donate_argnums: int | Sequence[int] | None = None,

@@ -201,6 +201,19 @@ for _option in (compile_mode, check_tiers):
     _option.on_change.append(_decide_runs_compiled)
 _decide_runs_compiled()
 
+# Whether anybody wants values looked at: one look for each operation outside of programs.
+checks_values = [False]
+
+
+def _decide_checks_values() -> None:
+    checks_values[0] = any(option.overrides or option.process_value
+                           for option in (debug_nans, debug_infs))
+
+
+for _option in (debug_nans, debug_infs):
+    _option.on_change.append(_decide_checks_values)
+_decide_checks_values()
+
 _TRACE_OPTIONS = (enable_x64, rank_promotion, dtype_promotion, threefry_partitionable,
                   default_prng_impl, disable_jit)
 

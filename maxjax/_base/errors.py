@@ -66,6 +66,13 @@ class UnexpectedTracerError(_TracingError, TypeError):
     """A traced array was used after, or outside, the transformation that made it."""
 
 
+class DynamicSizeError(_TracingError, TypeError):
+    """A size that ``dynamic_dims`` leaves open was needed as a number."""
+
+    def __init__(self, message: str):
+        TypeError.__init__(self, message)      # JAX's documentation knows nothing of it
+
+
 class KeyReuseError(_TracingError, TypeError):
     """A random key was used twice."""
 

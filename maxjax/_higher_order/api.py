@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -171,13 +171,25 @@ class _NotSpecified:
 _NOT_SPECIFIED = _NotSpecified()
 
 
-def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = None, out_shardings: Any = None,
+class _Unspecified:
+    """The default of ``jit``'s shardings."""
+
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+
+UNSPECIFIED = _Unspecified()
+
+
+def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
+        out_shardings: Any = UNSPECIFIED,
         static_argnums: int | Sequence[int] | None = None,
         static_argnames: str | Iterable[str] | None = None,
         donate_argnums: int | Sequence[int] | None = None,
         donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
         device: Any = None, backend: str | None = None, inline: bool = False,
-        compiler_options: dict[str, Any] | None = None) -> Any:
+        compiler_options: dict[str, Any] | None = None,
+        dynamic_dims: Mapping[int | str, Any] | None = None) -> Any:
     """A function that is traced once for each signature, and compiled once it is worth it.
 
     Args:
@@ -186,15 +198,27 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = None, out_shardings
         is traced anew for each value.
       donate_argnums, donate_argnames: arguments whose memory may be taken for the results.
       inline: write the function's operations into the programs that call it.
+      dynamic_dims: the dimensions whose sizes change from call to call, with a symbol for each:
+        ``{0: {0: "batch"}}`` is dimension 0 of argument 0; arguments by position or name, with a
+        pytree of such maps for a pytree, or one map for all of its leaves. The function is traced
+        once for all sizes of 2 and more; in it such a size is symbolic: arithmetic, shapes and
+        comparisons work, and a comparison that comes out otherwise at another size has the function
+        traced once more. maxjax's own: JAX does not have it.
       keep_unused, device, backend, compiler_options, in_shardings, out_shardings: accepted.
 
     Raises:
       TypeError: ``fun`` is not callable.
-      ValueError: it does not take the arguments that are named.
+      ValueError: it does not take the arguments that are named. At a call: one symbol of
+        ``dynamic_dims`` has two sizes.
+      DynamicSizeError: the function needs a dynamic size as a number.
+
+    >>> mean = jit(lambda x: x.sum(0) / x.shape[0], dynamic_dims={0: {0: "batch"}})
+    >>> mean(np.ones((4, 2), np.float32)), mean(np.ones((7, 2), np.float32))
+    (Array([1., 1.], dtype=float32), Array([1., 1.], dtype=float32))
     """
     def decorate(function: Callable[..., Any]) -> PjitFunction:
         return make_jit(function, static_argnums, static_argnames, donate_argnums,
-                        donate_argnames, keep_unused, inline)
+                        donate_argnames, keep_unused, inline, dynamic_dims)
 
     return decorate if isinstance(fun, _NotSpecified) else decorate(fun)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes, pytree
+from maxjax._base import config, dtypes, pytree
 from maxjax._higher_order.control import (
     Traced,
     check_branches,
@@ -24,6 +24,7 @@ from maxjax._higher_order.control import (
     split_linearized,
     traced,
 )
+from maxjax._higher_order.python_control import known
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
@@ -323,6 +324,8 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
                             f"passed, got operand={operand} and positional operands {operands}")
         operands = (operand,)
     index = _index_of(pred)
+    if config.disable_jit.value and known(index):
+        return (true_fun if int(index) else false_fun)(*operands)
     leaves, tree = pytree.flatten(operands)
     values = operands_of(leaves)
     avals = [x.aval for x in values]
@@ -385,6 +388,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any,
     value = convert_element_type(value, dtypes.int32)
     last = scalar_like(len(branches) - 1, dtypes.int32)
     value = clamp_p.bind(scalar_like(0, dtypes.int32), value, last)
+    if config.disable_jit.value and known(value):
+        return branches[int(value)](*operands)
     leaves, tree = pytree.flatten(operands)
     values = operands_of(leaves)
     avals = [x.aval for x in values]

@@ -10,9 +10,14 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._higher_order.api import eval_shape
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import aval_of, base_trace
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.shape import reshape, slice_in_dim
+from maxjax._primitives.arithmetic import add_p
+from maxjax._primitives.comparison import eq_p
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.rules import scalar_like
+from maxjax._primitives.shape import iota, reshape, slice_in_dim
 from maxjax._transforms.autodiff import check_callable, jvp, vjp
 from maxjax._transforms.vmap import vmap
 
@@ -68,6 +73,8 @@ def _check(name: str, tree: Any, holomorphic: bool, allow_int: bool, what: str) 
 def _basis(leaves: Sequence[Any]) -> list[Any]:
     """For each leaf, the part of all unit vectors of the leaves together: shape (total, ...)."""
     avals = [aval_of(leaf) for leaf in leaves]
+    if any(is_dimension(aval.size) for aval in avals):
+        return _symbolic_basis(avals)
     total = sum(aval.size for aval in avals)
     parts, start = [], 0
     for aval in avals:
@@ -76,6 +83,20 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
         parts.append(base_trace[0].constant(
             part.reshape(total, *aval.shape),
             ShapedArray((total, *aval.shape), aval.dtype, aval.weak_type)))
+        start += aval.size
+    return parts
+
+
+def _symbolic_basis(avals: Sequence[ShapedArray]) -> list[Any]:
+    """The same for sizes that are symbols: written as operations."""
+    total = sum(aval.size for aval in avals)
+    parts, start = [], 0
+    for aval in avals:
+        shape = (total, aval.size)
+        rows, columns = (iota(dtypes.int32, shape, dim) for dim in (0, 1))
+        ones = eq_p.bind(rows, add_p.bind(columns, scalar_like(start, dtypes.int32)))
+        part = convert_element_type(ones, aval.dtype, aval.weak_type)
+        parts.append(reshape(part, (total, *aval.shape)))
         start += aval.size
     return parts
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from maxjax._base import config, pytree
 from maxjax._base.source import function_location
+from maxjax._higher_order.dynamic import MAX_SIZES, DynamicDims
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._ir.primitive import Primitive
@@ -101,7 +102,8 @@ class PjitFunction:
 
     def __init__(self, function: Callable[..., Any], static_argnums: tuple[int, ...],
                  static_argnames: frozenset[str], donate_argnums: tuple[int, ...],
-                 donate_argnames: frozenset[str], inline: bool, keep_unused: bool):
+                 donate_argnames: frozenset[str], inline: bool, keep_unused: bool,
+                 dynamic: DynamicDims | None = None):
         functools.update_wrapper(self, function)
         self._function = function
         self._static_argnums = static_argnums
@@ -110,6 +112,7 @@ class PjitFunction:
         self._donate_argnames = donate_argnames
         self._inline = inline
         self._keep_unused = keep_unused
+        self._dynamic = dynamic
         self._entries: dict[Any, Entry] = {}
         self._plain_entries: dict[Any, Entry] = {}      # of calls with arrays and nothing else
         self._simple = not (static_argnums or static_argnames)
@@ -218,11 +221,25 @@ class PjitFunction:
             key = (*key, context.axis_env)
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._trace(avals, tree, static)
+            entry = self._new_entry(avals, tree, static)
             if not entry.captured:
                 # A function that closes over tracers is traced anew: they are other ones next time.
                 self._entries[key] = entry
         return entry
+
+    def _new_entry(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
+        dynamic = self._dynamic
+        # Within a transformation sizes are those of its own trace.
+        if dynamic is None or context.trace is not base_trace[0]:
+            return self._trace(avals, tree, static)
+        while len(self._entries) >= MAX_SIZES:
+            self._entries.pop(next(iter(self._entries)))
+            self._plain_entries.clear()
+        args, _ = pytree.unflatten(tree, range(tree.num_leaves))
+        return dynamic.entry(
+            avals, tree, static, dynamic_positions(len(args), static),
+            lambda: argument_names(self._function, tree, static),
+            lambda types: self._trace(types, tree, static))
 
     def _trace(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
         function = self._function
@@ -276,6 +293,8 @@ class PjitFunction:
         """Forgets all that was traced."""
         self._entries.clear()
         self._plain_entries.clear()
+        if self._dynamic is not None:
+            self._dynamic.variants.clear()
 
     def _cache_size(self) -> int:
         return len(self._entries)
@@ -412,7 +431,8 @@ def make_jit(function: Callable[..., Any], static_argnums: int | Sequence[int] |
              static_argnames: str | Iterable[str] | None = None,
              donate_argnums: int | Sequence[int] | None = None,
              donate_argnames: str | Iterable[str] | None = None,
-             keep_unused: bool = False, inline: bool = False) -> PjitFunction:
+             keep_unused: bool = False, inline: bool = False,
+             dynamic_dims: Mapping[int | str, Any] | None = None) -> PjitFunction:
     """A jitted function; numbers and names of static arguments stand for each other."""
     if not callable(function):
         raise TypeError(f"Expected a callable value, got {function}")
@@ -438,16 +458,22 @@ def make_jit(function: Callable[..., Any], static_argnums: int | Sequence[int] |
         raise ValueError(
             f"static_argnames and donate_argnames cannot intersect. Argument names {both} appear "
             "in both static_argnames and donate_argnames")
+    dynamic = None if dynamic_dims is None else DynamicDims(
+        dynamic_dims, [] if signature is None else positional_names(signature))
     return PjitFunction(function, numbers, frozenset(names), donated_numbers,
-                        frozenset(donated_names), inline, keep_unused)
+                        frozenset(donated_names), inline, keep_unused, dynamic)
+
+
+def positional_names(signature: inspect.Signature) -> list[str]:
+    return [p.name for p in signature.parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def _resolve(signature: inspect.Signature, numbers: tuple[int, ...], names: tuple[str, ...],
              numbers_name: str, names_name: str, infer_names: bool,
              infer_numbers: bool) -> tuple[tuple[int, ...], tuple[str, ...]]:
     parameters = list(signature.parameters.values())
-    positional = [p.name for p in parameters
-                  if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    positional = positional_names(signature)
     by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
     takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)

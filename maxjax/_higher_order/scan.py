@@ -10,8 +10,9 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from maxjax._base import pytree
+from maxjax._base import config, pytree
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._higher_order import python_control
 from maxjax._higher_order.control import (
     Traced,
     check_carry,
@@ -450,6 +451,8 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
     xs_values = operands_of(xs_leaves)
     length = _length(xs_values, length)
     unroll = _unroll(unroll, length)
+    if config.disable_jit.value:
+        return python_control.scan(f, init, xs_values, xs_tree, length, bool(reverse))
     leaves, tree = pytree.flatten(init)
     carry = operands_of(leaves)
     both = pytree.structure((pytree.unflatten(tree, leaves), pytree.unflatten(xs_tree, xs_leaves)))

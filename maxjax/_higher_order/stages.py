@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from maxjax._base import pytree
+from maxjax._base import config, pytree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.api import eval_shape, shape_structs, trace_abstract
 from maxjax._higher_order.jit import Entry, PjitFunction, argument_names
@@ -140,6 +140,9 @@ class Compiled(Stage):
         Raises:
           TypeError: the arguments' structure or types are others, or they are tracers.
         """
+        if config.disable_jit.value:
+            raise ValueError("Disable jit is not supported in the AOT path since the function is "
+                             f"not available for (jit({self._jitted._name}))")
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != self._tree:
             raise TypeError(tree_message(self._tree, tree))

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes, pytree
+from maxjax._base import config, dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order import python_control
 from maxjax._higher_order.control import (
     check_carry,
     chosen,
@@ -304,6 +305,10 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any],
 
 def _while(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, *,
            owner: Any = None, key: Any = None, name: str = "") -> Any:
+    if config.disable_jit.value:
+        done, result = python_control.while_loop(cond_fun, body_fun, init_val)
+        if done:
+            return result
     leaves, tree = pytree.flatten(init_val)
     arguments = pytree.structure((init_val,))
     carry = operands_of(leaves)
@@ -369,6 +374,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         return _while(cond, body, (start, stop, init_val), owner=body_fun, key="fori_loop",
                       name="loop_carry")[2]
 
+    if config.disable_jit.value:
+        return python_control.fori_loop(first, end, body_fun, init_val)
     # What is known counts as a Python integer does.
     start, = operands_of([first])
     one = _one_like(start)

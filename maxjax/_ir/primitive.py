@@ -42,6 +42,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from maxjax._base.errors import InternalError
+from maxjax._ir.dimensions import active as dimensions_active
 from maxjax._ir.effects import Effect
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
@@ -156,3 +157,13 @@ def op_spec(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
             _specs.clear()
         spec = _specs[key] = OpSpec(primitive, in_avals, params)
     return spec
+
+
+def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
+                 params: dict[str, Any]) -> tuple[ShapedArray, ...]:
+    """The types of the results of an application that is only written down."""
+    if not dimensions_active[0]:
+        return op_spec(primitive, in_avals, params).out_avals
+    # Symbolic sizes have types and nothing that runs.
+    out = primitive.abstract(*in_avals, **params)
+    return tuple(out) if primitive.multiple_results else (out,)

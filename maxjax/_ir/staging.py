@@ -8,7 +8,7 @@ from typing import Any
 from maxjax._base.errors import InternalError
 from maxjax._base.source import current_line
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
-from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._ir.primitive import Primitive, result_types
 from maxjax._ir.trace import (
     Array,
     Trace,
@@ -87,8 +87,8 @@ class StagingTrace(Trace):
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         atoms = [self.atom(arg) for arg in args]
-        spec = op_spec(primitive, tuple([atom.aval for atom in atoms]), params)
-        outvars = [Var(aval) for aval in spec.out_avals]
+        types = result_types(primitive, tuple([atom.aval for atom in atoms]), params)
+        outvars = [Var(aval) for aval in types]
         self.eqns.append(JaxprEqn(primitive, atoms, params, outvars, current_line()))
         if primitive.multiple_results:
             return [DynamicJaxprTracer(self, var) for var in outvars]

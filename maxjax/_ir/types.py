@@ -9,6 +9,7 @@ import weakref
 from typing import Any
 
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import constant_size
 
 
 class ShapedArray:
@@ -29,7 +30,8 @@ class ShapedArray:
         try:
             return _recent[shape, dtype, weak_type]
         except (KeyError, TypeError):
-            return _intern(tuple(int(d) for d in shape), dtypes.as_dtype(dtype), bool(weak_type))
+            return _intern(tuple([constant_size(d) for d in shape]), dtypes.as_dtype(dtype),
+                           bool(weak_type))
 
     def update(self, shape: Any = None, dtype: Any = None,
                weak_type: bool | None = None) -> ShapedArray:

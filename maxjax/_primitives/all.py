@@ -9,6 +9,7 @@ from maxjax._primitives import (  # noqa: F401
     convert,
     convolution,
     cumulative,
+    dimension,
     dynamic_slice,
     fft,
     identities,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._ir.dimensions import as_scalar, is_dimension
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
@@ -42,6 +43,8 @@ def aval_of(operand: Any) -> ShapedArray:
 
 def scalar_like(value: Any, dtype: Any) -> Any:
     """``value`` as a NumPy scalar of ``dtype``: an operand that joins any shape."""
+    if is_dimension(value):
+        return as_scalar[0](value, dtype, False)
     return np.asarray(value, dtype)[()]
 
 

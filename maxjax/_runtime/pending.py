@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.config import checks_values
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.trace import Trace, Tracer, aval_of, leaked_tracer_error, set_base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime import array as array_module
+from maxjax._runtime import invalid
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
 from maxjax._runtime.program import Program, program_of, run_heavy
@@ -223,6 +225,8 @@ class LazyTrace(Trace):
         graph = pending
         graph.cells.append(cell)
         graph.bytes += spec.weight
+        if checks_values[0]:
+            invalid.check(primitive.name, results if primitive.multiple_results else [result])
         if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:
             graph.flush()
         return result
@@ -238,7 +242,8 @@ class LazyTrace(Trace):
         if primitive.name == "custom_lin" and primitive.evaluate is not None:
             return primitive.evaluate(*args, **params)      # raises JAX's error
         avals = tuple([aval_of(arg) for arg in args])
-        return self.call(program_module.call_of(primitive, avals, params), args)
+        return self.call(program_module.call_of(primitive, avals, params), args,
+                         name=primitive.name)
 
     def apply_eager(self, primitive: Primitive, args: tuple[Any, ...],
                     params: dict[str, Any]) -> list[Any]:
@@ -284,8 +289,8 @@ class LazyTrace(Trace):
         return tuple([value.aval for value in values])
 
     def call(self, closed: ClosedJaxpr, leaves: Sequence[Any],
-             donated: Sequence[int] = ()) -> list[ArrayImpl]:
-        """Runs a jaxpr on concrete leaves."""
+             donated: Sequence[int] = (), name: str = "") -> list[ArrayImpl]:
+        """Runs a jaxpr on concrete leaves; ``name`` is that of the one primitive it holds."""
         values = []
         foreign = []
         device = None
@@ -305,6 +310,7 @@ class LazyTrace(Trace):
             else:
                 values.append(self.operand(leaf).host())
         program: Program = closed.cache.get("program") or program_of(closed)
+        kept = self._kept_operands(closed, leaves, values) if checks_values[0] else None
         outputs = program.run(values)
         if foreign:
             # The caller may write to its arrays later: no result is one of them, or a view of one.
@@ -315,11 +321,22 @@ class LazyTrace(Trace):
         if device is not None:
             for result in results:
                 result._device, result._committed = device
+        if kept is not None:
+            if name:        # of a loop, say: it counts as one operation
+                invalid.check(name, results)
+            else:
+                invalid.check_program(closed, kept, results, self.apply)
         for position in donated:
             leaf = leaves[position]
             if leaf.__class__ is ArrayImpl:
                 leaf.delete()
         return results
+
+    def _kept_operands(self, closed: ClosedJaxpr, leaves: Sequence[Any],
+                       values: Sequence[Any]) -> list[Any]:
+        """The operands of a program whose operations may have to run again one by one."""
+        return [leaf if leaf.__class__ is ArrayImpl else ArrayImpl(aval, value)
+                for leaf, value, aval in zip(leaves, values, closed.in_avals, strict=True)]
 
     def compile(self, closed: ClosedJaxpr) -> None:
         """Compiles a jaxpr ahead of time, as far as the mode allows; waits for it."""

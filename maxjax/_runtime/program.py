@@ -36,9 +36,9 @@ class Program:
 
     __slots__ = ("__weakref__", "artifact_key", "backend", "best_interpreted", "closed",
                  "compile_seconds", "compiled", "compiled_calls", "consts", "cost", "effects",
-                 "heat", "interpreted_calls", "looked", "opened", "out_avals", "pieces", "plans",
-                 "prepared", "proven", "reason", "rejected", "retry_at", "state", "text", "tier0",
-                 "trial_best", "trial_calls")
+                 "family", "heat", "interpreted_calls", "looked", "opened", "out_avals", "pieces",
+                 "plans", "prepared", "proven", "reason", "rejected", "retry_at", "state", "text",
+                 "tier0", "trial_best", "trial_calls")
 
     def __init__(self, closed: ClosedJaxpr):
         self.effects = closed.effects
@@ -55,7 +55,10 @@ class Program:
             constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
         self.tier0 = interpreter(self.opened)
         self.opened = expand(self.opened)
-        self.heat = 0
+        # Programs of one trace at other sizes: what made them hot makes this one hot.
+        family = closed.cache.get("family")
+        self.heat = 0 if family is None else family.get("heat", 0)
+        self.family = family
         self.best_interpreted = 1 << 62
         self.proven: Any = None         # compiled, and not slower than tier 0
         self.rejected: Any = None       # compiled, and slower than tier 0 when it was tried
@@ -103,6 +106,8 @@ class Program:
             outputs = self.tier0(*values)
         elapsed = _clock() - start
         self.heat += elapsed
+        if self.family is not None:
+            self.family["heat"] = max(self.heat, self.family.get("heat", 0))
         self.interpreted_calls += 1
         if elapsed < self.best_interpreted or not self.interpreted_calls & 7:
             self.best_interpreted = elapsed     # of the last few: machines are not equally busy

@@ -68,7 +68,9 @@ class Tiering:
     # --- finding or making what is compiled ---
     def first_call(self, program: Program) -> None:
         """Loads a substantial program that was compiled before, or whose kernels are known."""
-        if config.compile_mode.value == "auto" and program.cost > self.EAGER_LOOKUP_SECONDS:
+        if config.compile_mode.value == "auto" and (
+                program.cost > self.EAGER_LOOKUP_SECONDS
+                or program.heat > self.LOOKUP_NANOSECONDS):
             self.look(program)
 
     def look(self, program: Program) -> None:

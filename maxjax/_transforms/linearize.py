@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
-from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._ir.primitive import Primitive, result_types
 from maxjax._ir.staging import StagingTrace, eval_jaxpr
 from maxjax._ir.trace import Trace, Tracer, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
@@ -80,8 +80,8 @@ class LinearTrace(Trace):
                 return self.parent.apply(primitive, args, params)
             finally:
                 context.trace = previous
-        spec = op_spec(primitive, tuple([aval_of(arg) for arg in args]), params)
-        outvars = [LinearVar(aval) for aval in spec.out_avals]
+        types = result_types(primitive, tuple([aval_of(arg) for arg in args]), params)
+        outvars = [LinearVar(aval) for aval in types]
         self.equations.append(LinearEquation(primitive, operands, params, outvars))
         if primitive.multiple_results:
             return [LinearTracer(self, var) for var in outvars]

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes
+from maxjax._ir import dimensions
+from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
 from maxjax._primitives import shape as shapes
 from maxjax._primitives.identities import stage_p
@@ -43,7 +45,7 @@ _slice = slice      # the builtin, which the operation below hides
 
 def integers(values: Any) -> tuple[int, ...]:
     """A sequence of concrete integers, NumPy's included."""
-    return tuple([operator.index(value) for value in values])
+    return tuple([size_index(value) for value in values])
 
 
 def canonical_axis(axis: Any, rank: int) -> int:
@@ -193,15 +195,11 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     >>> lax.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    rank = max((len(shape) for shape in shapes), default=0)
-    result = []
-    for column in zip(*[(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes],
-                      strict=True):
-        wide = {size for size in column if size != 1}
-        if len(wide) > 1:
-            raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}")
-        result.append(wide.pop() if wide else 1)
-    return tuple(result)
+    try:
+        return dimensions.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: shapes={list(shapes)}") from None
 
 
 # --- iota -----------------------------------------------------------------------------------------
@@ -263,7 +261,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
            [2, 3]], dtype=int32)
     """
     x = as_operand(operand, "reshape")
-    sizes = integers(new_sizes) if hasattr(new_sizes, "__iter__") else (operator.index(new_sizes),)
+    sizes = integers(new_sizes) if hasattr(new_sizes, "__iter__") else (size_index(new_sizes),)
     if dimensions is not None:
         order = integers(dimensions)
         if sorted(order) != list(range(x.ndim)):

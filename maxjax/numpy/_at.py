@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes
+from maxjax._ir.dimensions import count_of
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, Tracer, base_trace, current_trace
 from maxjax._ir.types import ShapedArray
@@ -31,6 +33,7 @@ from maxjax._primitives.indexing import (
     scatter_p,
     scatter_sub_p,
 )
+from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.shape import broadcast_in_dim, full, reshape, rev_p, slice_p
 from maxjax.lax import fori_loop, reduce_max
 from maxjax.numpy import _division, _ufuncs
@@ -45,6 +48,7 @@ from maxjax.numpy._getitem import (
     index_vectors,
     layout,
     parse,
+    positions,
     take,
     with_flags,
     wrapped,
@@ -228,7 +232,7 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
     if all(entry.kind != "scalar" and entry.kind != "array" and (
-            entry.kind != "slice" or abs(entry.value.step) == 1 or len(entry.value) < 2)
+            entry.kind != "slice" or abs(entry.value.step) == 1 or count_of(entry.value) < 2)
            for entry in entries):
         result = _update_region(x, entries, values, kind, parsed, wrap_negative)
     else:
@@ -305,11 +309,12 @@ def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
             inside = inside and (mode is CLIP or starts[dim] == place)
         else:
             steps = entry.value
-            wanted.append(len(steps))
-            sizes[dim] = len(steps)
-            if len(steps):
-                starts[dim] = min(steps[0], steps[-1])
-            if steps.step < 0 and len(steps) > 1:
+            count = count_of(steps)
+            wanted.append(count)
+            sizes[dim] = count
+            if count:
+                starts[dim] = steps[0] if steps.step > 0 else steps[-1]
+            if steps.step < 0 and count > 1:
                 reversed_dims.append(dim)
     combine = _KINDS[kind][1]
     if values.shape or combine is None:       # a scalar joins any shape in what combines
@@ -322,11 +327,12 @@ def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
     if combine is not None:
         old = x if whole else slice_p.bind(
             x, start_indices=tuple(starts),
-            limit_indices=tuple(map(int, np.add(starts, sizes))), strides=None)
+            limit_indices=tuple(map(operator.add, starts, sizes)), strides=None)
         values = combine.bind(old, values)
     if whole:
         return convert_element_type(base_trace[0].operand(values), x.aval.dtype, x.aval.weak_type)
-    return dynamic_update_slice_p.bind(x, values, *[np.int32(start) for start in starts])
+    return dynamic_update_slice_p.bind(
+        x, values, *[scalar_like(start, np.int32) for start in starts])
 
 
 def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
@@ -352,22 +358,23 @@ def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
             batch.append(common[dim])
             place += 1
             continue
-        wanted.append(1 if dim.kind == "new" else len(dim.value))
+        wanted.append(1 if dim.kind == "new" else count_of(dim.value))
         if dim.kind == "new":
             continue
         steps = dim.value
-        if steps.step == 1 or len(steps) < 2:
+        count = count_of(steps)
+        if steps.step == 1 or count < 2:
             window_dims.append(place)
-            if len(steps) != shape[dim.dim]:
-                columns.append(np.int32(steps[0] if len(steps) else 0))
+            if count != shape[dim.dim]:
+                columns.append(scalar_like(steps[0] if count else 0, np.int32))
                 dims.append(())
                 index_map.append(dim.dim)
         else:
-            columns.append(np.asarray(steps, np.int32))
+            columns.append(positions(steps))
             dims.append((len(batch),))
             index_map.append(dim.dim)
             inserted.append(dim.dim)
-            batch.append(len(steps))
+            batch.append(count)
         place += 1
     for entry in chosen:
         size = shape[entry.dim]

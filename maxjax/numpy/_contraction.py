@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import opt_einsum
+from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.contraction import dot_general_p
@@ -118,7 +119,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         b = primitives.reshape(b, b.shape[-2:])
         return contract(a, b, ((a.ndim - 1,), (0,)), precision=precision, preferred=preferred)
     try:
-        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise ValueError(f"Incompatible types for matmul arguments: {a.aval.str_short()} and "
                          f"{b.aval.str_short()}") from None

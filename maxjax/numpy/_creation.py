@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.trace import Array, Tracer, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import shape as shape_primitives
@@ -431,7 +432,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         value = values[position] = concrete(
             value, f"It arose in the jnp.arange argument '{argument}'")
         if not isinstance(value, Array) and not hasattr(value, "dtype") and not isinstance(
-                value, (bool, int, float, complex)):
+                value, (bool, int, float, complex, Dimension)):
             raise TypeError(f"arange requires ndarray or scalar arguments, got {type(value)} at "
                             f"position {position}.")
         if getattr(value, "shape", ()):
@@ -454,7 +455,11 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         by = 1
     if by == 0:
         raise ZeroDivisionError("division by zero")
-    size = max(0, math.ceil((_number(last) - _number(first)) / _number(by)))
+    first_, last_, by_ = map(_number, (first, last, by))
+    if any(map(is_dimension, (first, last, by))):
+        size = max(0, -((first_ - last_) // by_))
+    else:
+        size = max(0, math.ceil((last_ - first_) / by_))
     line = iota(dtype, size)
     if by == 1 and first == 0:
         return on_device(line, device)
@@ -485,13 +490,13 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     >>> jnp.linspace(0, 10, 4, endpoint=False, retstep=True)
     (Array([0. , 2.5, 5. , 7.5], dtype=float32), Array(2.5, dtype=float32))
     """
-    num = operator.index(concrete(num, "'num' argument of jnp.linspace"))
+    num = size_index(concrete(num, "'num' argument of jnp.linspace"))
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     check_arraylike("linspace", start, stop)
     compute, result = _interval_dtype(start, stop, dtype, "linspace")
     start, stop = (as_array(cast(x, compute)) for x in (start, stop))
-    shape = np.broadcast_shapes(start.shape, stop.shape)
+    shape = broadcast_shapes(start.shape, stop.shape)
     start, stop = (broadcast_to(x, shape) for x in (start, stop))
     steps = num - 1 if endpoint else num
     delta = full(shape, np.nan, compute)

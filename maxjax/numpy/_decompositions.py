@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._primitives.linalg_factors import geqrf_p
 from maxjax._primitives.linalg_solve import solve_p
@@ -354,7 +355,7 @@ def solve(a: Any, b: Any) -> Array:
         raise NotImplementedError(f"Unsupported dtype {a.dtype.name}.")
     vector = b.ndim == 1
     right = b[:, None] if vector else b
-    batch = np.broadcast_shapes(a.shape[:-2], right.shape[:-2])
+    batch = broadcast_shapes(a.shape[:-2], right.shape[:-2])
     out = solve_p.bind(shapes.broadcast_to(a, (*batch, *a.shape[-2:])),
                        shapes.broadcast_to(right, (*batch, *right.shape[-2:])))
     return out[..., 0] if vector else out

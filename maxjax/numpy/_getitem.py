@@ -14,16 +14,26 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import NonConcreteBooleanIndexError
-from maxjax._ir.trace import Array, Tracer, context
+from maxjax._ir.dimensions import (
+    SizeRange,
+    broadcast_shapes,
+    count_of,
+    is_dimension,
+    reversed_range,
+    slice_range,
+)
+from maxjax._ir.trace import Array, Tracer, base_trace, context
 from maxjax._primitives.arithmetic import minimum
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import FillValue, GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_in_dim_p,
     concatenate,
     full,
+    iota,
     reshape,
     rev_p,
     slice_p,
@@ -105,6 +115,9 @@ def _make_plan(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[Any, ...]:
     return plan
 
 
+_ALL = slice(None)
+
+
 # --- reading an index -----------------------------------------------------------------------------
 
 class Entry:
@@ -143,7 +156,7 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
     for position, part in enumerate(parts):
         if part is Ellipsis:
             for _ in range(len(shape) - used):
-                entries.append(Entry("slice", range(shape[dim]), dim))
+                entries.append(Entry("slice", slice_range(_ALL, shape[dim]), dim))
                 dim += 1
         elif part is None:
             entries.append(Entry("new"))
@@ -258,14 +271,20 @@ def concrete_mask(mask: Any) -> np.ndarray:
     return np.asarray(mask)
 
 
-def _range(entry: slice, size: int, position: int) -> range:
+def _range(entry: slice, size: Any, position: int) -> range | SizeRange:
     for bound in (entry.start, entry.stop, entry.step):
         if isinstance(bound, Tracer) and bound.concrete() is None:
             raise IndexError(
                 f"Slice entries must be static integers. Got {entry} at position {position}")
-    bounds = [None if bound is None else operator.index(bound)
-              for bound in (entry.start, entry.stop, entry.step)]
-    return range(*slice(*bounds).indices(size))
+    return slice_range(entry, size)
+
+
+def positions(numbers: range | SizeRange) -> Any:
+    """The positions of a slice as an index."""
+    if not isinstance(numbers, SizeRange):
+        return np.asarray(numbers, np.int32)
+    line = iota(dtypes.int32, (numbers.count,), 0) * numbers.step
+    return line + scalar_like(numbers.start, np.int32)
 
 
 # --- what it becomes ------------------------------------------------------------------------------
@@ -290,18 +309,19 @@ def region(shape: tuple[int, ...], entries: Sequence[Entry],
             starts[dim], limits[dim] = place, place + 1
         elif entry.kind == "slice":
             steps = entry.value
-            if not len(steps):
+            count = count_of(steps)
+            if not count:
                 starts[dim] = limits[dim] = 0
                 continue
             if steps.step < 0:
                 reversed_dims.append(dim)
-                steps = steps[::-1]
+                steps = reversed_range(steps)
             starts[dim], strides[dim] = steps.start, steps.step
             # A limit at the operand's end spares padding in the transpose.
-            limits[dim] = (steps.start + steps.step * (len(steps) - 1) + 1
-                           if steps.step == 1 or len(steps) == 1 else
-                           min(shape[dim], steps.start + steps.step * len(steps)))
-            if len(steps) == 1:
+            limits[dim] = (steps.start + steps.step * (count - 1) + 1
+                           if steps.step == 1 or count == 1 else
+                           min(shape[dim], steps.start + steps.step * count))
+            if count == 1:
                 strides[dim] = 1
     return starts, limits, strides, reversed_dims
 
@@ -331,7 +351,7 @@ def static_steps(shape: tuple[int, ...], entries: Sequence[Entry], wrap_negative
             result.append(1)
         elif entry.kind == "slice":
             kept.append(len(result))
-            result.append(len(entry.value))
+            result.append(count_of(entry.value))
     if len(kept) < len(result):
         steps.append((broadcast_in_dim_p, {
             "shape": tuple(result), "broadcast_dimensions": tuple(kept)}))
@@ -418,7 +438,8 @@ def _take_dynamic(x: Array, entries: list[Entry], wrap_negative: bool) -> Array:
         sizes[entry.dim] = 1
     x = dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(sizes))
     taken = [Entry("int", 0, entry.dim) if entry.kind in ("int", "scalar") else
-             entry if entry.kind == "new" else Entry("slice", range(sizes[entry.dim]), entry.dim)
+             entry if entry.kind == "new" else Entry("slice", slice_range(_ALL, sizes[entry.dim]),
+                                                             entry.dim)
              for entry in entries]
     return run_steps(x, static_steps(x.aval.shape, taken))
 
@@ -429,7 +450,9 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = Fa
     With ``narrow``, as int32, saturating.
     """
     own = False
-    if isinstance(index, ArrayImpl) and index.is_ready() and index.aval.size <= _HOST_SIZE:
+    if is_dimension(size) and not isinstance(index, Array):
+        index = base_trace[0].operand(index)
+    elif isinstance(index, ArrayImpl) and index.is_ready() and index.aval.size <= _HOST_SIZE:
         index, own = index.host(), True
     if isinstance(index, np.ndarray):
         if index.dtype == np.int32 and size < 1 << 30:
@@ -448,7 +471,7 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = Fa
         index = from_end(index, size)
     if narrow and (index.dtype != dtypes.int32 or index.aval.weak_type):
         if index.dtype in (dtypes.uint32, dtypes.uint64, dtypes.int64):
-            index = minimum(index, np.asarray(size, index.dtype)[()])
+            index = minimum(index, scalar_like(size, index.dtype))
         index = cast(index, dtypes.int32)
     return index
 
@@ -462,7 +485,7 @@ def advanced(entries: Sequence[Entry]) -> tuple[list[Entry], tuple[int, ...], bo
     chosen = [entry for entry in entries if entry.kind in ("int", "scalar", "array")]
     shapes = [entry.value.shape for entry in chosen if entry.kind == "array"]
     try:
-        common = np.broadcast_shapes(*shapes)
+        common = broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
     places = [place for place, entry in enumerate(entries)

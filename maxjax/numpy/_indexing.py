@@ -15,6 +15,7 @@ from maxjax._base.errors import (
     TracerBoolConversionError,
     origin_message,
 )
+from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add, maximum, minimum, mul
@@ -490,7 +491,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
                 for choice in promote_dtypes("choose", *choices)]
     shapes = [a.shape, *(operand.shape for operand in operands)]
     try:
-        shape = np.broadcast_shapes(*shapes)
+        shape = broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
     stacked = concatenate(
@@ -612,7 +613,7 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str
                          f"indices of dims={sizes}. Pass a larger dtype.")
     shapes = [line.shape for line in lines]
     try:
-        shape = np.broadcast_shapes(*shapes)
+        shape = broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
     total = full(shape, 0, wanted)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import convert_element_type
@@ -98,7 +99,7 @@ def array_equiv(a1: Any, a2: Any) -> Array:
     """
     a1, a2 = creation.asarray(a1), creation.asarray(a2)
     try:
-        np.broadcast_shapes(a1.shape, a2.shape)
+        broadcast_shapes(a1.shape, a2.shape)
     except ValueError:
         if a1.ndim == a2.ndim:
             raise TypeError("eq got incompatible shapes for broadcasting: "

@@ -15,6 +15,7 @@ import numpy as np
 
 from maxjax._base import config, dtypes
 from maxjax._base.errors import ConcretizationTypeError, origin_message
+from maxjax._ir.dimensions import as_scalar, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, Tracer, base_trace, context
 from maxjax._ir.types import ShapedArray
@@ -58,6 +59,8 @@ def type_of(value: Any) -> tuple[Any, bool]:
     """(dtype, is weak) of an argument."""
     if isinstance(value, Array):
         return value.aval.dtype, value.aval.weak_type
+    if is_dimension(value):
+        return dtypes.python_scalar(int)
     if value.__class__ in PYTHON_SCALARS:
         return dtypes.python_scalar(value.__class__)
     aval = leaf_aval(value)
@@ -77,6 +80,8 @@ _constants: dict[Any, Any] = {}
 def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
     """A Python or NumPy scalar as an operand of ``dtype``."""
     kind = value.__class__
+    if is_dimension(value):
+        return as_scalar[0](value, dtype, weak)
     # 0.0 and -0.0 would be one key.
     key = (kind, value if value or kind is int else str(value), dtype, weak)
     known = _constants.get(key)
@@ -160,7 +165,7 @@ def promote_shapes(name: str, *args: Any) -> list[Any]:
         _complain_of_ranks(name, [arg.shape for arg in args])
     shapes = [arg.shape for arg in args]
     try:
-        np.broadcast_shapes(*shapes)
+        broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
     rank = max(ranks)
@@ -209,7 +214,7 @@ def broadcast_shapes_of(*args: Any) -> tuple[int, ...]:
     """The shape to which the arguments broadcast."""
     shapes = [shape_of(arg) for arg in args]
     try:
-        return np.broadcast_shapes(*shapes)
+        return broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
 
@@ -285,7 +290,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
         shape = (shape,)
     entries = tuple(shape)
     try:
-        return tuple([size if type(size) is int else operator.index(size) for size in entries])
+        return tuple([size if type(size) is int else size_index(size) for size in entries])
     except TypeError:
         message = ("Shapes must be 1D sequences of concrete values of integer type, got "
                    f"{entries!r}.")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes
+from maxjax._ir.dimensions import broadcast_shapes, is_dimension
 from maxjax._ir.primitive import Primitive, registry
 from maxjax._ir.trace import Array, context
 from maxjax._primitives.arithmetic import div_p, square_p, sub_p
@@ -76,7 +77,7 @@ def _wide_integer(dtype: Any) -> Any:
 def _masked(x: Array, mask: Any, value: Any) -> Array:
     mask = as_bool(mask)
     filler = constant(value, x.dtype)
-    shape = np.broadcast_shapes(mask.shape, x.shape)
+    shape = broadcast_shapes(mask.shape, x.shape)
     if shape != x.shape:
         raise ValueError(f"where mask of shape {mask.shape} does not broadcast to {x.shape}")
     mask, = promote_shapes("where", mask, x)[:1]
@@ -255,6 +256,11 @@ def any(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *,
 
 # --- moments --------------------------------------------------------------------------------------
 
+def _less(count: Any, ddof: Any) -> Any:
+    """The divisor of a variance; symbolic for a symbolic count."""
+    return count - int(ddof) if is_dimension(count) else float(count) - ddof
+
+
 def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: Any) -> Any:
     """How many elements are reduced: a number, or an array where a mask decides."""
     if mask is None:
@@ -390,7 +396,7 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, ma
         center = div_p.bind(keep_axes(total, x.shape, axes), constant(size, compute))
         squared = square_p.bind(sub_p.bind(x, center))
         total = reduce_sum_p.bind(squared, axes=axes)
-        value = div_p.bind(total, constant(float(size) - ddof, compute))
+        value = div_p.bind(total, constant(_less(size, ddof), compute))
         if keepdims:
             value = keep_axes(value, x.shape, axes)
         return convert_element_type(value, result)
@@ -404,7 +410,7 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, ma
         squared = square_p.bind(centered)
     count = _count(x, axes, mask, keepdims, compute)
     if mask is None and isinstance(ddof, (int, float)):
-        count = constant(float(count) - ddof, compute)
+        count = constant(_less(count, ddof), compute)
     else:
         count = count - cast(ddof, compute)
     total = sum(squared, axes, keepdims=keepdims, where=mask)

@@ -9,6 +9,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import convert_element_type
@@ -467,7 +468,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     sizes = list(x.shape)
     sizes[index] = count
     try:
-        np.broadcast_shapes(new.shape, tuple(sizes))
+        broadcast_shapes(new.shape, tuple(sizes))
         new = shapes.broadcast_to(new, tuple(sizes))
     except ValueError:
         raise ValueError(f"insert: values of shape {new.shape} do not broadcast to "

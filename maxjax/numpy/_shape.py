@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.arithmetic import min_p
@@ -303,7 +304,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape to which shapes broadcast.
 
-    >>> jnp.broadcast_shapes((2, 1), (3,))
+    >>> jdimensions.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
     sizes = [canonical_shape(shape) for shape in shapes]
@@ -311,7 +312,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         if min(shape, default=0) < 0:
             raise TypeError(f"sizes of dimensions must be nonnegative, got the shape {shape}.")
     try:
-        return np.broadcast_shapes(*sizes)
+        return dimensions.broadcast_shapes(*sizes)
     except ValueError:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={sizes}") from None
 

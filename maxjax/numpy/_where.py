@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._primitives.comparison import ne_p, select_n_p
 from maxjax._primitives.shape import broadcast_in_dim
@@ -59,7 +58,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     if not (x.shape == shape or x.shape == ()) or not (y.shape == shape or y.shape == ()):
         condition, x, y = promote_shapes("where", condition, x, y)
         try:
-            shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+            shape = broadcast_shapes(condition.shape, x.shape, y.shape)
         except ValueError:
             raise ValueError("Incompatible shapes for broadcasting: shapes="
                              f"{[condition.shape, x.shape, y.shape]}") from None

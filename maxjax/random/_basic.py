@@ -11,6 +11,7 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
+from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, base_trace
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.random_bits import multiply_add, random_bits_p
@@ -61,7 +62,7 @@ def result_shape(shape: Any, *others: tuple[int, ...]) -> tuple[int, ...]:
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     try:
-        return tuple(np.broadcast_shapes(*shapes))
+        return tuple(dimensions.broadcast_shapes(*shapes))
     except ValueError:
         raise ValueError(
             f"Incompatible shapes for broadcasting: shapes={list(shapes)}") from None

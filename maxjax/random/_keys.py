@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from maxjax._base import config, dtypes
 from maxjax._higher_order.jit import make_jit
+from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array, Tracer, base_trace
 from maxjax._primitives.random_bits import (
     THREEFRY,
@@ -200,8 +200,8 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Array:
       Keys of shape ``(num,)``; raw if the given one is.
     """
     typed, raw = checked_key("split", key)
-    shape = tuple(map(operator.index, num)) if isinstance(num, (tuple, list)) else (
-        operator.index(num),)
+    shape = tuple(map(size_index, num)) if isinstance(num, (tuple, list)) else (
+        size_index(num),)
     if math.prod(shape) < 0 or any(size < 0 for size in shape):
         raise ValueError(f"split needs a number of keys that is not negative, got {num}")
     return _like_given(split_typed(typed, shape), raw)

@@ -26,9 +26,10 @@ class RowsEmitter(Emitter):
     def write(self, outputs: list[tuple[Value, int]]) -> None:
         passes = self._passes(outputs)
         self._start()
-        for value in self.kept:
+        kept = [value for value in self.values if value in self.kept]
+        for value in kept:
             self.number(value)
-        kept = sorted(self.kept, key=lambda value: value.number)
+        kept.sort(key=lambda value: value.number)
         for value in kept:
             kind = kind_name(value.node.dtype)
             self.line(1, f"var m{value.number} = List[Scalar[{kind}]](length=n, fill=0)")

@@ -1,0 +1,559 @@
+"""Symbolic sizes: what ``shape`` holds while a function is traced for every size at once.
+
+A ``Dimension`` is a polynomial with integer coefficients of symbols, such as ``2*batch + 1``, and
+of floor divisions that have no simpler form. It computes like an integer. A comparison whose
+outcome depends on the symbols is answered for the sizes at hand and written down as a ``Guard``:
+what is traced serves the sizes that answer all guards alike. Where Python needs the number itself
+(a ``range``, an index, ``float``), no trace can serve all sizes: an error names the line.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxjax._base.errors import DynamicSizeError, InternalError
+from maxjax._base.source import SourceLine, is_internal, user_frame
+
+# Sizes 0 and 1 mean something of their own (empty, broadcast): a symbol never stands for them.
+LEAST = 2
+
+_WEAKREF = weakref.WeakValueDictionary.get.__code__.co_filename
+
+Monomial = tuple[tuple[str, int], ...]      # names of atoms and their powers, sorted
+Terms = Mapping[Monomial, int]
+
+# How many scopes are open, in all threads: nothing else makes dimensions.
+active = [0]
+# ``(dimension, dtype, weak)`` -> a scalar array, Python's own integer type if the dtype is None;
+# put here by the primitive that does it.
+as_scalar: list[Callable[[Dimension, Any, bool], Any]] = []
+
+
+class Guard(NamedTuple):
+    """A comparison of a dimension with zero, and its outcome."""
+
+    dimension: Dimension
+    relation: str           # "==", "<" or "<="
+    outcome: bool
+    source: SourceLine | None
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        return _compare(self.dimension.value(sizes), self.relation) is self.outcome
+
+    def __str__(self) -> str:
+        dimension, relation = self.dimension, self.relation
+        if not self.outcome:
+            relation = {"==": "!=", "<": ">=", "<=": ">"}[relation]
+        variable, constant = dimension.split_constant()
+        if variable.leading_sign() < 0:
+            variable, constant = -variable, -constant
+            relation = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(relation, relation)
+        where = f" ({self.source})" if self.source else ""
+        return f"{variable} {relation} {-constant}{where}"
+
+
+def _compare(value: int, relation: str) -> bool:
+    return value == 0 if relation == "==" else value < 0 if relation == "<" else value <= 0
+
+
+class Scope:
+    """One trace: the sizes at hand, the guards, and the first use that no trace can serve."""
+
+    def __init__(self, sizes: Mapping[str, int]):
+        self.sizes = dict(sizes)
+        self.guards: dict[tuple[Dimension, str], Guard] = {}
+        self.failure: DynamicSizeError | None = None
+        self.quotients: dict[str, tuple[Dimension, Dimension]] = {}
+        self.closed = False
+
+    def symbol(self, name: str) -> Dimension:
+        return Dimension(self, {((name, 1),): 1})
+
+    def __enter__(self) -> Scope:
+        active[0] += 1
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        active[0] -= 1
+        self.closed = True
+
+
+def _array(dimension: Dimension) -> Any:
+    return as_scalar[0](dimension, None, True)
+
+
+def is_dimension(value: Any) -> bool:
+    return value.__class__ is Dimension
+
+
+def constant_size(value: Any) -> Any:
+    """A size as an int, or the dimension that it is."""
+    return value if value.__class__ is Dimension else int(value)
+
+
+def size_index(value: Any) -> Any:
+    """``operator.index`` for what may be a dimension."""
+    return value if value.__class__ is Dimension else operator.index(value)
+
+
+def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
+    """The shape that shapes broadcast to.
+
+    Raises:
+      ValueError: they do not.
+    """
+    if not active[0]:
+        return np.broadcast_shapes(*shapes)
+    rank = max(map(len, shapes), default=0)
+    result = []
+    for dim in range(-rank, 0):
+        sizes = [shape[dim] for shape in shapes if len(shape) >= -dim and shape[dim] != 1]
+        if any(size != sizes[0] for size in sizes):
+            raise ValueError("shape mismatch: objects cannot be broadcast to a single shape.")
+        result.append(sizes[0] if sizes else 1)
+    return tuple(result)
+
+
+class SizeRange:
+    """A range with a symbolic bound: its start, its step and how many numbers it has."""
+
+    __slots__ = ("count", "start", "step")
+
+    def __init__(self, start: Any, step: int, count: Any):
+        self.start = start
+        self.step = step
+        self.count = count
+
+    def __getitem__(self, position: int) -> Any:
+        return self.start + (position + self.count if position < 0 else position) * self.step
+
+    def reversed(self) -> SizeRange:
+        return SizeRange(self.start + (self.count - 1) * self.step, -self.step, self.count)
+
+
+def slice_range(entry: slice, size: Any) -> range | SizeRange:
+    """The positions that a slice takes of a dimension."""
+    start, stop, step = (None if bound is None else size_index(bound)
+                         for bound in (entry.start, entry.stop, entry.step))
+    if not any(is_dimension(value) for value in (size, start, stop)):
+        return range(*slice(start, stop, step).indices(size))
+    step = 1 if step is None else step
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+
+    def place(bound: Any, default: Any) -> Any:
+        if bound is None:
+            return default
+        return max(bound + size, low) if bound < 0 else min(bound, high)
+
+    first, last = place(start, low if step > 0 else high), place(stop, high if step > 0 else low)
+    difference = last - first if step > 0 else first - last
+    return SizeRange(first, step, max(-(-difference // abs(step)), 0))
+
+
+def count_of(numbers: range | SizeRange) -> Any:
+    return numbers.count if isinstance(numbers, SizeRange) else len(numbers)
+
+
+def reversed_range(numbers: range | SizeRange) -> range | SizeRange:
+    return numbers.reversed() if isinstance(numbers, SizeRange) else numbers[::-1]
+
+
+class Dimension:
+    """A size that depends on symbols. Equal polynomials of one trace are equal and hash alike."""
+
+    __slots__ = ("_hash", "scope", "terms")
+    __array_ufunc__ = None      # NumPy's scalars leave their operators to this class
+
+    def __init__(self, scope: Scope, terms: Terms):
+        self.scope = scope
+        self.terms = terms
+        self._hash = hash((id(scope), frozenset(terms.items())))
+
+    # --- looking ---
+    def value(self, sizes: Mapping[str, int]) -> int:
+        """The number that it is for sizes of the symbols."""
+        total = 0
+        for monomial, coefficient in self.terms.items():
+            for atom, power in monomial:
+                coefficient *= self._atom(atom, sizes) ** power
+            total += coefficient
+        return total
+
+    def _atom(self, name: str, sizes: Mapping[str, int]) -> int:
+        size = sizes.get(name)
+        if size is not None:
+            return size
+        above, below = self.scope.quotients[name]
+        return above.value(sizes) // below.value(sizes)
+
+    @property
+    def hint(self) -> int:
+        """The number that it is for the sizes at hand."""
+        return self.value(self.scope.sizes)
+
+    def split_constant(self) -> tuple[Dimension, int]:
+        rest = {monomial: value for monomial, value in self.terms.items() if monomial}
+        return Dimension(self.scope, rest), self.terms.get((), 0)
+
+    def leading_sign(self) -> int:
+        return 1 if self.terms[max(self.terms, key=_order(self.terms))] > 0 else -1
+
+    def lower(self) -> float:
+        """A number that it never falls below."""
+        total: float = 0
+        for monomial, coefficient in self.terms.items():
+            least: float = 1
+            for atom, power in monomial:
+                quotient = self.scope.quotients.get(atom)
+                least *= (LEAST if quotient is None else _lower_quotient(*quotient)) ** power
+            if monomial and coefficient < 0:
+                return -math.inf
+            total += coefficient * least
+        return total
+
+    def __repr__(self) -> str:
+        parts: list[str] = []
+        for monomial in sorted(self.terms, key=_order(self.terms), reverse=True):
+            coefficient = self.terms[monomial]
+            factors = [name if power == 1 else f"{name}^{power}" for name, power in monomial]
+            if abs(coefficient) != 1 or not factors:
+                factors.insert(0, str(abs(coefficient)))
+            text = "*".join(factors)
+            sign = "-" if coefficient < 0 else "+"
+            parts.append(f" {sign} {text}" if parts else text if sign == "+" else f"-{text}")
+        return "".join(parts)
+
+    # --- arithmetic ---
+    def __add__(self, other: Any) -> Any:
+        terms = self._operand(other)
+        if terms is None:
+            return NotImplemented
+        return self._make(_sum(self.terms, terms))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Any:
+        return self._make({monomial: -value for monomial, value in self.terms.items()})
+
+    def __pos__(self) -> Dimension:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def __sub__(self, other: Any) -> Any:
+        terms = self._operand(other)
+        if terms is None:
+            return NotImplemented
+        return self._make(_sum(self.terms, terms, -1))
+
+    def __rsub__(self, other: Any) -> Any:
+        terms = self._operand(other)
+        if terms is None:
+            return NotImplemented
+        return self._make(_sum(terms, self.terms, -1))
+
+    def __mul__(self, other: Any) -> Any:
+        terms = self._operand(other)
+        if terms is None:
+            return NotImplemented
+        product: dict[Monomial, int] = {}
+        for left, a in self.terms.items():
+            for right, b in terms.items():
+                monomial = _times(left, right)
+                product[monomial] = product.get(monomial, 0) + a * b
+        return self._make(product)
+
+    __rmul__ = __mul__
+
+    def __pow__(self, other: Any) -> Any:
+        if isinstance(other, int) and other >= 0:
+            result: Any = 1
+            for _ in range(other):
+                result = result * self
+            return result
+        return _array(self) ** other
+
+    def __rpow__(self, other: Any) -> Any:
+        return other ** _array(self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _array(self) / (_array(other) if is_dimension(other) else other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / _array(self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        if self._operand(other) is None:
+            return NotImplemented
+        return _quotient(self.scope, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        if self._operand(other) is None:
+            return NotImplemented
+        return _quotient(self.scope, other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        quotient = self.__floordiv__(other)
+        return quotient if quotient is NotImplemented else self - quotient * other
+
+    def __rmod__(self, other: Any) -> Any:
+        quotient = self.__rfloordiv__(other)
+        return quotient if quotient is NotImplemented else other - quotient * self
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def _operand(self, other: Any) -> Terms | None:
+        if other.__class__ is Dimension:
+            if other.scope is not self.scope:
+                raise InternalError(f"the sizes {self} and {other} are of different traces")
+            return other.terms
+        if isinstance(other, int) or _is_numpy_integer(other):
+            return {(): int(other)} if other else {}
+        return None
+
+    def _make(self, terms: Mapping[Monomial, int]) -> Any:
+        return _simplest(self.scope, terms)
+
+    # --- comparison ---
+    def __eq__(self, other: object) -> Any:
+        if self is other:
+            return True
+        if other.__class__ is Dimension and other.scope is not self.scope:
+            return False
+        terms = self._operand(other)
+        if terms is None:
+            if isinstance(other, float):
+                return other.is_integer() and self == int(other)
+            return NotImplemented
+        if is_dimension(other) and self.terms == terms:
+            return True
+        return self._ask(_sum(self.terms, terms, -1), "==")
+
+    def __ne__(self, other: object) -> Any:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    def __lt__(self, other: Any) -> Any:
+        return self._less(other, "<", math.ceil)
+
+    def __le__(self, other: Any) -> Any:
+        return self._less(other, "<=", math.floor)
+
+    def __gt__(self, other: Any) -> Any:
+        outcome = self._less(other, "<=", math.floor)
+        return outcome if outcome is NotImplemented else not outcome
+
+    def __ge__(self, other: Any) -> Any:
+        outcome = self._less(other, "<", math.ceil)
+        return outcome if outcome is NotImplemented else not outcome
+
+    def _less(self, other: Any, relation: str, rounded: Callable[[float], int]) -> Any:
+        if isinstance(other, float):
+            if not math.isfinite(other):
+                return other == math.inf
+            other = rounded(other)
+        terms = self._operand(other)
+        if terms is None:
+            return NotImplemented
+        return self._ask(_sum(self.terms, terms, -1), relation)
+
+    def _ask(self, terms: Mapping[Monomial, int], relation: str) -> bool:
+        """Whether a polynomial stands in a relation to zero; written down where that depends."""
+        if self.scope.closed:
+            raise InternalError(f"the size {self} is used after its trace has ended")
+        difference = _simplest(self.scope, terms)
+        if difference.__class__ is not Dimension:
+            return _compare(difference, relation)
+        if difference.lower() > 0:
+            return False
+        upper = -(-difference).lower()
+        if upper < 0:
+            return relation != "=="
+        if upper == 0 and relation == "<=":
+            return True
+        if difference.lower() == 0 and relation == "<":
+            return False
+        outcome = _compare(difference.hint, relation)
+        guards = self.scope.guards
+        if (difference, relation) not in guards:
+            frame = user_frame(2)
+            source = None if frame is None else SourceLine(frame.f_code, frame.f_lasti)
+            guards[difference, relation] = Guard(difference, relation, outcome, source)
+        return outcome
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __hash__(self) -> int:
+        # As the key of a user's table it would be missing among the numbers there.
+        code = sys._getframe(1).f_code
+        if not is_internal(code) and code.co_filename != _WEAKREF:
+            self._needed("a hash")
+        return self._hash
+
+    # --- where Python needs the number ---
+    def _needed(self, what: str) -> DynamicSizeError:
+        frame = user_frame(2)
+        where = "" if frame is None else f" at {SourceLine(frame.f_code, frame.f_lasti)}"
+        inner = sys._getframe(2)
+        if inner is not frame and where:
+            where += f", in {inner.f_code.co_name}"
+        error = DynamicSizeError(
+            f"the size {self} was needed as a number (for {what}){where}, but the function is "
+            "being traced for every size of "
+            f"{', '.join(map(repr, self.scope.sizes))} at once. What is done with a dynamic size "
+            "can be arithmetic, comparisons, and shapes of arrays; to use its value, leave the "
+            "dimension out of dynamic_dims.")
+        if self.scope.failure is None:
+            self.scope.failure = error
+        raise error
+
+    def __index__(self) -> int:
+        raise self._needed("an integer")
+
+    def __int__(self) -> int:
+        raise self._needed("int()")
+
+    def __float__(self) -> float:
+        raise self._needed("float()")
+
+    def __complex__(self) -> complex:
+        raise self._needed("complex()")
+
+    def bit_length(self) -> int:
+        """The bits of the number, by comparisons with powers of two."""
+        bits = 0
+        while self >= 1 << bits:
+            bits += 1
+        return bits
+
+    def __round__(self, digits: int | None = None) -> Dimension:
+        return self
+
+    __trunc__ = __floor__ = __ceil__ = __pos__
+
+    def __jax_array__(self) -> Any:
+        return _array(self)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._needed("a NumPy array")
+
+    def __reduce__(self) -> Any:
+        raise self._needed("a copy outside the trace")
+
+
+def _is_numpy_integer(value: Any) -> bool:
+    dtype = getattr(value, "dtype", None)
+    return getattr(dtype, "kind", "") in "iu" and not getattr(value, "shape", True)\
+        and not hasattr(value, "aval")
+
+
+def _order(*polynomials: Terms) -> Callable[[Monomial], Any]:
+    """A key that sorts monomials: by degree, then by the powers of the symbols, quotients last."""
+    names = sorted({atom for terms in polynomials for monomial in terms for atom, _ in monomial},
+                   key=lambda name: (name.count("("), name))
+
+    def key(monomial: Monomial) -> Any:
+        powers = dict(monomial)
+        return sum(powers.values()), [powers.get(name, 0) for name in names]
+    return key
+
+
+def _sum(left: Terms, right: Terms, sign: int = 1) -> dict[Monomial, int]:
+    total = dict(left)
+    for monomial, coefficient in right.items():
+        total[monomial] = total.get(monomial, 0) + sign * coefficient
+    return total
+
+
+def _times(left: Monomial, right: Monomial) -> Monomial:
+    powers = dict(left)
+    for atom, power in right:
+        powers[atom] = powers.get(atom, 0) + power
+    return tuple(sorted(powers.items()))
+
+
+def _simplest(scope: Scope, terms: Terms) -> Any:
+    """A number where no symbol is left."""
+    terms = {monomial: value for monomial, value in terms.items() if value}
+    if not terms:
+        return 0
+    if len(terms) == 1 and () in terms:
+        return terms[()]
+    return Dimension(scope, terms)
+
+
+def _quotient(scope: Scope, above: Any, below: Any) -> Any:
+    """The floor of a quotient: exact division where it is exact, else a new atom."""
+    if isinstance(below, int) and below == 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    numerator = above.terms if is_dimension(above) else {(): int(above)} if above else {}
+    denominator = below.terms if is_dimension(below) else {(): int(below)}
+    whole, rest = _divide(numerator, denominator)
+    result = _simplest(scope, whole)
+    remainder = _simplest(scope, rest)
+    if not is_dimension(remainder) and not is_dimension(below):
+        return result + remainder // below
+    if not is_dimension(remainder) and remainder == 0:
+        return result
+    if is_dimension(below) and 0 <= _lower(remainder) and 0 < _lower(below - remainder):
+        return result
+    name = f"floordiv({remainder}, {below})"
+    pair = tuple(x if is_dimension(x) else Dimension(scope, {(): int(x)})
+                 for x in (remainder, below))
+    scope.quotients[name] = pair      # type: ignore[assignment]
+    return result + Dimension(scope, {((name, 1),): 1})
+
+
+def _lower(value: Any) -> float:
+    return value.lower() if is_dimension(value) else value
+
+
+def _lower_quotient(above: Dimension, below: Dimension) -> float:
+    return 0 if above.lower() >= 0 and below.lower() > 0 else -math.inf
+
+
+def _divide(above: Terms, below: Terms) -> tuple[dict[Monomial, int], dict[Monomial, int]]:
+    """Polynomial division: ``above = whole * below + rest``."""
+    order = _order(above, below)
+    leading = max(below, key=order)
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    left = {monomial: value for monomial, value in above.items() if value}
+    while left:
+        monomial = max(left, key=order)
+        factor = _ratio(monomial, leading)
+        if factor is None or left[monomial] % below[leading]:
+            rest[monomial] = left.pop(monomial)
+            continue
+        coefficient = left[monomial] // below[leading]
+        whole[factor] = coefficient
+        for other, value in below.items():
+            product = _times(other, factor)
+            left[product] = left.get(product, 0) - coefficient * value
+            if not left[product]:
+                del left[product]
+    return whole, rest
+
+
+def _ratio(above: Monomial, below: Monomial) -> Monomial | None:
+    powers = dict(above)
+    for atom, power in below:
+        powers[atom] = powers.get(atom, 0) - power
+        if powers[atom] < 0:
+            return None
+    return tuple(sorted((atom, power) for atom, power in powers.items() if power))

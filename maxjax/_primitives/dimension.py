@@ -1,0 +1,28 @@
+"""A symbolic size as a value: what arithmetic of arrays with sizes is staged as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir import dimensions
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+
+# Stands only in programs whose sizes are open: with the sizes it becomes a literal.
+dimension_size_p = Primitive(
+    "dimension_size",
+    abstract=lambda *, size, dtype, weak: ShapedArray((), dtype, weak),
+    evaluate=lambda *, size, dtype, weak: np.asarray(size, dtype)[()],
+    host_reason="it is no part of a program whose sizes are known",
+)
+
+
+def _as_scalar(size: dimensions.Dimension, dtype: Any, weak: bool) -> Any:
+    dtype = dtypes.python_scalar(int)[0] if dtype is None else dtype
+    return dimension_size_p.bind(size=size, dtype=dtype, weak=weak)
+
+
+dimensions.as_scalar.append(_as_scalar)

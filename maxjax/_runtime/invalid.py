@@ -1,0 +1,89 @@
+"""``debug_nans`` and ``debug_infs``: results are looked at, and the operation to blame is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import config, dtypes
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from maxjax._ir.staging import literal_operand
+
+
+def kind_of(value: Any) -> str | None:
+    """What is wrong with a value: "nan" or "inf"; None if nothing that is asked for."""
+    value = np.asarray(value)
+    if value.dtype == dtypes.float0 or not dtypes.is_inexact(value.dtype):
+        return None
+    with np.errstate(all="ignore"):
+        if config.debug_nans.value and bool(np.isnan(value).any()):
+            return "nan"
+        if config.debug_infs.value and bool(np.isinf(value).any()):
+            return "inf"
+    return None
+
+
+def check(name: str, results: Sequence[Any]) -> None:
+    """Looks at the results (arrays) of a primitive.
+
+    Raises:
+      FloatingPointError: one is invalid.
+    """
+    for result in results:
+        if dtypes.is_key(result.aval.dtype):
+            continue
+        kind = kind_of(result.host())
+        if kind is not None:
+            raise FloatingPointError(f"invalid value ({kind}) encountered in {name}")
+
+
+def check_program(closed: ClosedJaxpr, operands: Sequence[Any], results: Sequence[Any],
+                  apply: Callable[..., Any]) -> None:
+    """Looks at a program's results; with an invalid one its operations run one by one.
+
+    Args:
+      operands: arrays, before they are donated.
+      apply: runs a primitive and looks at its results.
+
+    Raises:
+      FloatingPointError: names the first operation whose result is invalid, and its line.
+    """
+    kinds = [kind_of(result.host()) for result in results
+             if not dtypes.is_key(result.aval.dtype)]
+    kind = next((kind for kind in kinds if kind is not None), None)
+    if kind is None:
+        return
+    _run_each(closed, operands, apply)
+    name = closed.jaxpr.debug_info or "a program"
+    raise FloatingPointError(
+        f"invalid value ({kind}) encountered in the output of {name}. Its operations were run "
+        "again one by one, as if without jit, and none of them gave an invalid value. An input "
+        "that it hands on may have held it, or a constant; or compiled arithmetic rounds "
+        "otherwise.")
+
+
+def _run_each(closed: ClosedJaxpr, operands: Sequence[Any], apply: Callable[..., Any]) -> None:
+    jaxpr = closed.jaxpr
+    values: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    values.update(zip(jaxpr.invars, operands, strict=True))
+    for eqn in jaxpr.eqns:
+        if not eqn.outvars:        # only its effects: they have been
+            continue
+        given = tuple([values[atom] if isinstance(atom, Var) else literal_operand(atom)
+                       for atom in eqn.invars])
+        try:
+            result = apply(eqn.primitive, given, eqn.params)
+        except FloatingPointError as error:
+            raise FloatingPointError(_with_line(str(error), eqn)) from None
+        if eqn.primitive.multiple_results:
+            values.update(zip(eqn.outvars, result, strict=True))
+        else:
+            values[eqn.outvars[0]] = result
+
+
+def _with_line(message: str, eqn: JaxprEqn) -> str:
+    if "\n" in message or eqn.source is None:
+        return message
+    return f"{message}\nfrom line {eqn.source}"

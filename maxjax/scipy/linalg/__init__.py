@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from maxjax._base.missing import missing_names
-
 from maxjax.scipy.linalg._decompositions import cho_factor as cho_factor
 from maxjax.scipy.linalg._decompositions import cho_solve as cho_solve
 from maxjax.scipy.linalg._decompositions import cholesky as cholesky

@@ -30,7 +30,6 @@ from maxjax._primitives.special_functions import (
 from maxjax.numpy._promotion import bind, check_arraylike, concrete
 from maxjax.scipy.special._common import only_wide, operands, refuse_complex
 
-
 # --- Bessel functions -----------------------------------------------------------------------------
 
 def i0e(x: Any) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,6 +14,12 @@ import numpy as np
 from compat.outcome import NotApplicable, Outcome, failed, succeeded, take_apart
 from compat.spec import BATCH, Case, dtype_of, kind_of
 
+# Modules that ``import jax`` does not bring in.
+SEPARATE = ("example_libraries.optimizers", "example_libraries.stax", "experimental.jet",
+            "experimental.ode", "experimental.sparse", "experimental.sparse.linalg", "image",
+            "scipy.cluster.vq", "scipy.fft", "scipy.integrate", "scipy.interpolate",
+            "scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal",
+            "scipy.sparse.linalg", "scipy.spatial.transform", "scipy.special", "scipy.stats")
 FLOAT0 = np.dtype([("float0", np.void)])
 
 
@@ -46,6 +53,8 @@ def real() -> Library:
     import jax.custom_derivatives
     import jax.lax
     import jax.numpy
+    for name in SEPARATE:
+        importlib.import_module(f"jax.{name}")
     assert jax.__version__ == "0.10.2", f"JAX 0.10.2 is what counts, not {jax.__version__}"
     return Library(jax)
 
@@ -55,6 +64,9 @@ def own() -> Library:
     import maxjax
     import maxjax.lax
     import maxjax.numpy
+    for name in SEPARATE:
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(f"maxjax.{name}")
     return Library(maxjax)
 
 

@@ -16,7 +16,24 @@ from compat import ROOT, evaluate
 from compat.outcome import plain, shorten
 from compat.spec import Case, check, scalar_type
 
-MODULES = ("jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.lax", "jax.lax.linalg")
+MODULES = (
+    "jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.lax", "jax.lax.linalg",
+    "jax.nn", "jax.nn.initializers", "jax.image", "jax.ops",
+    "jax.example_libraries.optimizers", "jax.example_libraries.stax",
+    *(f"jax.scipy.{module}" for module in (
+        "cluster.vq", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize",
+        "signal", "sparse.linalg", "spatial.transform", "special", "stats")),
+    *(f"jax.scipy.stats.{distribution}" for distribution in (
+        "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",
+        "gennorm", "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "multinomial",
+        "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "t", "truncnorm", "uniform",
+        "vonmises", "wrapcauchy")),
+    "jax.experimental.jet", "jax.experimental.ode", "jax.experimental.sparse",
+    "jax.experimental.sparse.linalg",
+)
+# Files of code: what they import for themselves is not public.
+FILES = ("jax.example_libraries.optimizers", "jax.experimental.jet", "jax.experimental.ode",
+         "jax.experimental.sparse.linalg")
 ARRAY = "jax.Array"
 AT = "jax.Array.at[]"
 # Parameters that maxjax adds: keyword-only, and doing nothing where they are left out.
@@ -50,7 +67,7 @@ def names() -> dict[str, Name]:
         if not line.startswith("#"):
             name, kind, weight = line.split()
             found[name] = Name(name, kind, float(weight))
-    return found
+    return dict(sorted(found.items(), key=lambda item: -item[1].weight))
 
 
 @functools.cache
@@ -82,7 +99,9 @@ def public_names() -> set[str]:
     found = set()
     for module in MODULES:
         for name, value in vars(importlib.import_module(module)).items():
-            if not name.startswith("_") and not isinstance(value, types.ModuleType):
+            if name.startswith("_") or isinstance(value, types.ModuleType):
+                continue
+            if module not in FILES or getattr(value, "__module__", "") == module:
                 found.add(f"{module}.{name}")
     array = evaluate.real().numpy.zeros(1)
     found |= {f"{ARRAY}.{name}" for name in dir(array) if not name.startswith("_")}

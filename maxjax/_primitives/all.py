@@ -24,6 +24,7 @@ from maxjax._primitives import (  # noqa: F401
     shape,
     sorting,
     special,
+    special_functions,
     stacking,
     transcendental,
     window,

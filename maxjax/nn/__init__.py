@@ -28,7 +28,10 @@ from maxjax.nn._activations import sparse_sigmoid as sparse_sigmoid
 from maxjax.nn._activations import squareplus as squareplus
 from maxjax.nn._activations import swish as swish
 from maxjax.nn._activations import tanh as tanh
-from maxjax.nn._normalization import dot_product_attention as dot_product_attention
+from maxjax.nn._attention import dot_product_attention as dot_product_attention
+from maxjax.nn._attention import get_scaled_dot_general_config as get_scaled_dot_general_config
+from maxjax.nn._attention import scaled_dot_general as scaled_dot_general
+from maxjax.nn._attention import scaled_matmul as scaled_matmul
 from maxjax.nn._normalization import log_softmax as log_softmax
 from maxjax.nn._normalization import logmeanexp as logmeanexp
 from maxjax.nn._normalization import logsumexp as logsumexp

@@ -14,7 +14,6 @@ from maxjax._higher_order.jit import make_jit
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import stop_gradient_p
 from maxjax.numpy._promotion import (
-    as_array,
     canonical_axes,
     canonical_axis,
     check_arraylike,
@@ -165,87 +164,3 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     kind = dtypes.canonical(dtypes.float64) if dtype is None else jnp.dtype(dtype)
     position = canonical_axis(axis, np.ndim(x) + 1)
     return _one_hot(x, number, dtypes.canonical(kind), position)
-
-
-# --- attention ------------------------------------------------------------------------------------
-
-def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *,
-                          scale: float | None = None, is_causal: bool = False,
-                          query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
-                          local_window_size: Any = None, implementation: str | None = None,
-                          return_residual: bool = False) -> Any:
-    """``softmax(query @ key.T * scale + bias) @ value`` for each head.
-
-    Args:
-      query: shape ``(B, T, N, H)``, or without the batch dimension.
-      key, value: shape ``(B, S, K, H)``; ``N`` is a multiple of ``K``.
-      bias: added to the scores; broadcasts to ``(B, N, T, S)``.
-      mask: where False, a key is not seen; broadcasts to ``(B, N, T, S)``.
-      scale: of the scores; ``1 / sqrt(H)`` if None.
-      is_causal: a query sees no later key.
-      query_seq_lengths, key_value_seq_lengths: shape ``(B,)``: what lies beyond is not seen.
-      local_window_size: how many keys before and after itself a query sees; an int for both.
-      implementation: accepted.
-      return_residual: also give the log-sum-exp of the scores, shape ``(B, T, N)``.
-
-    Raises:
-      ValueError: the shapes do not fit.
-    """
-    given = as_array(query, "dot_product_attention")
-    query, key, value = (
-        as_array(x, "dot_product_attention") for x in (query, key, value))
-    if query.ndim == 3:
-        query, key, value = (jnp.expand_dims(x, 0) for x in (query, key, value))
-    batch, length, heads, width = query.shape
-    if key.shape != value.shape or key.ndim != 4 or key.shape[0] != batch:
-        raise ValueError(f"key and value must have the shape (B, S, K, H), got {key.shape} and "
-                         f"{value.shape} for a query of shape {query.shape}")
-    groups, span = key.shape[2], key.shape[1]
-    if heads % groups:
-        raise ValueError(f"The number of query heads must be a multiple of key/value heads, but "
-                         f"got {heads} vs {groups}")
-    if scale is None:
-        scale = 1.0 / math.sqrt(width)
-    grouped = query.reshape(batch, length, groups, heads // groups, width)
-    scores = jnp.einsum("btkgh,bskh->bkgts", grouped, key,
-                        preferred_element_type=jnp.float32)
-    scores = scores.reshape(batch, heads, length, span) * np.array(scale, scores.dtype)
-    if bias is not None:
-        scores = scores + jnp.asarray(bias).astype(scores.dtype)
-    seen = None if mask is None else jnp.asarray(mask)
-    for part in _visible(length, span, is_causal, local_window_size, query_seq_lengths,
-                         key_value_seq_lengths):
-        seen = part if seen is None else jnp.logical_and(seen, part)
-    if seen is not None:
-        lowest = np.array(-0.7 * float(np.finfo(np.float32).max), scores.dtype)
-        scores = jnp.where(seen, scores, lowest)
-    weights = softmax(scores, axis=-1).astype(value.dtype)
-    if query_seq_lengths is not None:
-        rows = jnp.arange(length)[None, None, :, None] < jnp.asarray(
-            query_seq_lengths)[:, None, None, None]
-        weights = jnp.where(rows, weights, jnp.zeros((), weights.dtype))
-    weights = weights.reshape(batch, groups, heads // groups, length, span)
-    result = jnp.einsum("bkgts,bskh->btkgh", weights, value).reshape(
-        batch, length, heads, width).astype(given.dtype).reshape(given.shape)
-    if not return_residual:
-        return result
-    residual = jnp.transpose(logsumexp(scores, axis=-1), (0, 2, 1))
-    return result, residual.reshape(given.shape[:-1]).astype(given.dtype)
-
-
-def _visible(length: int, span: int, is_causal: bool, window: Any, query_lengths: Any,
-             key_lengths: Any) -> list[Any]:
-    """What each condition lets a query see: booleans that broadcast to (B, N, T, S)."""
-    rows = jnp.arange(length)[:, None]
-    columns = jnp.arange(span)[None, :]
-    parts = []
-    if is_causal:
-        parts.append((rows >= columns)[None, None])
-    if window is not None:
-        before, after = (window, window) if isinstance(window, int) else window
-        parts.append(((columns >= rows - before) & (columns <= rows + after))[None, None])
-    if key_lengths is not None:
-        parts.append(columns[None, None] < jnp.asarray(key_lengths)[:, None, None, None])
-    if query_lengths is not None:
-        parts.append(rows[None, None] < jnp.asarray(query_lengths)[:, None, None, None])
-    return parts

@@ -1,0 +1,133 @@
+"""Special functions that only jax.scipy.special has, computed by SciPy on the host.
+
+They have no derivatives here: jax.scipy.special gives these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maxjax._base.lazy import scipy_special
+from maxjax._primitives.builders import elementwise
+from maxjax._primitives.special import HOST
+from maxjax._primitives.widths import FLOATING, INEXACT, widened
+
+NO_RULE = "jax.scipy.special gives the derivative"
+
+
+def _host(name: str, function: Callable[..., Any], accepts: Any = FLOATING,
+          out_dtype: Any = None) -> Any:
+    def evaluate(*arrays: Any) -> Any:
+        with np.errstate(all="ignore"):
+            result = np.asarray(function(*arrays))
+        dtype = arrays[0].dtype if out_dtype is None else out_dtype(arrays[0].dtype)
+        return result.astype(dtype, copy=False)
+
+    return elementwise(name, accepts=accepts, evaluate=widened(evaluate), host_reason=HOST,
+                       out_dtype=out_dtype, no_derivative=NO_RULE)
+
+
+def _named(name: str) -> Callable[..., Any]:
+    return lambda *arrays: getattr(scipy_special, name)(*arrays)
+
+
+def _exact(name: str) -> Callable[..., Any]:
+    """In float64: SciPy's own float32 loop would round more than once."""
+    return lambda *arrays: getattr(scipy_special, name)(
+        *[array.astype(np.float64) for array in arrays])
+
+
+gamma_p = _host("gamma", _exact("gamma"))
+gamma_complex_p = _host("gamma_complex", _named("gamma"), INEXACT)
+loggamma_complex_p = _host("loggamma_complex", _named("loggamma"), INEXACT)
+expi_p = _host("expi", _exact("expi"))
+expn_p = _host("expn", lambda n, x: np.where(
+    n == np.floor(n), scipy_special.expn(np.maximum(np.floor(n), 0).astype(np.int64),
+                                         x.astype(np.float64)), np.nan))
+spence_p = _host("spence", _exact("spence"))
+fresnel_s_p = _host("fresnel_s", lambda x: scipy_special.fresnel(x.astype(np.float64))[0])
+fresnel_c_p = _host("fresnel_c", lambda x: scipy_special.fresnel(x.astype(np.float64))[1])
+sine_integral_p = _host("sine_integral", lambda x: scipy_special.sici(x.astype(np.float64))[0])
+
+
+def _cosine_integral(x: Any) -> Any:
+    # Of the absolute value, as JAX's is: SciPy has no real value for negative arguments.
+    return scipy_special.sici(np.abs(x.astype(np.float64)))[1]
+
+
+cosine_integral_p = _host("cosine_integral", _cosine_integral)
+hyp1f1_p = _host("hyp1f1", _exact("hyp1f1"))
+hyp2f1_p = _host("hyp2f1", _exact("hyp2f1"))
+ndtri_p = _host("ndtri", _exact("ndtri"))
+log_ndtr_p = _host("log_ndtr", _exact("log_ndtr"))
+dawsn_p = _host("dawsn", _exact("dawsn"))
+erfcx_p = _host("erfcx", _exact("erfcx"))
+owens_t_p = _host("owens_t", _exact("owens_t"))
+wofz_p = _host("wofz", lambda z: scipy_special.wofz(z.astype(np.complex128)), INEXACT)
+bessel_jv_p = _host("bessel_jv", _exact("jv"))
+
+
+# --- derivatives of hypergeometric functions by their parameters ----------------------------------
+#
+# With t_n the n-th term of the series, t_(n+1) = t_n r_n(parameters), and so its derivatives by the
+# parameters: t'_(n+1) = t'_n r_n + t_n r'_n.
+
+_TERMS = 20_000
+
+
+def _series(numerators: Any, denominator: Any, x: Any) -> list[Any]:
+    """The derivatives of the series by each numerator parameter, then by the denominator's."""
+    numerators = [np.asarray(value, np.float64) for value in numerators]
+    shape = np.broadcast_shapes(*(value.shape for value in numerators), denominator.shape, x.shape)
+    term = np.ones(shape)
+    slopes = [np.zeros(shape) for _ in range(len(numerators) + 1)]
+    totals = [np.zeros(shape) for _ in slopes]
+    for n in range(_TERMS):
+        factors = [value + n for value in numerators]
+        below = denominator + n
+        scale = x / (below * (n + 1))
+        ratio = np.prod(np.broadcast_arrays(*factors, np.ones(shape)), axis=0) * scale
+        for i in range(len(numerators)):
+            others = [factor for j, factor in enumerate(factors) if j != i]
+            rest = np.prod(np.broadcast_arrays(*others, np.ones(shape)), axis=0) * scale
+            slopes[i] = slopes[i] * ratio + term * rest
+        slopes[-1] = (slopes[-1] - term / below) * ratio
+        term = term * ratio
+        for i, slope in enumerate(slopes):
+            totals[i] = totals[i] + slope
+        small = [np.abs(slope) <= 1e-17 * np.abs(total) + 1e-300
+                 for slope, total in zip(slopes, totals)]
+        if n > 8 and all((part | ~np.isfinite(total)).all() for part, total in zip(small, totals)):
+            break
+    return totals
+
+
+def _hyp1f1_slope(number: int) -> Callable[..., Any]:
+    def slope(a: Any, b: Any, x: Any) -> Any:
+        a, b, x = (value.astype(np.float64) for value in np.broadcast_arrays(a, b, x))
+        # Kummer: F(a, b, x) = e**x F(b - a, b, -x), whose terms agree in sign.
+        mirrored = x < 0
+        by_a, by_b = _series([np.where(mirrored, b - a, a)], b, np.abs(x))
+        factor = np.where(mirrored, np.exp(np.minimum(x, 0)), 1)
+        if number == 0:
+            return factor * np.where(mirrored, -by_a, by_a)
+        return factor * np.where(mirrored, by_a + by_b, by_b)
+
+    return slope
+
+
+def _hyp2f1_slope(number: int) -> Callable[..., Any]:
+    def slope(a: Any, b: Any, c: Any, x: Any) -> Any:
+        a, b, c, x = (value.astype(np.float64) for value in np.broadcast_arrays(a, b, c, x))
+        inside = np.abs(x) < 1
+        value = _series([a, b], c, np.where(inside, x, 0))[number]
+        return np.where(inside, value, np.nan)
+
+    return slope
+
+
+hyp1f1_slopes = [_host(f"hyp1f1_d{name}", _hyp1f1_slope(i)) for i, name in enumerate("ab")]
+hyp2f1_slopes = [_host(f"hyp2f1_d{name}", _hyp2f1_slope(i)) for i, name in enumerate("abc")]

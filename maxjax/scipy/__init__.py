@@ -1,0 +1,17 @@
+"""jax.scipy: SciPy's functions on maxjax arrays; each module is imported at its first use."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from maxjax._base.missing import attribute_error
+
+_MODULES = ("cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize",
+            "signal", "sparse", "spatial", "special", "stats")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise attribute_error(__name__, name)

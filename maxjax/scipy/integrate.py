@@ -1,0 +1,23 @@
+"""jax.scipy.integrate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maxjax import numpy as jnp
+from maxjax._base.missing import missing_names
+from maxjax._ir.trace import Array
+
+__getattr__ = missing_names(__name__)
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+    """The integral along an axis, by trapezoids.
+
+    Args:
+      x: where the samples are; ``dx`` apart by default.
+
+    >>> jax.scipy.integrate.trapezoid(jnp.array([1., 2., 3.]))
+    Array(4., dtype=float32)
+    """
+    return jnp.trapezoid(y, x, dx=dx, axis=axis)

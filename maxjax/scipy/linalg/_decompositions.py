@@ -1,0 +1,447 @@
+"""Factorizations, and what is solved with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax import lax
+from maxjax import numpy as jnp
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax.lax import linalg as lax_linalg
+from maxjax.numpy._promotion import promote_inexact
+
+
+def _inexact(name: str, *args: Any) -> list[Any]:
+    return [jnp.asarray(x) for x in promote_inexact(name, *args)]
+
+
+def _adjoint(x: Any) -> Any:
+    return jnp.conj(jnp.swapaxes(x, -1, -2))
+
+
+# --- Cholesky -------------------------------------------------------------------------------------
+
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False,
+             check_finite: bool = True) -> Array:
+    """The triangular factor of a Hermitian, positive definite matrix; the upper one by default.
+
+    >>> jax.scipy.linalg.cholesky(jnp.array([[4., 2.], [2., 2.]]))
+    Array([[2., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    a, = _inexact("cholesky", a)
+    factor = lax_linalg.cholesky(a if lower else _adjoint(a))
+    return factor if lower else _adjoint(factor)
+
+
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False,
+               check_finite: bool = True) -> tuple[Array, bool]:
+    """``cholesky(a, lower)`` and ``lower``, for ``cho_solve``.
+
+    >>> jax.scipy.linalg.cho_factor(jnp.array([[4.]]))
+    (Array([[2.]], dtype=float32), False)
+    """
+    return cholesky(a, lower=lower), lower
+
+
+def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False,
+              check_finite: bool = True) -> Array:
+    """Solves ``a @ x = b`` with the factor of ``a``.
+
+    >>> jax.scipy.linalg.cho_solve((jnp.array([[2.]]), False), jnp.array([8.]))
+    Array([2.], dtype=float32)
+    """
+    c, lower = c_and_lower
+    c, b = _inexact("cho_solve", c, b)
+    first, second = (0, 2) if lower else (2, 0)
+    return solve_triangular(c, solve_triangular(c, b, trans=first, lower=lower), trans=second,
+                            lower=lower)
+
+
+# --- triangular and general systems ---------------------------------------------------------------
+
+def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False,
+                     unit_diagonal: bool = False, overwrite_b: bool = False, debug: Any = None,
+                     check_finite: bool = True) -> Array:
+    """Solves ``a @ x = b`` for a triangular ``a``.
+
+    Args:
+      a: shape ``(..., N, N)``.
+      b: shape ``(..., N)`` or ``(..., N, M)``.
+      trans: 0 or "N": ``a``; 1 or "T": its transpose; 2 or "C": its adjoint.
+      lower, unit_diagonal: what ``a`` is.
+
+    >>> jax.scipy.linalg.solve_triangular(jnp.array([[2., 1.], [0., 1.]]), jnp.array([4., 2.]))
+    Array([1., 2.], dtype=float32)
+    """
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise ValueError(f"Invalid 'trans' value {trans}")
+    a, b = _inexact("solve_triangular", a, b)
+    vector = b.ndim < a.ndim
+    right = b[..., None] if vector else b
+    batch = np.broadcast_shapes(a.shape[:-2], right.shape[:-2])
+    x = lax_linalg.triangular_solve(
+        jnp.broadcast_to(a, (*batch, *a.shape[-2:])),
+        jnp.broadcast_to(right, (*batch, *right.shape[-2:])), left_side=True, lower=lower,
+        transpose_a=trans not in (0, "N"), conjugate_a=trans in (2, "C"),
+        unit_diagonal=unit_diagonal)
+    return x[..., 0] if vector else x
+
+
+def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False,
+          overwrite_b: bool = False, debug: bool = False, check_finite: bool = True,
+          assume_a: str = "gen") -> Array:
+    """Solves ``a @ x = b``.
+
+    Args:
+      assume_a: "gen", "sym", "her", or "pos" (positive definite: by Cholesky's factor).
+      lower: of "pos": the lower triangle is read.
+
+    Raises:
+      ValueError: there is no such ``assume_a``.
+
+    >>> jax.scipy.linalg.solve(jnp.array([[2., 0.], [0., 4.]]), jnp.array([2., 8.]))
+    Array([1., 2.], dtype=float32)
+    """
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; "
+                         f"got {assume_a!r}")
+    if assume_a != "pos":
+        return jnp.linalg.solve(a, b)
+    a, b = _inexact("solve", a, b)
+    part = jnp.tril(a) if lower else jnp.triu(a)
+    diagonal = jnp.eye(a.shape[-1], dtype=bool)
+    whole = jnp.where(diagonal, a, part + _adjoint(part))
+    return cho_solve(cho_factor(whole, lower=lower), b)
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """The inverse of a square matrix.
+
+    >>> jax.scipy.linalg.inv(jnp.array([[2., 0.], [0., 4.]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
+    return jnp.linalg.inv(a)
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """The determinant.
+
+    >>> jax.scipy.linalg.det(jnp.array([[2., 1.], [1., 4.]]))
+    Array(7., dtype=float32)
+    """
+    return jnp.linalg.det(a)
+
+
+# --- LU -------------------------------------------------------------------------------------------
+
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
+    """Both factors of LU with pivoting in one matrix, and the pivots.
+
+    >>> jax.scipy.linalg.lu_factor(jnp.array([[1., 2.], [4., 4.]]))[1]
+    Array([1, 1], dtype=int32)
+    """
+    a, = _inexact("lu_factor", a)
+    factors, pivots, _ = lax_linalg.lu(a)
+    return factors, pivots
+
+
+def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
+             check_finite: bool = True) -> Array:
+    """Solves ``a @ x = b`` with ``lu_factor(a)``; ``trans`` 1: with its transpose, 2: adjoint.
+
+    >>> factors = jax.scipy.linalg.lu_factor(jnp.array([[2., 0.], [0., 4.]]))
+    >>> jax.scipy.linalg.lu_solve(factors, jnp.array([2., 8.]))
+    Array([1., 2.], dtype=float32)
+    """
+    if trans not in (0, 1, 2):
+        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
+    factors, pivots = lu_and_piv
+    factors, b = _inexact("lu_solve", factors, b)
+    size = factors.shape[-1]
+    permutation = lax_linalg.lu_pivots_to_permutation(jnp.asarray(pivots), size)
+    vector = b.ndim == 1
+    x = b[:, None] if vector else b
+    rows = permutation[..., :, None]
+    if trans == 0:
+        x = jnp.take_along_axis(x, jnp.broadcast_to(rows, x.shape), axis=-2)
+        x = solve_triangular(factors, x, lower=True, unit_diagonal=True)
+        x = solve_triangular(factors, x)
+    else:
+        x = solve_triangular(factors, x, trans=trans)
+        x = solve_triangular(factors, x, trans=trans, lower=True, unit_diagonal=True)
+        inverse = jnp.argsort(permutation, axis=-1)[..., :, None]
+        x = jnp.take_along_axis(x, jnp.broadcast_to(inverse, x.shape), axis=-2)
+    return x[:, 0] if vector else x
+
+
+def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False,
+       check_finite: bool = True) -> Any:
+    """``P, L, U`` with ``P @ L @ U = a``; with ``permute_l``: ``P @ L, U``.
+
+    >>> P, L, U = jax.scipy.linalg.lu(jnp.array([[1., 2.], [4., 4.]]))
+    >>> U
+    Array([[4., 4.],
+           [0., 1.]], dtype=float32)
+    """
+    a, = _inexact("lu", a)
+    factors, _, permutation = lax_linalg.lu(a)
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    dtype = dtypes.real_dtype(a.dtype)
+    P = (permutation[..., None, :] == jnp.arange(m)[:, None]).astype(dtype)
+    L = jnp.tril(factors, -1)[..., :k] + jnp.eye(m, k, dtype=a.dtype)
+    U = jnp.triu(factors)[..., :k, :]
+    return (jnp.matmul(P.astype(a.dtype), L), U) if permute_l else (P, L, U)
+
+
+# --- QR, SVD, polar -------------------------------------------------------------------------------
+
+def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
+       pivoting: bool = False, check_finite: bool = True) -> Any:
+    """The QR decomposition.
+
+    Args:
+      mode: "full", "r" (which gives ``(r,)``) or "economic".
+      pivoting: also give a permutation of the columns.
+
+    Raises:
+      ValueError: there is no such mode.
+
+    >>> r, = jax.scipy.linalg.qr(jnp.array([[3., 0.], [4., 5.]]), mode="r")
+    >>> jnp.abs(r)
+    Array([[5., 4.],
+           [0., 3.]], dtype=float32)
+    """
+    if mode not in ("full", "r", "economic"):
+        raise ValueError(f"Unsupported QR decomposition mode {mode!r}")
+    a, = _inexact("qr", a)
+    result = lax_linalg.qr(a, pivoting=pivoting, full_matrices=mode != "economic")
+    q, r, *rest = result
+    return (r, *rest) if mode == "r" else (q, r, *rest)
+
+
+def qr_multiply(a: Any, c: Any, mode: str = "right", pivoting: bool = False,
+                conjugate: bool = False, overwrite_a: bool = False,
+                overwrite_c: bool = False) -> Any:
+    """The product with the unitary factor of ``a``, and the triangular factor.
+
+    Args:
+      mode: "left": ``q @ c``; "right": ``c @ q``.
+      conjugate: take the conjugate of ``q``.
+
+    >>> a = jnp.array([[0., 2.], [1., 0.]])
+    >>> jnp.abs(jax.scipy.linalg.qr_multiply(a, jnp.eye(2), "left")[1])
+    Array([[1., 0.],
+           [0., 2.]], dtype=float32)
+    """
+    if mode not in ("left", "right"):
+        raise ValueError(f"mode must be 'left' or 'right', got {mode!r}")
+    a, c = _inexact("qr_multiply", a, c)
+    q, r, *rest = qr(a, mode="economic", pivoting=pivoting)
+    if conjugate:
+        q = jnp.conj(q)
+    if c.ndim == 1:
+        rows = c[:, None] if mode == "left" else c[None, :]
+        product = jnp.matmul(q, rows)[:, 0] if mode == "left" else jnp.matmul(rows, q)[0]
+    elif mode == "left":
+        product = jnp.matmul(q, c)
+    else:
+        product = jnp.matmul(c, q)
+    return (product, r, *rest)
+
+
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
+        check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
+    """The singular value decomposition ``u, s, vh``, or ``s`` alone.
+
+    >>> jax.scipy.linalg.svd(jnp.array([[3., 0.], [0., 4.]]), compute_uv=False)
+    Array([4., 3.], dtype=float32)
+    """
+    a, = _inexact("svd", a)
+    if not compute_uv:
+        return lax_linalg.svd(a, full_matrices=full_matrices, compute_uv=False)
+    u, s, vh = lax_linalg.svd(a, full_matrices=full_matrices, compute_uv=True)
+    return u, s, vh
+
+
+def polar(a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
+          max_iterations: int | None = None) -> tuple[Array, Array]:
+    """``u, p`` with ``u`` unitary, ``p`` positive semidefinite, and ``u @ p = a``.
+
+    Args:
+      side: "left": ``p @ u = a``.
+      method: "qdwh" or "svd"; both are by the singular value decomposition here.
+
+    Raises:
+      ValueError: there is no such side or method.
+      NotImplementedError: "qdwh" for a matrix with more columns than rows on the right.
+
+    >>> jax.scipy.linalg.polar(jnp.array([[0., -2.], [3., 0.]]))[1]
+    Array([[3., 0.],
+           [0., 2.]], dtype=float32)
+    """
+    a, = _inexact("polar", a)
+    if a.ndim != 2:
+        raise ValueError("The input `a` must be a 2-D array.")
+    if side not in ("left", "right"):
+        raise ValueError(f"The argument `side` must be either 'right' or 'left', got {side!r}")
+    if method not in ("qdwh", "svd"):
+        raise ValueError(f"Unknown polar decomposition method {method}.")
+    m, n = a.shape
+    if method == "qdwh" and ((side == "right" and m < n) or (side == "left" and m > n)):
+        raise NotImplementedError("method='qdwh' only supports mxn matrices where m < n where "
+                                  "side='right' and m >= n side='left', got "
+                                  f"{a.shape} with side={side!r}")
+    u, s, vh = lax_linalg.svd(a, full_matrices=False)
+    unitary = u @ vh
+    if side == "right":
+        return unitary, (_adjoint(vh) * s[None, :].astype(vh.dtype)) @ vh
+    return unitary, (u * s[None, :].astype(u.dtype)) @ _adjoint(u)
+
+
+# --- eigenvalues ----------------------------------------------------------------------------------
+
+def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False,
+         overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True,
+         eigvals: None = None, type: int = 1, check_finite: bool = True) -> Any:
+    """The eigenvalues, ascending, and the eigenvectors of a Hermitian matrix.
+
+    Raises:
+      NotImplementedError: ``b`` or ``eigvals`` are given, or ``type`` is not 1.
+
+    >>> jax.scipy.linalg.eigh(jnp.array([[2., 1.], [1., 2.]]), eigvals_only=True)
+    Array([1., 3.], dtype=float32)
+    """
+    if b is not None:
+        raise NotImplementedError("Only the b=None case of eigh is implemented")
+    if type != 1:
+        raise NotImplementedError("Only the type=1 case of eigh is implemented.")
+    if eigvals is not None:
+        raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
+    a, = _inexact("eigh", a)
+    v, w = lax_linalg.eigh(a, lower=lower)
+    return w if eigvals_only else (w, v)
+
+
+def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
+    """``T, Z`` with ``Z @ T @ Z.conj().T = a``, ``Z`` unitary and ``T`` (quasi-)triangular.
+
+    Raises:
+      ValueError: ``output`` is neither "real" nor "complex".
+
+    >>> jax.scipy.linalg.schur(jnp.array([[1., 2.], [0., 3.]]))[0]
+    Array([[1., 2.],
+           [0., 3.]], dtype=float32)
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got {output=}.")
+    a, = _inexact("schur", a)
+    if output == "complex":
+        a = a.astype(jnp.result_type(a.dtype, dtypes.complex64))
+    T, Z = lax_linalg.schur(a)
+    return T, Z
+
+
+def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False,
+               check_finite: bool = True) -> Any:
+    """``h``, zero below its first subdiagonal, and ``q`` with ``q @ h @ q.conj().T = a``.
+
+    >>> jax.scipy.linalg.hessenberg(jnp.array([[1., 2.], [3., 4.]]))
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    a, = _inexact("hessenberg", a)
+    reflectors, taus = lax_linalg.hessenberg(a)
+    h = jnp.triu(reflectors, -1)
+    if not calc_q:
+        return h
+    size = a.shape[-1]
+    if size < 2:
+        return h, jnp.broadcast_to(jnp.eye(size, dtype=a.dtype), a.shape)
+    inner = lax_linalg.householder_product(reflectors[..., 1:, :-1], taus)
+    q = jnp.broadcast_to(jnp.eye(size, dtype=a.dtype), a.shape)
+    return h, q.at[..., 1:, 1:].set(inner)
+
+
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
+    """The complex Schur form of a real one.
+
+    >>> T, Z = jax.scipy.linalg.rsf2csf(jnp.array([[0., -1.], [1., 0.]]), jnp.eye(2))
+    >>> jnp.abs(jnp.diag(T))
+    Array([1., 1.], dtype=float32)
+    """
+    T, Z = _inexact("rsf2csf", T, Z)
+    if T.ndim != 2 or T.shape[0] != T.shape[1]:
+        raise ValueError("Input 'T' must be square.")
+    if Z.ndim != 2 or Z.shape[0] != Z.shape[1]:
+        raise ValueError("Input 'Z' must be square.")
+    if T.shape != Z.shape:
+        raise ValueError(f"Input array shapes must match: Z: {Z.shape} vs. T: {T.shape}")
+    dtype = jnp.result_type(T.dtype, dtypes.complex64)
+    eps = float(np.finfo(dtypes.real_dtype(dtype)).eps)
+    T, Z = T.astype(dtype), Z.astype(dtype)
+
+    def rotate(m: int, state: Any) -> Any:
+        """Makes the element at (m, m - 1) zero by a rotation of rows and columns m - 1 and m."""
+        T, Z = state
+        block = lax.dynamic_slice(T, (m - 1, m - 1), (2, 2))
+        half = (block[0, 0] + block[1, 1]) / 2
+        root = jnp.sqrt(half * half - (block[0, 0] * block[1, 1] - block[0, 1] * block[1, 0]))
+        first, second = half + root, half - root
+        mu = jnp.where(first.imag >= second.imag, first, second) - block[1, 1]
+        r = jnp.hypot(jnp.abs(mu), jnp.abs(block[1, 0])).astype(dtype)
+        c, s = mu / r, block[1, 0] / r
+        G = jnp.array([[jnp.conj(c), s], [-s, c]])
+        size = T.shape[0]
+        rows = G @ lax.dynamic_slice(T, (m - 1, 0), (2, size))
+        T = lax.dynamic_update_slice(T, rows, (m - 1, 0))
+        columns = lax.dynamic_slice(T, (0, m - 1), (size, 2)) @ jnp.conj(G.T)
+        T = lax.dynamic_update_slice(T, columns, (0, m - 1))
+        vectors = lax.dynamic_slice(Z, (0, m - 1), (size, 2)) @ jnp.conj(G.T)
+        Z = lax.dynamic_update_slice(Z, vectors, (0, m - 1))
+        return T.at[m, m - 1].set(0.0), Z
+
+    def body(i: Any, state: Any) -> Any:
+        m = T.shape[0] - 1 - i
+        now = state[0]
+        scale = jnp.abs(now[m - 1, m - 1]) + jnp.abs(now[m, m])
+        return lax.cond(jnp.abs(now[m, m - 1]) > eps * scale, lambda s: rotate(m, s),
+                        lambda s: (s[0].at[m, m - 1].set(0.0), s[1]), state)
+
+    return lax.fori_loop(0, T.shape[0] - 1, body, (T, Z))
+
+
+def eigh_tridiagonal(d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a",
+                     select_range: Any = None, tol: float | None = None,
+                     key: Any = None) -> Any:
+    """Eigenvalues, and eigenvectors, of a symmetric tridiagonal matrix.
+
+    Args:
+      d, e: the diagonal, shape ``(N,)``, and the one beside it, shape ``(N - 1,)``.
+      select: "a": all; "i": those numbered from ``select_range[0]`` to ``select_range[1]``; "v",
+        which JAX does not have either.
+      tol, key: accepted: the values are right to rounding.
+
+    >>> jax.scipy.linalg.eigh_tridiagonal(jnp.zeros(2), jnp.ones(1), eigvals_only=True)
+    Array([-1.,  1.], dtype=float32)
+    """
+    d, e = _inexact("eigh_tridiagonal", d, e)
+    if d.ndim != 1 or e.ndim != 1 or e.shape[0] != d.shape[0] - 1:
+        raise ValueError("d and e must be vectors, e one shorter than d")
+    if select == "v":
+        raise NotImplementedError("select='v' is not implemented")
+    if select not in ("a", "i"):
+        raise ValueError(f"'select must have a value in {{'a', 'i', 'v'}}, got {select=}")
+    matrix = jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1)
+    v, w = lax_linalg.eigh(matrix)
+    if select == "i":
+        if select_range is None:
+            raise ValueError("for select='i', select_range must be given")
+        low, high = select_range
+        v, w = v[:, low:high + 1], w[low:high + 1]
+    return w if eigvals_only else (w, v)

@@ -1,0 +1,250 @@
+"""Functions of matrices: exponential, square root, Sylvester's equation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maxjax import lax
+from maxjax import numpy as jnp
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax._transforms.autodiff import jvp
+from maxjax.numpy._promotion import promote_inexact
+from maxjax.scipy.linalg._decompositions import rsf2csf, schur, solve_triangular
+
+# Padé approximants of exp: degree, the largest 1-norm for which it is exact to rounding, and the
+# numerator's coefficients (Higham, 2005).
+_PADE = {
+    3: (120., 60., 12., 1.),
+    5: (30240., 15120., 3360., 420., 30., 1.),
+    7: (17297280., 8648640., 1995840., 277200., 25200., 1512., 56., 1.),
+    9: (17643225600., 8821612800., 2075673600., 302702400., 30270240., 2162160., 110880., 3960.,
+        90., 1.),
+    13: (64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800.,
+         129060195264000., 10559470521600., 670442572800., 33522128640., 1323241920., 40840800.,
+         960960., 16380., 182., 1.),
+}
+_BOUNDS = {
+    np.dtype(np.float32): ((3, 4.258730016922831e-1), (5, 1.880152677804762),
+                           (7, 3.925724783138660)),
+    np.dtype(np.float64): ((3, 1.495585217958292e-2), (5, 2.539398330063230e-1),
+                           (7, 9.504178996162932e-1), (9, 2.097847961257068),
+                           (13, 5.371920351148152)),
+}
+
+
+def _fraction(A: Any, degree: int) -> tuple[Any, Any]:
+    """Odd and even parts of the numerator; the denominator is their difference."""
+    coefficients = _PADE[degree]
+    identity = jnp.eye(A.shape[-1], dtype=A.dtype)
+    square = A @ A
+    power, odd, even = identity, jnp.zeros_like(A), jnp.zeros_like(A)
+    for k in range(0, degree + 1, 2):
+        even = even + coefficients[k] * power
+        odd = odd + coefficients[k + 1] * power
+        if k + 2 <= degree:
+            power = power @ square
+    return A @ odd, even
+
+
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
+    """The exponential of square matrices, by a Padé approximant, scaling and squaring.
+
+    Args:
+      A: shape ``(..., N, N)``.
+      upper_triangular: that is what ``A`` is.
+      max_squarings: where more were needed the result is NaN.
+
+    Raises:
+      ValueError: ``A`` is not square.
+
+    >>> jax.scipy.linalg.expm(jnp.array([[0., 1.], [0., 0.]]))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    A, = promote_inexact("expm", A)
+    A = jnp.asarray(A)
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise ValueError(f"Expected A to be a (batched) square matrix, got {A.shape=}.")
+    if A.ndim > 2:
+        flat = A.reshape(-1, *A.shape[-2:])
+        parts = [expm(part, upper_triangular=upper_triangular, max_squarings=max_squarings)
+                 for part in flat]
+        return jnp.stack(parts).reshape(A.shape) if parts else A
+    return _expm(A, upper_triangular, max_squarings)
+
+
+def _expm(A: Any, upper_triangular: bool, max_squarings: int) -> Any:
+    real = dtypes.real_dtype(A.dtype)
+    bounds = _BOUNDS.get(np.dtype(real), _BOUNDS[np.dtype(np.float32)])
+    norm = jnp.max(jnp.sum(jnp.abs(A), axis=0), initial=0)
+    last = bounds[-1][1]
+    squarings = jnp.maximum(0, jnp.ceil(jnp.log2(norm / last)))
+    squarings = jnp.where(jnp.isfinite(squarings), squarings, 0).astype(jnp.int32)
+    A = A / (2.0 ** squarings).astype(real)
+    choice = jnp.digitize(norm, jnp.array([bound for _, bound in bounds[:-1]], real))
+    odd, even = lax.switch(choice, [lambda A, degree=degree: _fraction(A, degree)
+                                    for degree, _ in bounds], A)
+    numerator, denominator = even + odd, even - odd
+    result = (solve_triangular(denominator, numerator) if upper_triangular
+              else jnp.linalg.solve(denominator, numerator))
+
+    def square(i: Any, R: Any) -> Any:
+        return lax.cond(i < squarings, lambda R: R @ R, lambda R: R, R)
+
+    result = lax.fori_loop(0, max_squarings, square, result)
+    return jnp.where(squarings > max_squarings, jnp.full_like(result, np.nan), result)
+
+
+def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+    """``expm(A)``, and its derivative in the direction ``E``.
+
+    Args:
+      method: None or "SPS"; the derivative is that of ``expm`` here.
+      compute_expm: else the derivative alone is given.
+
+    >>> A = jnp.array([[0., 1.], [0., 0.]])
+    >>> jax.scipy.linalg.expm_frechet(A, A, compute_expm=False)
+    Array([[0., 1.],
+           [0., 0.]], dtype=float32)
+    """
+    A, E = (jnp.asarray(x) for x in promote_inexact("expm_frechet", A, E))
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise ValueError("expected A to be a square matrix")
+    if E.ndim < 2 or E.shape[-1] != E.shape[-2]:
+        raise ValueError("expected E to be a square matrix")
+    if A.shape != E.shape:
+        raise ValueError("expected A and E to be the same shape")
+    if method not in (None, "SPS"):
+        raise ValueError("only method='SPS' is supported")
+    value, slope = jvp(expm, (A,), (E,))
+    return (value, slope) if compute_expm else slope
+
+
+def _triangular_function(T: Any, diagonal: Any, step: Callable[[int, int, Any], Any]) -> Any:
+    """Fills the upper triangle of a function of ``T``, one superdiagonal after the other."""
+    F = jnp.diag(diagonal)
+    n = T.shape[0]
+    for p in range(1, n):
+        for i in range(n - p):
+            F = F.at[i, i + p].set(step(i, i + p, F))
+    return F
+
+
+def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
+    """A function of a matrix, by its Schur form (Golub and Van Loan, algorithm 11.1.1).
+
+    Args:
+      func: the function of one number, applied to vectors.
+      disp: False: also give an estimate of the relative error.
+
+    >>> jax.scipy.linalg.funm(jnp.array([[1., 1.], [0., 2.]]), jnp.square).real
+    Array([[1., 3.],
+           [0., 4.]], dtype=float32)
+    """
+    A = jnp.asarray(A)
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError("expected square array_like input")
+    T, Z = schur(A)
+    T, Z = rsf2csf(T, Z)
+    n = A.shape[0]
+    F = jnp.diag(func(jnp.diag(T)))
+    smallest = jnp.abs(T[0, 0]) if n else jnp.zeros(())
+    for p in range(1, n):
+        for i in range(n - p):
+            j = i + p
+            total = T[i, j] * (F[j, j] - F[i, i])
+            inner = slice(i + 1, j)
+            total = total + (F[inner, j] @ T[i, inner] - T[inner, j] @ F[i, inner])
+            gap = T[j, j] - T[i, i]
+            value = jnp.where(gap != 0, total / jnp.where(gap != 0, gap, 1), total)
+            F = F.at[i, j].set(value)
+            smallest = jnp.minimum(smallest, jnp.abs(gap))
+    F = Z @ F @ jnp.conj(Z.T)
+    if disp:
+        return F
+    tolerance = float(np.finfo(dtypes.real_dtype(F.dtype)).eps)
+    smallest = jnp.where(smallest == 0, tolerance, smallest)
+    above = jnp.linalg.norm(jnp.triu(T, 1), 1)
+    error = jnp.minimum(1, jnp.maximum(tolerance, (tolerance / smallest) * above))
+    bad = ~jnp.all(jnp.isfinite(F)) | jnp.isnan(error)
+    return F, jnp.where(bad, np.inf, error)
+
+
+def sqrtm(A: Any, blocksize: int = 1) -> Array:
+    """The principal square root of a matrix, complex, by its Schur form.
+
+    Raises:
+      NotImplementedError: ``blocksize`` is above 1.
+
+    >>> jax.scipy.linalg.sqrtm(jnp.array([[4., 0.], [0., 9.]])).real
+    Array([[2., 0.],
+           [0., 3.]], dtype=float32)
+    """
+    A = jnp.asarray(A)
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError("expected square array_like input")
+    if blocksize > 1:
+        raise NotImplementedError("Blocked version is not implemented yet.")
+    T, Z = schur(A, output="complex")
+    roots = jnp.sqrt(jnp.diag(T))
+
+    def step(i: int, j: int, F: Any) -> Any:
+        inner = slice(i + 1, j)
+        rest = T[i, j] - F[i, inner] @ F[inner, j]
+        below = roots[i] + roots[j]
+        return jnp.where(below != 0, rest / jnp.where(below != 0, below, 1), 0)
+
+    F = _triangular_function(T, roots, step)
+    return Z @ F @ jnp.conj(Z.T)
+
+
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Array:
+    """Solves ``A @ X + X @ B = C``.
+
+    Args:
+      A, B, C: shapes ``(M, M)``, ``(N, N)`` and ``(M, N)``.
+      method: "schur" or "eigen".
+      tol: where eigenvalues of ``A`` and ``-B`` are as near, there is no solution: NaN.
+
+    Raises:
+      ValueError: the shapes do not fit, or there is no such method.
+
+    >>> jax.scipy.linalg.solve_sylvester(jnp.eye(1), jnp.eye(1), 4 * jnp.eye(1))
+    Array([[2.]], dtype=float32)
+    """
+    A, B, C = (jnp.asarray(x) for x in promote_inexact("solve_sylvester", A, B, C))
+    if A.ndim != 2 or B.ndim != 2 or C.ndim != 2:
+        raise ValueError(f"A, B, and C must be 2-D, got {A.ndim}, {B.ndim}, {C.ndim} dimensions")
+    m, n = A.shape[0], B.shape[0]
+    if A.shape != (m, m) or B.shape != (n, n) or C.shape != (m, n):
+        raise ValueError(f"Incompatible shapes for Sylvester equation:\nA: {A.shape}\n"
+                         f"B: {B.shape}\nC: {C.shape}")
+    if method == "schur":
+        R, U = schur(A, output="complex")
+        S, V = schur(B, output="complex")
+        F = jnp.conj(U.T) @ C.astype(U.dtype) @ V
+        columns: list[Any] = []
+        for k in range(n):
+            right = F[:, k]
+            for j, column in enumerate(columns):
+                right = right - column * S[j, k]
+            columns.append(solve_triangular(R + S[k, k] * jnp.eye(m, dtype=R.dtype), right))
+        Y = jnp.stack(columns, axis=1)
+        X = U @ Y @ jnp.conj(V.T)
+        apart = jnp.abs(jnp.diag(R)[:, None] + jnp.diag(S)[None, :])
+    elif method == "eigen":
+        a, U = jnp.linalg.eig(A)
+        b, V = jnp.linalg.eig(B)
+        F = jnp.linalg.solve(U, C.astype(U.dtype)) @ V
+        sums = a[:, None] + b[None, :]
+        apart = jnp.abs(sums)
+        X = jnp.linalg.solve(V.T, (U @ (F / jnp.where(sums == 0, 1, sums))).T).T
+    else:
+        raise ValueError(f"Unrecognized method {method}. The two valid methods are either "
+                         "\"schur\" or \"eigen\".")
+    result = X if dtypes.is_complex(C.dtype) else X.real
+    return jnp.where(jnp.any(apart < tol), jnp.full_like(result, np.nan), result)

@@ -1,0 +1,298 @@
+"""The gamma function and its kin."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from maxjax import lax
+from maxjax import numpy as jnp
+from maxjax._base import dtypes
+from maxjax._base.lazy import scipy_special
+from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._ir.trace import Array
+from maxjax._primitives.special_functions import gamma_complex_p, gamma_p, loggamma_complex_p
+from maxjax.numpy._promotion import bind, check_arraylike
+from maxjax.scipy.special._common import operands
+
+
+def gammaln(x: Any) -> Array:
+    """``log(abs(gamma(x)))``.
+
+    >>> jax.scipy.special.gammaln(5.0)
+    Array(3.1780539, dtype=float32, weak_type=True)
+    """
+    return lax.lgamma(*operands("gammaln", x))
+
+
+@custom_jvp
+def _complex_loggamma(z: Any) -> Array:
+    return bind(loggamma_complex_p, z)
+
+
+_complex_loggamma.defjvps(lambda t, ans, z: t * _complex_digamma(z))
+
+
+@custom_jvp
+def _complex_gamma(z: Any) -> Array:
+    return bind(gamma_complex_p, z)
+
+
+_complex_gamma.defjvps(lambda t, ans, z: t * ans * _complex_digamma(z))
+
+
+def _complex_digamma(z: Any) -> Array:
+    """By reflection to the right, recurrence away from 0, and Stirling's series."""
+    left = z.real < 0
+    z = jnp.where(left, 1 - z, z)
+    shifted, total = z, jnp.zeros_like(z)
+    for _ in range(10):
+        total = total - 1 / shifted
+        shifted = shifted + 1
+    square = 1 / (shifted * shifted)
+    series = square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square * (
+        1 / 240 - square * (1 / 132 - square * 691 / 32760)))))
+    total = total + jnp.log(shifted) - 0.5 / shifted - series
+    return jnp.where(left, total - np.pi / jnp.tan(np.pi * (1 - z)), total)
+
+
+def loggamma(x: Any) -> Array:
+    """The logarithm of the gamma function: NaN for negative reals, all of the complex plane.
+
+    >>> jax.scipy.special.loggamma(5.0)
+    Array(3.1780539, dtype=float32, weak_type=True)
+    """
+    x, = operands("loggamma", x)
+    if dtypes.is_complex(x.dtype):
+        return _complex_loggamma(x)
+    return jnp.where(x < 0, np.nan, lax.lgamma(x))
+
+
+def gammasgn(x: Any) -> Array:
+    """The sign of the gamma function: NaN at its poles but for 0.
+
+    >>> jax.scipy.special.gammasgn(jnp.array([-1.5, -0.5, 0.5]))
+    Array([ 1., -1.,  1.], dtype=float32)
+    """
+    x, = operands("gammasgn", x)
+    typed = x.dtype.type
+    floor = jnp.floor(x)
+    negative = jnp.where(floor == x, typed(np.nan),
+                         jnp.where(jnp.mod(floor, 2) == 0, typed(1), typed(-1)))
+    signed_zero = jnp.where(jnp.signbit(x), typed(-1), typed(1))
+    return jnp.where(jnp.isnan(x), x, jnp.where(
+        x < 0, jnp.where(x == -np.inf, typed(np.nan), negative),
+        jnp.where(x == 0, signed_zero, typed(1))))
+
+
+@custom_jvp
+def _gamma(x: Any) -> Array:
+    # SciPy has NaN at -inf and at the negative integers, JAX too.
+    return bind(gamma_p, x)
+
+
+_gamma.defjvps(lambda t, ans, x: t * ans * lax.digamma(x))
+
+
+def gamma(x: Any) -> Array:
+    """The gamma function, of real or complex arguments.
+
+    >>> jax.scipy.special.gamma(jnp.array([0.5, 5.0]))
+    Array([ 1.7724539, 24.       ], dtype=float32)
+    """
+    x, = operands("gamma", x)
+    return _complex_gamma(x) if dtypes.is_complex(x.dtype) else _gamma(x)
+
+
+def digamma(x: Any) -> Array:
+    """The derivative of ``gammaln``.
+
+    >>> jax.scipy.special.digamma(1.0)
+    Array(-0.5772157, dtype=float32, weak_type=True)
+    """
+    return lax.digamma(*operands("digamma", x))
+
+
+def polygamma(n: Any, x: Any) -> Array:
+    """The derivative of order ``n``, an integer, of ``digamma``.
+
+    >>> jax.scipy.special.polygamma(1, 1.0)
+    Array(1.644934, dtype=float32, weak_type=True)
+    """
+    check_arraylike("polygamma", n, x)
+    if not np.issubdtype(jnp.result_type(n), np.integer):
+        raise ValueError("Argument `n` to polygamma must be of integer type. "
+                         f"Got dtype {jnp.result_type(n)}.")
+    return lax.polygamma(*_spread("polygamma", n, x))
+
+
+def _spread(name: str, *args: Any) -> list[Any]:
+    """Operands of one shape, as jax.lax wants them."""
+    return jnp.broadcast_arrays(*operands(name, *args))
+
+
+def zeta(x: Any, q: Any = None) -> Array:
+    """Hurwitz's zeta function: the sum of ``(q + k) ** -x`` over ``k >= 0``.
+
+    Raises:
+      NotImplementedError: ``q`` is None.
+
+    >>> jax.scipy.special.zeta(2.0, 1.0)
+    Array(1.644934, dtype=float32, weak_type=True)
+    """
+    if q is None:
+        raise NotImplementedError("Riemann zeta function not implemented; pass q != None to "
+                                  "compute the Hurwitz Zeta function.")
+    return lax.zeta(*_spread("zeta", x, q))
+
+
+def betaln(a: Any, b: Any) -> Array:
+    """``log(abs(beta(a, b)))``.
+
+    >>> jax.scipy.special.betaln(2.0, 3.0)
+    Array(-2.484907, dtype=float32, weak_type=True)
+    """
+    return _betaln(*operands("betaln", a, b))
+
+
+def _betaln(a: Any, b: Any) -> Array:
+    small, large = jnp.minimum(a, b), jnp.maximum(a, b)
+    # For a large argument lgamma(b) - lgamma(a + b) cancels: by Stirling's series,
+    #   lgamma(x) = (x - 1/2) log x - x + log(2 pi) / 2 + c(x).
+    far = jnp.where(large > 8, large, 8.0)
+    near = jnp.where(large > 8, small, 1.0)
+    ratio = near / far
+    shift = _stirling_rest(far) - _stirling_rest(near + far)
+    asymptotic = (lax.lgamma(near) + shift + near - near * jnp.log(near + far)
+                  - (far - 0.5) * jnp.log1p(ratio))
+    direct = lax.lgamma(small) + lax.lgamma(large) - lax.lgamma(small + large)
+    return jnp.where((large > 8) & (small > 0) & jnp.isfinite(large), asymptotic, direct)
+
+
+def _stirling_rest(x: Any) -> Array:
+    """What Stirling's formula lacks of lgamma, for x >= 8."""
+    square = 1 / (x * x)
+    return (1 / x) * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (
+        1 / 1680 - square * (1 / 1188 - square * (691 / 360360 - square / 156))))))
+
+
+def beta(a: Any, b: Any) -> Array:
+    """``gamma(a) * gamma(b) / gamma(a + b)``.
+
+    >>> jax.scipy.special.beta(2.0, 4.0)
+    Array(0.05, dtype=float32, weak_type=True)
+    """
+    a, b = operands("beta", a, b)
+    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
+    return sign * jnp.exp(_betaln(a, b))
+
+
+def betainc(a: Any, b: Any, x: Any) -> Array:
+    """The regularized incomplete beta function; differentiable in ``x``.
+
+    >>> jax.scipy.special.betainc(1.0, 2.0, 0.5)
+    Array(0.75, dtype=float32, weak_type=True)
+    """
+    return lax.betainc(*_spread("betainc", a, b, x))
+
+
+def gammainc(a: Any, x: Any) -> Array:
+    """The regularized lower incomplete gamma function.
+
+    >>> jax.scipy.special.gammainc(1.0, 2.0)
+    Array(0.86466473, dtype=float32, weak_type=True)
+    """
+    return lax.igamma(*_spread("gammainc", a, x))
+
+
+def gammaincc(a: Any, x: Any) -> Array:
+    """The regularized upper incomplete gamma function, ``1 - gammainc``.
+
+    >>> jax.scipy.special.gammaincc(1.0, 2.0)
+    Array(0.13533528, dtype=float32, weak_type=True)
+    """
+    return lax.igammac(*_spread("gammaincc", a, x))
+
+
+def multigammaln(a: Any, d: Any) -> Array:
+    """The logarithm of the gamma function of ``d`` dimensions.
+
+    >>> jax.scipy.special.multigammaln(3.0, 2)
+    Array(1.5501951, dtype=float32, weak_type=True)
+    """
+    d = operator.index(d) if not isinstance(d, float) else int(d)
+    a, = operands("multigammaln", a)
+    constant = 0.25 * d * (d - 1) * math.log(math.pi)
+    parts = jnp.expand_dims(a, -1) - jnp.arange(d) / 2
+    return jnp.sum(gammaln(parts), axis=-1) + constant
+
+
+def factorial(n: Any, exact: bool = False) -> Array:
+    """``gamma(n + 1)``, 0 for negative ``n``.
+
+    Raises:
+      NotImplementedError: ``exact`` is asked for.
+
+    >>> jax.scipy.special.factorial(jnp.array([0, 3, 5]))
+    Array([  1.,   6., 120.], dtype=float32)
+    """
+    if exact:
+        raise NotImplementedError("factorial with exact=True")
+    n, = operands("factorial", n)
+    return jnp.where(n < 0, 0, gamma(n + 1))
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
+    """How many ways there are to choose ``k`` of ``N``; 0 if there are none.
+
+    Args:
+      repetition: the same may be chosen again.
+
+    >>> jax.scipy.special.comb(jnp.array([5.0, 4.0]), 2.0)
+    Array([10.       ,  5.9999995], dtype=float32)
+    """
+    N, k = operands("comb", N, k)
+    if repetition:
+        return comb(N + k - 1, k)
+    valid = (k <= N) & (N >= 0) & (k >= 0)
+    safe, part = jnp.where(valid, N, 1), jnp.where(valid, k, 0)
+    value = jnp.exp(-_betaln(1 + safe - part, 1 + part) - jnp.log1p(safe))
+    return jnp.where(valid, value, 0)
+
+
+@custom_jvp
+def _poch(z: Any, m: Any) -> Array:
+    ratio = gammasgn(z + m) * gammasgn(z) * jnp.exp(lax.lgamma(z + m) - lax.lgamma(z))
+    return jnp.where(m == 0, jnp.ones_like(z), ratio)
+
+
+_poch.defjvps(lambda t, ans, z, m: t * ans * (lax.digamma(z + m) - lax.digamma(z)),
+              lambda t, ans, z, m: t * ans * lax.digamma(z + m))
+
+
+def poch(z: Any, m: Any) -> Array:
+    """Pochhammer's symbol ``gamma(z + m) / gamma(z)``.
+
+    >>> jax.scipy.special.poch(2.0, 0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return _poch(*_spread("poch", z, m))
+
+
+def bernoulli(n: int) -> Array:
+    """The Bernoulli numbers of order 0 to ``n``.
+
+    Raises:
+      ValueError: ``n`` is negative.
+
+    >>> jax.scipy.special.bernoulli(4)
+    Array([ 1.        , -0.5       ,  0.16666667,  0.        , -0.03333334],      dtype=float32)
+    """
+    n = operator.index(n)
+    if n < 0:
+        raise ValueError("n must be a non-negative integer.")
+    return jnp.asarray(scipy_special.bernoulli(max(n, 2))[:n + 1],
+                       dtypes.canonical(dtypes.float64))

@@ -1,0 +1,164 @@
+"""Logarithms, entropies, and transformations of probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax import lax, nn
+from maxjax import numpy as jnp
+from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._ir.trace import Array
+from maxjax.numpy._promotion import check_arraylike
+from maxjax.scipy.special._common import operands, refuse_complex
+
+
+@custom_jvp
+def xlogy(x: Any, y: Any) -> Array:
+    """``x * log(y)``, 0 where ``x`` is 0.
+
+    >>> jax.scipy.special.xlogy(0.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    x, y = operands("xlogy", x, y)
+    zero = x == 0
+    return jnp.where(zero, jnp.zeros_like(x), x * jnp.log(jnp.where(zero, jnp.ones_like(y), y)))
+
+
+xlogy.defjvps(lambda t, ans, x, y: t * jnp.log(y), lambda t, ans, x, y: t * x / y)
+
+
+@custom_jvp
+def xlog1py(x: Any, y: Any) -> Array:
+    """``x * log1p(y)``, 0 where ``x`` is 0.
+
+    >>> jax.scipy.special.xlog1py(0.0, -1.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    x, y = operands("xlog1py", x, y)
+    zero = x == 0
+    return jnp.where(zero, jnp.zeros_like(x),
+                     x * jnp.log1p(jnp.where(zero, jnp.zeros_like(y), y)))
+
+
+xlog1py.defjvps(lambda t, ans, x, y: t * jnp.log1p(y), lambda t, ans, x, y: t * x / (1 + y))
+
+
+@custom_jvp
+def _xlogx(x: Any) -> Array:
+    return xlogy(x, x)
+
+
+_xlogx.defjvps(lambda t, ans, x: t * (jnp.log(x) + 1))
+
+
+def entr(x: Any) -> Array:
+    """``-x log x``, the entropy of a probability; -inf for negative ``x``.
+
+    >>> jax.scipy.special.entr(jnp.array([0.0, 0.5, 1.0]))
+    Array([-0.       ,  0.3465736, -0.       ], dtype=float32)
+    """
+    check_arraylike("entr", x)
+    x, = operands("entr", x)
+    refuse_complex("entr", x)
+    return jnp.where(x < 0, x.dtype.type(-np.inf), -_xlogx(x))
+
+
+def rel_entr(p: Any, q: Any) -> Array:
+    """``p log(p / q)``: 0 for ``p = 0 <= q``, inf outside of the positive numbers.
+
+    >>> jax.scipy.special.rel_entr(2.0, 1.0)
+    Array(1.3862944, dtype=float32, weak_type=True)
+    """
+    p, q = operands("rel_entr", p, q)
+    refuse_complex("rel_entr", p)
+    zero = p.dtype.type(0)
+    both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
+    value = _xlogx(safe_p) - xlogy(safe_p, safe_q)
+    return jnp.where(both, value, jnp.where(none, zero, p.dtype.type(np.inf)))
+
+
+def kl_div(p: Any, q: Any) -> Array:
+    """``p log(p / q) - p + q``.
+
+    >>> jax.scipy.special.kl_div(2.0, 1.0)
+    Array(0.38629436, dtype=float32, weak_type=True)
+    """
+    p, q = operands("kl_div", p, q)
+    return rel_entr(p, q) - p + q
+
+
+@custom_jvp
+def logit(x: Any) -> Array:
+    """``log(x / (1 - x))``.
+
+    >>> jax.scipy.special.logit(0.75)
+    Array(1.0986123, dtype=float32, weak_type=True)
+    """
+    x, = operands("logit", x)
+    return jnp.log(x / (1 - x))
+
+
+logit.defjvps(lambda t, ans, x: t / (x * (1 - x)))
+
+
+def expit(x: Any) -> Array:
+    """``1 / (1 + exp(-x))``.
+
+    >>> jax.scipy.special.expit(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    return lax.logistic(*operands("expit", x))
+
+
+logsumexp = nn.logsumexp
+
+
+def softmax(x: Any, /, *, axis: Any = None) -> Array:
+    """``exp(x) / sum(exp(x))`` over axes, all by default.
+
+    >>> jax.scipy.special.softmax(jnp.zeros(2))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    check_arraylike("softmax", x)
+    x, = operands("softmax", x)
+    return nn.softmax(x, axis=tuple(range(x.ndim)) if axis is None else axis)
+
+
+def log_softmax(x: Any, /, *, axis: Any = None) -> Array:
+    """``log(softmax(x))``, without overflow.
+
+    >>> jax.scipy.special.log_softmax(jnp.zeros(2))
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    check_arraylike("log_softmax", x)
+    x, = operands("log_softmax", x)
+    return nn.log_softmax(x, axis=tuple(range(x.ndim)) if axis is None else axis)
+
+
+def boxcox(x: Any, lmbda: Any) -> Array:
+    """Box and Cox's ``(x**lmbda - 1) / lmbda``, ``log(x)`` for ``lmbda = 0``.
+
+    >>> jax.scipy.special.boxcox(4.0, 0.5)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    x, lmbda = operands("boxcox", x, lmbda)
+    return _power(jnp.log(x), lmbda)
+
+
+def boxcox1p(x: Any, lmbda: Any) -> Array:
+    """``boxcox(1 + x, lmbda)``.
+
+    >>> jax.scipy.special.boxcox1p(3.0, 0.5)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    x, lmbda = operands("boxcox1p", x, lmbda)
+    return _power(jnp.log1p(x), lmbda)
+
+
+def _power(logarithm: Any, exponent: Any) -> Array:
+    zero = exponent == 0
+    safe = jnp.where(zero, 1, exponent)
+    return jnp.where(zero, logarithm, jnp.expm1(safe * logarithm) / safe)

@@ -1,0 +1,240 @@
+"""The error function, the normal distribution, and their kin."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from maxjax import lax
+from maxjax import numpy as jnp
+from maxjax._base import dtypes
+from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._ir.trace import Array
+from maxjax._primitives.special_functions import (
+    dawsn_p,
+    erfcx_p,
+    fresnel_c_p,
+    fresnel_s_p,
+    log_ndtr_p,
+    ndtri_p,
+    owens_t_p,
+    wofz_p,
+)
+from maxjax.numpy._promotion import bind, check_arraylike
+from maxjax.scipy.special._common import only_wide, operands, refuse_complex
+
+TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+
+
+def erf(x: Any) -> Array:
+    """The error function.
+
+    >>> jax.scipy.special.erf(0.5)
+    Array(0.5204999, dtype=float32, weak_type=True)
+    """
+    return lax.erf(*operands("erf", x))
+
+
+def erfc(x: Any) -> Array:
+    """``1 - erf(x)``, without cancellation.
+
+    >>> jax.scipy.special.erfc(0.5)
+    Array(0.47950014, dtype=float32, weak_type=True)
+    """
+    return lax.erfc(*operands("erfc", x))
+
+
+def erfinv(x: Any) -> Array:
+    """The inverse of ``erf``.
+
+    >>> jax.scipy.special.erfinv(0.5)
+    Array(0.47693628, dtype=float32, weak_type=True)
+    """
+    return lax.erf_inv(*operands("erfinv", x))
+
+
+@custom_jvp
+def _wofz(z: Any) -> Array:
+    return bind(wofz_p, z)
+
+
+_wofz.defjvps(lambda t, ans, z: t * (1j * TWO_OVER_ROOT_PI - 2 * z * ans))
+
+
+def wofz(z: Any) -> Array:
+    """Faddeeva's function ``exp(-z**2) erfc(-i z)``; complex.
+
+    >>> jax.scipy.special.wofz(1j)
+    Array(0.42758358+0.j, dtype=complex64, weak_type=True)
+    """
+    z, = operands("wofz", z)
+    if not dtypes.is_complex(z.dtype):
+        z = z.astype(jnp.result_type(z, dtypes.complex64))
+    return _wofz(z)
+
+
+@custom_jvp
+def _erfcx(x: Any) -> Array:
+    return bind(erfcx_p, x)
+
+
+_erfcx.defjvps(lambda t, ans, x: t * (2 * x * ans - TWO_OVER_ROOT_PI))
+
+
+def erfcx(x: Any) -> Array:
+    """``exp(x**2) * erfc(x)``.
+
+    >>> jax.scipy.special.erfcx(10.0)
+    Array(0.05614099, dtype=float32, weak_type=True)
+    """
+    x, = operands("erfcx", x)
+    return _wofz(1j * x) if dtypes.is_complex(x.dtype) else _erfcx(x)
+
+
+@custom_jvp
+def _dawsn(x: Any) -> Array:
+    return bind(dawsn_p, x)
+
+
+_dawsn.defjvps(lambda t, ans, x: t * (1 - 2 * x * ans))
+
+
+def dawsn(x: Any) -> Array:
+    """Dawson's integral.
+
+    >>> jax.scipy.special.dawsn(1.0)
+    Array(0.5380795, dtype=float32, weak_type=True)
+    """
+    x, = operands("dawsn", x)
+    refuse_complex("dawsn", x)
+    return _dawsn(x)
+
+
+# --- the normal distribution ----------------------------------------------------------------------
+
+def ndtr(x: Any) -> Array:
+    """The normal distribution function.
+
+    Raises:
+      TypeError: ``x`` is neither float32 nor float64.
+
+    >>> jax.scipy.special.ndtr(jnp.array([-1.0, 0.0, 1.0]))
+    Array([0.15865526, 0.5       , 0.8413447 ], dtype=float32)
+    """
+    x = jnp.asarray(x)
+    only_wide(x)
+    return _ndtr(x)
+
+
+def _ndtr(x: Any) -> Array:
+    half_root = x.dtype.type(0.5 * math.sqrt(2.0))
+    scaled = x * half_root
+    size = jnp.abs(scaled)
+    tail = lax.erfc(size)
+    value = jnp.where(size < half_root, 1 + lax.erf(scaled),
+                      jnp.where(scaled > 0, 2 - tail, tail))
+    return x.dtype.type(0.5) * value
+
+
+@custom_jvp
+def _ndtri(p: Any) -> Array:
+    return bind(ndtri_p, p)
+
+
+_ndtri.defjvps(lambda t, ans, p: t * math.sqrt(2 * math.pi) * jnp.exp(ans * ans / 2))
+
+
+def ndtri(p: Any) -> Array:
+    """The inverse of ``ndtr``.
+
+    Raises:
+      TypeError: ``p`` is neither float32 nor float64.
+
+    >>> jax.scipy.special.ndtri(jnp.array([0.1, 0.5]))
+    Array([-1.2815516,  0.       ], dtype=float32)
+    """
+    p = jnp.asarray(p)
+    only_wide(p)
+    return _ndtri(p)
+
+
+@custom_jvp
+def _log_ndtr(x: Any) -> Array:
+    return bind(log_ndtr_p, x)
+
+
+_log_ndtr.defjvps(
+    lambda t, ans, x: t * jnp.exp(-0.5 * x * x - ans - 0.5 * math.log(2 * math.pi)))
+
+
+def log_ndtr(x: Any, series_order: int = 3) -> Array:
+    """``log(ndtr(x))``, far into the tails.
+
+    Args:
+      series_order: accepted; the value is right to the last places.
+
+    Raises:
+      TypeError: ``x`` is neither float32 nor float64, or ``series_order`` is no integer.
+      ValueError: ``series_order`` is negative or above 30.
+
+    >>> jax.scipy.special.log_ndtr(jnp.array([-50.0, 0.0]))
+    Array([-1254.8313,    -0.6931], dtype=float32)
+    """
+    if not isinstance(series_order, int):
+        raise TypeError("series_order must be a Python integer.")
+    if series_order < 0:
+        raise ValueError("series_order must be non-negative.")
+    if series_order > 30:
+        raise ValueError("series_order must be <= 30.")
+    x = jnp.asarray(x)
+    only_wide(x, "")
+    return _log_ndtr(x)
+
+
+@custom_jvp
+def _owens_t(h: Any, a: Any) -> Array:
+    return bind(owens_t_p, h, a)
+
+
+_owens_t.defjvps(
+    lambda t, ans, h, a: -t * jnp.exp(-h * h / 2) * lax.erf(a * h / math.sqrt(2))
+    / math.sqrt(8 * math.pi),
+    lambda t, ans, h, a: t * jnp.exp(-h * h * (1 + a * a) / 2) / (2 * math.pi * (1 + a * a)))
+
+
+def owens_t(h: Any, a: Any) -> Array:
+    """Owen's T function: how likely ``X > h`` and ``0 < Y < a X`` are for normal X and Y.
+
+    >>> jax.scipy.special.owens_t(1.0, 2.0)
+    Array(0.0784682, dtype=float32, weak_type=True)
+    """
+    return _owens_t(*operands("owens_t", h, a))
+
+
+# --- Fresnel's integrals --------------------------------------------------------------------------
+
+@custom_jvp
+def _fresnel(x: Any) -> tuple[Array, Array]:
+    return bind(fresnel_s_p, x), bind(fresnel_c_p, x)
+
+
+@_fresnel.defjvp
+def _fresnel_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    angle = x.dtype.type(np.pi / 2) * x * x
+    return _fresnel(x), (t * jnp.sin(angle), t * jnp.cos(angle))
+
+
+def fresnel(x: Any) -> tuple[Array, Array]:
+    """Fresnel's integrals of ``sin(pi t**2 / 2)`` and ``cos(pi t**2 / 2)`` from 0 to ``x``.
+
+    >>> jax.scipy.special.fresnel(1.0)[0]
+    Array(0.43825915, dtype=float32, weak_type=True)
+    """
+    check_arraylike("fresnel", x)
+    x, = operands("fresnel", x)
+    if dtypes.is_complex(x.dtype):
+        raise NotImplementedError("Support for complex-valued inputs is not implemented yet.")
+    return _fresnel(x)

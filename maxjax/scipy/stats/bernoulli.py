@@ -1,0 +1,39 @@
+"""jax.scipy.stats.bernoulli: the Bernoulli distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax import numpy as jnp
+from maxjax._ir.trace import Array
+from maxjax.scipy import special
+from maxjax.scipy.stats._common import floats, inside
+
+
+def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
+    """The logarithm of the probability of ``k``."""
+    k, p, loc = floats("bernoulli.logpmf", k, p, loc)
+    z = k - loc
+    value = special.xlogy(z, p) + special.xlog1py(1 - z, -p)
+    return inside((z == 0) | (z == 1), value, -np.inf)
+
+
+def pmf(k: Any, p: Any, loc: Any = 0) -> Array:
+    """The probability of ``k``."""
+    return jnp.exp(logpmf(k, p, loc))
+
+
+def cdf(k: Any, p: Any) -> Array:
+    """The distribution function."""
+    k, p = floats("bernoulli.cdf", k, p)
+    value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
+    return inside((p >= 0) & (p <= 1) & ~jnp.isnan(k), value, np.nan).astype(p.dtype)
+
+
+def ppf(q: Any, p: Any) -> Array:
+    """The quantile function, the inverse of ``cdf``."""
+    q, p = floats("bernoulli.ppf", q, p)
+    valid = (q >= 0) & (q <= 1) & (p >= 0) & (p <= 1)
+    return inside(valid, jnp.where(q <= 1 - p, 0, 1), np.nan).astype(p.dtype)

@@ -1,0 +1,27 @@
+"""jax.scipy.stats.betabinom: the beta-binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax import numpy as jnp
+from maxjax._ir.trace import Array
+from maxjax.scipy import special
+from maxjax.scipy.stats._common import floats, inside
+
+
+def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
+    """The logarithm of the probability of ``k``."""
+    k, n, a, b, loc = floats("betabinom.logpmf", k, n, a, b, loc)
+    z = jnp.floor(k) - loc
+    ways = -jnp.log1p(n) - special.betaln(n - z + 1, z + 1)
+    value = ways + special.betaln(z + a, n - z + b) - special.betaln(a, b)
+    value = inside((z >= 0) & (z <= n), value, -np.inf)
+    return inside((n >= 0) & (a > 0) & (b > 0), value, np.nan)
+
+
+def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
+    """The probability of ``k``."""
+    return jnp.exp(logpmf(k, n, a, b, loc))

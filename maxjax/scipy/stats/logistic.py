@@ -1,0 +1,47 @@
+"""jax.scipy.stats.logistic: the logistic distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maxjax import numpy as jnp
+from maxjax._ir.trace import Array
+from maxjax.scipy import special
+from maxjax.scipy.stats._common import floats
+
+
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+    """The logarithm of the density."""
+    x, loc, scale = floats("logistic.logpdf", x, loc, scale)
+    z = (x - loc) / scale
+    half = z / 2
+    return -2 * jnp.logaddexp(half, -half) - jnp.log(scale)
+
+
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+    """The density."""
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+def ppf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+    """The quantile function, the inverse of ``cdf``."""
+    x, loc, scale = floats("logistic.ppf", x, loc, scale)
+    return special.logit(x) * scale + loc
+
+
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+    """``1 - cdf``."""
+    x, loc, scale = floats("logistic.sf", x, loc, scale)
+    return special.expit(-(x - loc) / scale)
+
+
+def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+    """The inverse of ``sf``."""
+    x, loc, scale = floats("logistic.isf", x, loc, scale)
+    return -special.logit(x) * scale + loc
+
+
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+    """The distribution function."""
+    x, loc, scale = floats("logistic.cdf", x, loc, scale)
+    return special.expit((x - loc) / scale)

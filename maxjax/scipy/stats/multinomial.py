@@ -1,0 +1,32 @@
+"""jax.scipy.stats.multinomial: the multinomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax import numpy as jnp
+from maxjax._ir.trace import Array
+from maxjax.numpy._promotion import promote_inexact
+from maxjax.scipy import special
+from maxjax.scipy.stats._common import inside
+
+
+def logpmf(x: Any, n: Any, p: Any) -> Array:
+    """The logarithm of the probability of the counts ``x``, which sum to ``n``.
+
+    Args:
+      x, p: shape ``(..., K)``.
+    """
+    p, = promote_inexact("multinomial.logpmf", p)
+    x, n = jnp.asarray(x), jnp.asarray(n)
+    counts = x.astype(p.dtype)
+    value = (special.gammaln(n.astype(p.dtype) + 1)
+             + jnp.sum(special.xlogy(counts, p) - special.gammaln(counts + 1), axis=-1))
+    return inside(jnp.sum(x) == n, value, -np.inf)
+
+
+def pmf(x: Any, n: Any, p: Any) -> Array:
+    """The probability of the counts ``x``."""
+    return jnp.exp(logpmf(x, n, p))

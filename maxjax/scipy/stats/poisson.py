@@ -1,0 +1,47 @@
+"""jax.scipy.stats.poisson: the Poisson distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax import numpy as jnp
+from maxjax._ir.trace import Array
+from maxjax.scipy import special
+from maxjax.scipy.stats._common import floats, inside
+
+
+def logpmf(k: Any, mu: Any, loc: Any = 0) -> Array:
+    """The logarithm of the probability of ``k``."""
+    k, mu, loc = floats("poisson.logpmf", k, mu, loc)
+    z = k - loc
+    value = special.xlogy(z, mu) - special.gammaln(z + 1) - mu
+    return inside((z >= 0) & (z == jnp.floor(z)), value, -np.inf)
+
+
+def pmf(k: Any, mu: Any, loc: Any = 0) -> Array:
+    """The probability of ``k``."""
+    return jnp.exp(logpmf(k, mu, loc))
+
+
+def cdf(k: Any, mu: Any, loc: Any = 0) -> Array:
+    """The distribution function."""
+    k, mu, loc = floats("poisson.cdf", k, mu, loc)
+    z = k - loc
+    return inside(z >= 0, special.gammaincc(jnp.floor(jnp.maximum(z, 0)) + 1, mu), 0)
+
+
+def entropy(mu: Any, loc: Any = 0) -> Array:
+    """The entropy, summed up to where the probabilities vanish; ``loc`` does not matter."""
+    mu, _ = floats("poisson.entropy", mu, loc)
+    # Beyond some size only the expansion in 1 / mu is exact to rounding.
+    safe = jnp.where(mu > 0, mu, 1)
+    small = jnp.where(safe < 100, safe, 1)
+    counts = jnp.arange(256, dtype=mu.dtype)
+    logs = logpmf(counts, small[..., None])
+    summed = -jnp.sum(jnp.exp(logs) * logs, axis=-1)
+    series = (0.5 * jnp.log(2 * np.pi * np.e * safe)
+              - (1 / 12 + (1 / 24 + 19 / 360 / safe) / safe) / safe)
+    value = jnp.where(safe < 100, summed, series)
+    return jnp.where(mu == 0, 0, inside(mu > 0, value, np.nan))

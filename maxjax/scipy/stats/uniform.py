@@ -1,0 +1,34 @@
+"""jax.scipy.stats.uniform: the uniform distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax import numpy as jnp
+from maxjax._ir.trace import Array
+from maxjax.scipy.stats._common import floats, inside
+
+
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+    """The logarithm of the density."""
+    x, loc, scale = floats("uniform.logpdf", x, loc, scale)
+    return inside((x >= loc) & (x <= loc + scale), -jnp.log(scale), -np.inf)
+
+
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+    """The density."""
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+    """The distribution function."""
+    x, loc, scale = floats("uniform.cdf", x, loc, scale)
+    return jnp.clip((x - loc) / scale, 0, 1)
+
+
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
+    """The quantile function, the inverse of ``cdf``."""
+    q, loc, scale = floats("uniform.ppf", q, loc, scale)
+    return inside((q >= 0) & (q <= 1), q * scale + loc, np.nan)

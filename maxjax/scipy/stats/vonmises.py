@@ -1,0 +1,24 @@
+"""jax.scipy.stats.vonmises: the von Mises distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax import numpy as jnp
+from maxjax._ir.trace import Array
+from maxjax.scipy import special
+from maxjax.scipy.stats._common import floats, inside
+
+
+def logpdf(x: Any, kappa: Any) -> Array:
+    """The logarithm of the density."""
+    x, kappa = floats("vonmises.logpdf", x, kappa)
+    value = kappa * (jnp.cos(x) - 1) - jnp.log(2 * np.pi * special.i0e(kappa))
+    return inside(kappa > 0, value, np.nan)
+
+
+def pdf(x: Any, kappa: Any) -> Array:
+    """The density."""
+    return jnp.exp(logpdf(x, kappa))

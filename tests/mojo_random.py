@@ -142,6 +142,18 @@ class Builder:
             array = lax.mul(array, jnp.asarray(noise))
         return Value(array, names, False)
 
+    def mean(self, array: Any, axes: tuple[int, ...]) -> Any:
+        """A mean whose terms may cancel; with the noise of adding them one after the other, as
+        NumPy does along axes that are not the last."""
+        result = jnp.mean(array, axes, keepdims=True)
+        if self.noise_draw is not None:
+            dtype = np.dtype(array.dtype)
+            count = np.prod([array.shape[axis] for axis in axes])
+            unit = float(ml_dtypes.finfo(dtype).eps) * count ** 0.5 / 4
+            noise = (unit * self.noise_draw.uniform(-1, 1, result.shape)).astype(dtype)
+            result = result + jnp.asarray(noise) * jnp.mean(abs(array), axes, keepdims=True)
+        return result
+
     def unary(self) -> Value | None:
         x = self.pick()
         if x.dtype == BOOL:
@@ -400,7 +412,7 @@ class Builder:
             powers = lax.exp(shifted)
             result = powers / jnp.sum(powers, axes, keepdims=True)
         else:
-            centred = x.array - jnp.mean(x.array, axes, keepdims=True)
+            centred = x.array - self.mean(x.array, axes)
             spread = jnp.mean(centred * centred, axes, keepdims=True)
             result = centred * lax.rsqrt(spread + x.dtype.type(1))
         return self.rounded(result, x.names)

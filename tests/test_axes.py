@@ -105,7 +105,7 @@ WRAPPERS = [jitted, differentiated, forward, remade, scanned, chosen, repeated, 
             mapped, shadowed]
 NESTS = random.Random(0).sample(
     [(f, *pair) for f in COLLECTIVES for pair in itertools.product(WRAPPERS, repeat=2)
-     if not (forward in pair and with_vjp in pair)], 25)
+     if not (forward in pair and with_vjp in pair)], 18)
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,10 @@ def test_nest(collective, inner, outer):
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("around", [jitted, differentiated, forward, remade], ids=lambda f:
-                         f.__name__)
-@pytest.mark.parametrize("inside", [jitted, scanned, with_vjp], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(("around", "inside"), [
+    (jitted, scanned), (differentiated, jitted), (differentiated, with_vjp), (forward, with_jvp),
+    (remade, with_vjp), (forward, scanned)], ids=lambda f: f.__name__)
 def test_around_the_map(collective, around, inside):
-    if around is forward and inside is with_vjp:
-        pytest.skip("there is no forward mode of a custom_vjp function")
     agree(lambda j, x: around(j, j.vmap(inside(j, lambda y: collective(j, y)), axis_name="i"))(x),
           X)
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import native
-from maxjax._base.native import FEWEST, LEAST
 from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._primitives.widths import native_result
 
@@ -98,7 +97,7 @@ def searchsorted(x: Any, y: Any, *, side: str, dtype: Any) -> Any:
     if not (x[:-1] <= x[1:]).all():     # unsorted, or with NaN
         return None
     found = None
-    if y.size >= FEWEST and dtype == np.int32 and x.dtype in LEAST["searchsorted"]:
+    if y.size >= native.FEWEST and dtype == np.int32 and x.dtype in native.LEAST["searchsorted"]:
         found = native.find("searchsorted", x.dtype, y.size)
     if found is None:
         return np.searchsorted(x, y, side).astype(dtype)
@@ -130,7 +129,7 @@ def digitize(edges: Any, x: Any, *, side: str) -> Any:
 
 
 def _native(name: str, *operands: Any, out_dtypes: Any = ()) -> Any:
-    if (max(operand.size for operand in operands) < FEWEST
-            or operands[0].dtype not in LEAST[name]):
+    if (max(operand.size for operand in operands) < native.FEWEST
+            or operands[0].dtype not in native.LEAST[name]):
         return None
     return native_result(name, *operands, out_dtypes=out_dtypes)

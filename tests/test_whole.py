@@ -38,6 +38,7 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
     "searchsorted": (jnp.searchsorted, [LINE, X]),
     "searchsorted right": (lambda x, y: jnp.searchsorted(x, y, "right"), [LINE, X.reshape(13, 13)]),
     "searchsorted with NaN": (jnp.searchsorted, [np.array([0.0, np.nan]), X]),
+    "searchsorted in NaN": (jnp.searchsorted, [np.array([np.nan]), X]),
     "searchsorted unsorted": (jnp.searchsorted, [np.array([3.0, 1, 2]), Y]),
     "digitize": (jnp.digitize, [X, LINE]),
     "digitize, falling": (jnp.digitize, [X, LINE[::-1]]),

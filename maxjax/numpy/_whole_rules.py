@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -93,8 +93,8 @@ def power(x: Any, y: Any) -> Any:
     return _native("integer_power", x, y)
 
 
-def searchsorted(x: Any, y: Any, *, side: str, dtype: Any) -> Any:
-    if not (x[:-1] <= x[1:]).all():     # unsorted, or with NaN
+def searchsorted(x: Any, y: Any, *, side: Literal["left", "right"], dtype: Any) -> Any:
+    if x[-1] != x[-1] or not (x[:-1] <= x[1:]).all():     # with NaN, or unsorted
         return None
     found = None
     if y.size >= native.FEWEST and dtype == np.int32 and x.dtype in native.LEAST["searchsorted"]:
@@ -117,7 +117,7 @@ def take(x: Any, indices: Any, *, axis: int, mode: GatherScatterMode, **options:
     return x.take(indices.astype(np.intp), axis, mode="wrap" if least < 0 else "clip")
 
 
-def digitize(edges: Any, x: Any, *, side: str) -> Any:
+def digitize(edges: Any, x: Any, *, side: Literal["left", "right"]) -> Any:
     """The edges rise, or fall."""
     if edges.dtype != x.dtype:
         return None

@@ -56,6 +56,7 @@ def arrays(operands: list[Any], dtype: str) -> list[Any]:
 
 
 def same(ours: Any, theirs: Any) -> None:
+    assert maxjax.tree.structure(ours) == maxjax.tree.structure(theirs)
     ours, theirs = maxjax.tree.leaves(ours), maxjax.tree.leaves(theirs)
     assert [x.aval for x in ours] == [x.aval for x in theirs]
     for a, b in zip(map(np.asarray, ours), map(np.asarray, theirs), strict=True):

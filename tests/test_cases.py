@@ -7,6 +7,7 @@ import pytest
 from harness import Case
 
 from maxjax._ir.primitive import registry
+from maxjax._transforms.simplify import EXPANSIONS
 
 FAMILIES = harness.families()
 CASES = [(family, case) for family, cases in FAMILIES.items()
@@ -89,7 +90,8 @@ def test_error(case):
 
 # --- completeness ---------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("name", sorted(registry))
+# What stands for other primitives outside of transformations is tested by test_whole.py.
+@pytest.mark.parametrize("name", sorted(registry.keys() - EXPANSIONS.keys()))
 def test_primitive_has_its_rules_or_reasons(name):
     primitive = registry[name]
     missing = []
@@ -128,6 +130,6 @@ def exercised() -> set[str]:
 CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "debug_print", "check"}
 
 
-@pytest.mark.parametrize("name", sorted(registry.keys() - CALLBACKS))
+@pytest.mark.parametrize("name", sorted(registry.keys() - EXPANSIONS.keys() - CALLBACKS))
 def test_primitive_is_exercised(name, exercised):
     assert name in exercised, f"no case reaches {name}"

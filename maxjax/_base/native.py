@@ -30,8 +30,17 @@ The ratios are NumPy's best time over the native one's, of the whole rule of a p
     acosh, asinh, atanh, cosh float32                          16,384 #   8 - 13     9 - 50
       exp2, expm1, log1p, sinh
     logistic, tan             float32                          16,384 #   4 - 5      5 - 14
-    digamma, erf, erfc,       float32                          65,536 #   1.2 - 1.6  1.2 - 1.6
-      lgamma
+    bessel_i0e, bessel_i1e    float32                          16,384 #   17         20 - 80
+    erf, erfc, erf_inv        float32                          16,384 #   2 - 8      11 - 15
+    tanh, pow, rem            float32                          16,384 #   1.6 - 2.8  3 - 10
+    nextafter, hypot, frexp   float32                          16,384 #   2.3 - 4    9 - 40
+      logaddexp, logaddexp2
+    exp, log, spacing         float32                          65,536 #   1.3 - 2.5  2.2 - 3.6
+    digamma, lgamma           float32                          65,536 #   1.2 - 1.6  1.2 - 1.6
+    integer_power             int32, uint32                    16,384 #   7          40 - 300
+    searchsorted              int32, float32, float64          16,384 #   7          12
+    select                    8, 16 bits                       65,536 #   10         25 - 100
+                              32, 64 bits                      65,536 #   1.6 - 2    3
 
     *  elements of a row      +  products      #  on a processor with AVX2
 
@@ -92,14 +101,14 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "matmul wide": _from(262144, "int64 uint64"),
     "copy": _from(65536, f"bool {_SHORT} int32 uint32 float16 bfloat16 float32"),
     "threefry2x32": _from(1024, "uint32"),
-    "select": _from(16384, _ALL),
+    "select": _from(65536, _ALL),
     "searchsorted": _from(16384, "int32 float32 float64"),
     "integer_power": _from(16384, "int32 uint32"),
     **{name: _from(16384, "float32") for name in (
         "acosh", "asinh", "atanh", "bessel_i0e", "bessel_i1e", "cosh", "erf", "erf_inv", "erfc",
-        "exp2", "expm1", "hypot", "frexp", "log1p", "logaddexp", "logaddexp2", "logistic",
-        "nextafter", "pow", "rem", "sinh", "spacing", "tan", "tanh")},
-    **{name: _from(65536, "float32") for name in ("digamma", "exp", "lgamma", "log")},
+        "exp2", "expm1", "frexp", "hypot", "log1p", "logaddexp", "logaddexp2", "logistic",
+        "nextafter", "pow", "rem", "sinh", "tan", "tanh")},
+    **{name: _from(65536, "float32") for name in ("digamma", "exp", "lgamma", "log", "spacing")},
 }
 # How many elements must lie side by side for another axis than the last, for cumulative
 # functions and for positions of extremes.

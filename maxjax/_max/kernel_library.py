@@ -25,9 +25,9 @@ _ALL = (*_FLOATS, *_INTEGERS, "bool")
 UNARY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i0e", "bessel_i1e", "cbrt",
-         "ceil", "cos", "cosh", "digamma", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "lgamma", "log",
-         "log1p", "logistic", "round_half_away", "round_half_even", "rsqrt", "sin", "sinh",
-         "sqrt", "tan", "tanh"), _FLOATS),
+         "ceil", "cos", "cosh", "digamma", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1",
+         "floor", "lgamma", "log", "log1p", "logistic", "round_half_away", "round_half_even",
+         "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh"), _FLOATS),
     **dict.fromkeys(("abs", "neg", "sign"), (*_FLOATS, *_INTEGERS)),
     **dict.fromkeys(("clz", "population_count"), _INTEGERS),
     "not": (*_INTEGERS, "bool"),

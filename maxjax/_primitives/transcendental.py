@@ -23,7 +23,14 @@ from maxjax._primitives.comparison import eq, select, where_zero
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.rules import kernel, native, scalar_like
 from maxjax._primitives.shape import broadcast_to_shape, full
-from maxjax._primitives.widths import FLOATING, INEXACT, specialized, vectorized, vectorized_pair, widened
+from maxjax._primitives.widths import (
+    FLOATING,
+    INEXACT,
+    specialized,
+    vectorized,
+    vectorized_pair,
+    widened,
+)
 
 # Those that NumPy computes element by element, or slowly.
 NATIVE = ("exp", "exp2", "expm1", "log", "log1p", "logistic", "tan", "sinh", "cosh", "tanh",

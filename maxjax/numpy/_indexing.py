@@ -118,7 +118,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
         indices = _division.remainder(indices, scalar_like(size, dtypes.int32))
         mode = "promise_in_bounds"
     parsed = _mode(mode)
-    options = {"axis": axis, "mode": parsed, "unique": bool(unique_indices),
+    options: dict[str, Any] = {"axis": axis, "mode": parsed, "unique": bool(unique_indices),
                "ordered": bool(indices_are_sorted)}
     if fill_value is None:
         return _take(a, indices, **options)

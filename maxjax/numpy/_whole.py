@@ -77,7 +77,8 @@ def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FL
         @functools.wraps(function)
         def call(*arrays: Any, **params: Any) -> Any:
             if context.trace is base_trace[0] and all(x.dtype in accepts for x in arrays):
-                return primitive.bind(*arrays, **params)
+                results = primitive.bind(*arrays, **params)
+                return results if outputs == 1 else tuple(results)
             return function(*arrays, **params)
 
         return call

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from maxjax._base import native
-from maxjax._base.native import FEWEST, LEAST
 from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._primitives.widths import native_result
 
@@ -94,11 +93,11 @@ def power(x: Any, y: Any) -> Any:
     return _native("integer_power", x, y)
 
 
-def searchsorted(x: Any, y: Any, *, side: str, dtype: Any) -> Any:
-    if not (x[:-1] <= x[1:]).all():     # unsorted, or with NaN
+def searchsorted(x: Any, y: Any, *, side: Literal["left", "right"], dtype: Any) -> Any:
+    if x[-1] != x[-1] or not (x[:-1] <= x[1:]).all():     # with NaN, or unsorted
         return None
     found = None
-    if y.size >= FEWEST and dtype == np.int32 and x.dtype in LEAST["searchsorted"]:
+    if y.size >= native.FEWEST and dtype == np.int32 and x.dtype in native.LEAST["searchsorted"]:
         found = native.find("searchsorted", x.dtype, y.size)
     if found is None:
         return np.searchsorted(x, y, side).astype(dtype)
@@ -118,7 +117,7 @@ def take(x: Any, indices: Any, *, axis: int, mode: GatherScatterMode, **options:
     return x.take(indices.astype(np.intp), axis, mode="wrap" if least < 0 else "clip")
 
 
-def digitize(edges: Any, x: Any, *, side: str) -> Any:
+def digitize(edges: Any, x: Any, *, side: Literal["left", "right"]) -> Any:
     """The edges rise, or fall."""
     if edges.dtype != x.dtype:
         return None
@@ -130,7 +129,7 @@ def digitize(edges: Any, x: Any, *, side: str) -> Any:
 
 
 def _native(name: str, *operands: Any, out_dtypes: Any = ()) -> Any:
-    if (max(operand.size for operand in operands) < FEWEST
-            or operands[0].dtype not in LEAST[name]):
+    if (max(operand.size for operand in operands) < native.FEWEST
+            or operands[0].dtype not in native.LEAST[name]):
         return None
     return native_result(name, *operands, out_dtypes=out_dtypes)

@@ -53,6 +53,7 @@ def real() -> Library:
     import jax.custom_derivatives
     import jax.lax
     import jax.numpy
+    import jax.test_util
     for name in SEPARATE:
         importlib.import_module(f"jax.{name}")
     assert jax.__version__ == "0.10.2", f"JAX 0.10.2 is what counts, not {jax.__version__}"

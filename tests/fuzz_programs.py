@@ -380,7 +380,10 @@ class Writer:
                              "lambda res, ct: (2 * ct * res,))")
         else:
             self.line(depth, f"{rule} = j.custom_jvp(lambda t: {value})")
-            self.line(depth, f"{rule}.defjvp(lambda primals, tangents: ({rule}(*primals), "
+            # Not {rule}(t): where scan is differentiated in reverse, JAX forgets the rule of what
+            # runs forward, and a second derivative is then of the function itself.
+            self.line(depth, f"{rule}.defjvp(lambda primals, tangents: ("
+                             f"{inside.format('primals[0]')}, "
                              "3 * tangents[0] * jnp.cos(primals[0])))")
         self.assign(depth, known, f"{rule}({source.name})", source.shape)
 

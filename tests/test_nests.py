@@ -1,5 +1,5 @@
-"""Nests of three of ten transformations and control-flow functions, against real JAX: value,
-tangent, gradient and the gradients of a batch, eager and under jit; second and third derivatives."""
+"""Nests of three of ten transformations and control-flow functions, against real JAX: values,
+tangents, gradients, gradients of a batch, eager and under jit; second and third derivatives."""
 
 from __future__ import annotations
 

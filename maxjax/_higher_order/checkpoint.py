@@ -24,6 +24,7 @@ from maxjax._higher_order.control import (
     traced,
 )
 from maxjax._higher_order.jit import argument_names
+from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.primitive import Primitive
@@ -290,6 +291,11 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
 def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
                jaxpr: ClosedJaxpr, prevent_cse: Any, differentiated: bool,
                policy: Policy | None) -> tuple[list[Any], list[Any]]:
+    effects = jaxpr.effects & {io_effect, ordered_io_effect}
+    if effects:     # would happen once more in the backward pass
+        raise NotImplementedError(
+            "Effects not supported in partial-eval of `checkpoint`/`remat`: "
+            f"{sorted(map(str, effects))}")
     nonzero = tuple(tangent is not None for tangent in tangents)
     split = _split(jaxpr, nonzero, policy)
     results = eval_jaxpr(split.known.jaxpr, split.known.consts, *primals)

@@ -1,4 +1,4 @@
-"""Whole Jacobians and Hessians, by mapping over unit vectors; transposes of linear functions."""
+"""Whole Jacobians and Hessians, by mapping over unit vectors; the two passes of reverse mode."""
 
 from __future__ import annotations
 
@@ -10,16 +10,27 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._higher_order.api import eval_shape
+from maxjax._higher_order.jit import make_jit
 from maxjax._ir.dimensions import is_dimension
-from maxjax._ir.trace import aval_of, base_trace
+from maxjax._ir.trace import Array, aval_of, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.comparison import eq_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.shape import iota, reshape, slice_in_dim
-from maxjax._transforms.autodiff import check_callable, jvp, vjp
-from maxjax._transforms.vmap import vmap
+from maxjax._transforms.autodiff import (
+    argument_numbers,
+    argument_positions,
+    arguments_of,
+    check_callable,
+    check_input,
+    jvp,
+    like_argument,
+    operands_of,
+    vjp,
+)
+from maxjax._transforms.vmap import vmap, vmap_output
 
 
 def _wraps(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,8 +41,7 @@ def _wraps(fun: Callable[..., Any]) -> Callable[..., Any]:
 def _partial(fun: Callable[..., Any], argnums: int | Sequence[int], args: tuple[Any, ...],
              kwargs: dict[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """The function of the chosen arguments alone, and those arguments."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    positions = [n if n >= 0 else n + len(args) for n in numbers]
+    positions = argument_positions(argument_numbers(argnums), len(args))
 
     def chosen(*values: Any) -> Any:
         merged = list(args)
@@ -39,35 +49,44 @@ def _partial(fun: Callable[..., Any], argnums: int | Sequence[int], args: tuple[
             merged[position] = value
         return fun(*merged, **kwargs)
 
+    chosen.__wrapped__ = fun      # type: ignore[attr-defined]  # for messages
     return chosen, tuple(args[n] for n in positions)
 
 
-def _check(name: str, tree: Any, holomorphic: bool, allow_int: bool, what: str) -> None:
-    for leaf in pytree.leaves(tree):
-        dtype = aval_of(base_trace[0].operand(leaf)).dtype
-        if holomorphic:
-            if not dtypes.is_complex(dtype):
-                raise TypeError(
-                    f"{name} with holomorphic=True requires {what}s with complex dtype, but got "
-                    f"{dtype.name}.")
-        elif name == "jacfwd" and not dtypes.is_floating(dtype):
-            raise TypeError(
-                f"jacfwd requires real-valued {what}s ({what} dtype that is a sub-dtype of "
-                f"np.floating), but got {dtype.name}. For holomorphic differentiation, pass "
-                "holomorphic=True. For differentiation of non-holomorphic functions involving "
-                f"complex {what}s{' or integer inputs' if what == 'input' else ''}, use jax.jvp "
-                "directly.")
-        elif what == "output" and not dtypes.is_floating(dtype):
-            raise TypeError(
-                "jacrev requires real-valued outputs (output dtype that is a sub-dtype of "
-                f"np.floating), but got {dtype.name}. For holomorphic differentiation, pass "
-                "holomorphic=True. For differentiation of non-holomorphic functions involving "
-                "complex outputs or integer outputs, use jax.vjp directly.")
-        elif what == "input" and not dtypes.is_inexact(dtype) and not allow_int:
-            raise TypeError(
-                "jacrev requires real- or complex-valued inputs (input dtype that is a sub-dtype "
-                f"of np.inexact), but got {dtype.name}. If you want to use Boolean- or "
-                "integer-valued inputs, use vjp or set allow_int to True.")
+def _check_forward_input(dtype: Any, holomorphic: bool) -> None:
+    if dtypes.is_key(dtype):
+        raise TypeError(f"jacfwd with input element type {dtype}")
+    _check_complex("jacfwd", "inputs", dtype, holomorphic)
+    if not holomorphic and not dtypes.is_floating(dtype):
+        raise TypeError(
+            "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), "
+            f"but got {dtype.name}. For holomorphic differentiation, pass holomorphic=True. For "
+            "differentiation of non-holomorphic functions involving complex inputs or integer "
+            "inputs, use jax.jvp directly.")
+
+
+def _check_reverse_output(dtype: Any, holomorphic: bool) -> None:
+    _check_complex("jacrev", "outputs", dtype, holomorphic)
+    if holomorphic or dtypes.is_floating(dtype):
+        return
+    advice = ("For holomorphic differentiation, pass holomorphic=True. For differentiation of "
+              "non-holomorphic functions involving complex outputs, use jax.vjp directly."
+              if dtypes.is_complex(dtype) else
+              "For differentiation of functions with integer outputs, use jax.vjp directly.")
+    raise TypeError(
+        "jacrev requires real-valued outputs (output dtype that is a sub-dtype of np.floating), "
+        f"but got {dtype.name}. {advice}")
+
+
+def _check_complex(name: str, what: str, dtype: Any, holomorphic: bool) -> None:
+    if holomorphic and not dtypes.is_complex(dtype):
+        raise TypeError(
+            f"{name} with holomorphic=True requires {what} with complex dtype, but got "
+            f"{dtype.name}.")
+
+
+def _dtypes(tree: Any) -> list[Any]:
+    return [aval_of(x).dtype for x in arguments_of(pytree.leaves(tree))]
 
 
 def _basis(leaves: Sequence[Any]) -> list[Any]:
@@ -101,6 +120,21 @@ def _symbolic_basis(avals: Sequence[ShapedArray]) -> list[Any]:
     return parts
 
 
+def _column(tangent: Any, result: Any) -> Any:
+    """A tangent; zeros of the result's own type for float0."""
+    aval = aval_of(result)
+    if dtypes.is_inexact(aval.dtype):
+        return tangent
+    return base_trace[0].constant(np.zeros(aval.shape, dtypes.physical(aval.dtype)), aval)
+
+
+def _row(cotangent: Any, aval: ShapedArray) -> Any:
+    """A cotangent as weakly typed as its argument; zeros of the argument's own type for float0."""
+    if dtypes.is_inexact(aval.dtype):
+        return like_argument(cotangent, aval)
+    return base_trace[0].constant(np.zeros(aval.shape, dtypes.physical(aval.dtype)), aval)
+
+
 def _split(value: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
     """A result for all unit vectors, taken apart along ``axis`` leaf by leaf."""
     parts, start = [], 0
@@ -130,9 +164,10 @@ def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
     @_wraps(fun)
     def jacfun(*args: Any, **kwargs: Any) -> Any:
         chosen, values = _partial(fun, argnums, args, kwargs)
-        _check("jacfwd", values, holomorphic, False, "input")
+        for dtype in _dtypes(values):
+            _check_forward_input(dtype, holomorphic)
         leaves, tree = pytree.flatten(values)
-        leaves = [base_trace[0].operand(leaf) for leaf in leaves]
+        leaves = operands_of(leaves)
         arguments = pytree.unflatten(tree, leaves)
 
         aux: list[Any] = []
@@ -141,10 +176,14 @@ def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
             # Auxiliary data do not depend on the tangents: they pass by the map.
             result, tangent, *aux[:] = jvp(
                 chosen, arguments, pytree.unflatten(tree, tangents), has_aux=has_aux)
-            return result, tangent
+            for leaf in pytree.leaves(aux):
+                if not isinstance(leaf, Array):
+                    vmap_output(leaf)
+            return result, pytree.map(_column, tangent, result)
 
         result, jacobian = vmap(push, out_axes=(None, -1))(*_basis(leaves))
-        _check("jacfwd", result, holomorphic, False, "output")
+        for dtype in _dtypes(result):
+            _check_complex("jacfwd", "outputs", dtype, holomorphic)
 
         def columns(value: Any) -> Any:
             parts = _split(value, leaves, value.ndim - 1)
@@ -168,13 +207,17 @@ def jacrev(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
     @_wraps(fun)
     def jacfun(*args: Any, **kwargs: Any) -> Any:
         chosen, values = _partial(fun, argnums, args, kwargs)
-        _check("jacrev", values, holomorphic, allow_int, "input")
+        for leaf in pytree.leaves(values):
+            check_input("jacrev", holomorphic, allow_int, leaf)
         result, pullback, *aux = vjp(chosen, *values, has_aux=has_aux)
-        _check("jacrev", result, holomorphic, False, "output")
+        for dtype in _dtypes(result):
+            _check_reverse_output(dtype, holomorphic)
         leaves, tree = pytree.flatten(result)
+        leaves = operands_of(leaves)
+        avals = pytree.map(lambda x: aval_of(operands_of([x])[0]), values)
 
         def pull(*cotangents: Any) -> Any:
-            return pullback(pytree.unflatten(tree, cotangents))
+            return pytree.map(_row, pullback(pytree.unflatten(tree, cotangents)), avals)
 
         rows = vmap(pull)(*_basis(leaves))
         if isinstance(argnums, int):
@@ -195,26 +238,32 @@ def hessian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: 
                   argnums, has_aux=has_aux, holomorphic=holomorphic)
 
 
-def linear_transpose(fun: Callable[..., Any], *primals: Any,
-                     reduce_axes: Any = ()) -> Callable[..., Any]:
-    """The transpose of a linear function.
+def fwd_and_bwd(fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False,
+                jitted: bool = True) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The forward and the backward pass of a function, each traced once for a signature.
 
     Args:
-      fun: linear in its arguments.
-      primals: arrays, or shapes and dtypes, of the arguments.
+      argnums: the positional argument, or arguments, to differentiate by.
+      has_aux: ``fun`` returns a pair (result, auxiliary data).
+      jitted: gives both under ``jit``.
 
     Returns:
-      A function of a cotangent of the result that gives a tuple of cotangents of the arguments.
+      ``fwd(*args)``, which gives ``(result, residuals)`` or ``(result, residuals, aux)``, and
+      ``bwd(residuals, cotangent)``, which gives the cotangents of the arguments.
+
+    >>> fwd, bwd = jax.fwd_and_bwd(lambda x, y: jnp.sin(x) * y, argnums=1)
+    >>> value, residuals = fwd(0.5, 2.0)
+    >>> bwd(residuals, 1.0)
+    Array(0.47942555, dtype=float32, weak_type=True)
     """
-    zeros = pytree.map(
-        lambda x: x if not hasattr(x, "dtype") else np.zeros(x.shape, x.dtype), primals)
-    out_shape = eval_shape(fun, *primals)
+    check_callable(fun)
 
-    def transposed(cotangent: Any) -> Any:
-        _, pullback = vjp(fun, *zeros)
-        if pytree.structure(cotangent) != pytree.structure(out_shape):
-            raise TypeError("cotangent tree does not match function output, expected "
-                            f"{pytree.structure(out_shape)} but got {pytree.structure(cotangent)}")
-        return pullback(cotangent)
+    def fwd(*args: Any) -> Any:
+        chosen, values = _partial(fun, argnums, args, {})
+        return vjp(chosen, *values, has_aux=has_aux)
 
-    return transposed
+    def bwd(residuals: Any, out_ct: Any) -> Any:
+        cotangents = residuals(out_ct)
+        return cotangents[0] if isinstance(argnums, int) else cotangents
+
+    return (make_jit(fwd), make_jit(bwd)) if jitted else (fwd, bwd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,13 +16,27 @@ from maxjax._ir.trace import Array, aval_of, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.jvp import instantiate, jvp_flat
+from maxjax._transforms.linear_functions import (
+    VJP,
+    LinearFunction,
+    Linearized,
+    operands_of,
+)
 from maxjax._transforms.linearize import LinearMap, linearize_flat
-from maxjax._transforms.transpose import transpose_map
 
 
-def operands_of(leaves: Sequence[Any]) -> list[Any]:
-    base = base_trace[0]
-    return [leaf if isinstance(leaf, Array) else base.operand(leaf) for leaf in leaves]
+def arguments_of(leaves: Sequence[Any]) -> list[Any]:
+    """The leaves of a function's arguments as operands.
+
+    Raises:
+      TypeError: one is neither a number nor an array.
+    """
+    try:
+        return operands_of(leaves)
+    except TypeError:
+        for leaf in leaves:
+            leaf_operand(leaf)
+        raise
 
 
 def leaf_operand(leaf: Any) -> Any:
@@ -83,6 +98,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
       TypeError: the structures or dtypes differ.
       ValueError: the shapes differ.
     """
+    check_callable(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
             "primal and tangent arguments to jax.jvp must be tuples or lists; found "
@@ -94,7 +110,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
             f"have tree structure {PyTreeDef(tree)} whereas tangents have tree structure "
             f"{PyTreeDef(tangent_tree)}.")
-    values = operands_of(leaves)
+    values = arguments_of(leaves)
     given = [check_tangent(value.aval, tangent)
              for value, tangent in zip(values, tangent_leaves, strict=True)]
     flat = FlatFunction(fun, tree, has_aux)
@@ -160,38 +176,26 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Returns:
       ``(result, fun_jvp)``, or ``(result, fun_jvp, aux)``.
     """
+    check_callable(fun)
+    outs, function, aux = _linear_function(Linearized, fun, primals, has_aux)
+    result = pytree.unflatten(function.out_tree, outs)
+    return (result, function, aux) if has_aux else (result, function)
+
+
+def _linear_function(kind: type[LinearFunction], fun: Callable[..., Any], primals: Sequence[Any],
+                     has_aux: bool) -> tuple[list[Any], Any, Any]:
+    """Flat results, the linear function of that kind, auxiliary data."""
     outs, linear, flat, values, aux = _linearize(fun, primals, has_aux)
-    in_tree, out_tree = flat.in_tree, flat.out_tree
-    avals = [value.aval for value in values]
-    out_avals = [aval_of(out) for out in outs]
-
-    def fun_jvp(*tangents: Any) -> Any:
-        leaves, tree = pytree.flatten(tangents)
-        if tree != in_tree:
-            raise TypeError(f"expected {PyTreeDef(in_tree)}, got {PyTreeDef(tree)}")
-        given = []
-        for aval, leaf in zip(avals, leaves, strict=True):
-            if dtypes.is_inexact(aval.dtype):
-                value = operands_of([leaf])[0]
-                if value.aval.shape != aval.shape or value.aval.dtype != aval.dtype:
-                    raise ValueError(
-                        "linearized function called on tangent values inconsistent with the "
-                        f"original primal values:\nGot tangent aval {value.aval.str_short()} for "
-                        f"primal aval {aval.str_short()} but expected "
-                        f"{aval.tangent().str_short()}.")
-                given.append(value)
-        results = linear(*given)
-        return pytree.unflatten(out_tree, [
-            instantiate(t, aval) for t, aval in zip(results, out_avals, strict=True)])
-
-    result = pytree.unflatten(out_tree, outs)
-    return (result, fun_jvp, aux) if has_aux else (result, fun_jvp)
+    function = kind(
+        linear, flat.in_tree, [value.aval for value in values], flat.out_tree,
+        [aval_of(out) for out in outs], function_location(fun))
+    return outs, function, aux
 
 
 def _linearize(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> tuple[
         list[Any], LinearMap, FlatFunction, list[Any], Any]:
     leaves, tree = pytree.flatten(tuple(primals))
-    values = operands_of(leaves)
+    values = arguments_of(leaves)
     flat = FlatFunction(fun, tree, has_aux)
     active = [dtypes.is_inexact(value.aval.dtype) for value in values]
     if not has_aux:
@@ -213,51 +217,6 @@ def _linearize(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -
     return outs[:count], linear, flat, values, rebuild_aux(aux_leaves, aux_tree, outs[count:])
 
 
-class VJPFunction:
-    """Maps cotangents of a function's results to cotangents of its arguments."""
-
-    def __init__(self, linear: LinearMap, in_tree: Any, in_avals: list[ShapedArray], out_tree: Any,
-                 out_avals: list[ShapedArray], location: str = ""):
-        self.linear = linear
-        self.location = location      # of the function, for messages
-        self.in_tree = in_tree
-        self.in_avals = in_avals
-        self.out_tree = out_tree
-        self.out_avals = out_avals
-
-    def __call__(self, cotangents: Any) -> Any:
-        leaves, tree = pytree.flatten(cotangents)
-        if tree != self.out_tree:
-            raise ValueError(
-                "unexpected tree structure.\n\nThe argument to a VJP function returned by "
-                "`jax.vjp` must match the pytree\nstructure of the differentiated function "
-                f"{self.location}.\n\nBut the tree structures differ: got {PyTreeDef(tree)}, "
-                f"expected {PyTreeDef(self.out_tree)}.")
-        given = [self.check(aval, leaf)
-                 for aval, leaf in zip(self.out_avals, leaves, strict=True)]
-        return pytree.unflatten(self.in_tree, self.transpose(given))
-
-    def check(self, aval: ShapedArray, leaf: Any) -> Any:
-        expected = aval.tangent()
-        if isinstance(leaf, np.ndarray) and leaf.dtype == dtypes.float0:
-            got, value = ShapedArray(leaf.shape, dtypes.float0), None
-        else:
-            value = operands_of([leaf])[0]
-            got = value.aval
-        if got.shape != expected.shape or got.dtype != expected.dtype:
-            raise ValueError(
-                "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
-                f"{got.str_short()}, but expected {expected.str_short()} because the corresponding "
-                f"output of the differentiated function had JAX type {aval.str_short()}")
-        return value
-
-    def transpose(self, cotangents: list[Any]) -> list[Any]:
-        """Cotangents of all leaves of the arguments."""
-        results = iter(transpose_map(self.linear, cotangents))
-        return [instantiate(next(results), aval) if dtypes.is_inexact(aval.dtype)
-                else np.zeros(aval.shape, dtypes.float0) for aval in self.in_avals]
-
-
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False,
         reduce_axes: Sequence[Any] = ()) -> Any:
     """The value of ``fun`` and the function that maps its cotangent to those of its arguments.
@@ -266,10 +225,11 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False,
       ``(result, fun_vjp)``, or ``(result, fun_vjp, aux)``. ``fun_vjp(cotangent)`` gives a tuple of
       one pytree for each argument.
     """
-    outs, linear, flat, values, aux = _linearize(fun, primals, has_aux)
-    function = VJPFunction(linear, flat.in_tree, [value.aval for value in values],
-                           flat.out_tree, [aval_of(out) for out in outs], function_location(fun))
-    result = pytree.unflatten(flat.out_tree, outs)
+    check_callable(fun)
+    if reduce_axes:
+        raise NotImplementedError("reduce_axes argument to vjp is deprecated")
+    outs, function, aux = _linear_function(VJP, fun, primals, has_aux)
+    result = pytree.unflatten(function.out_tree, outs)
     return (result, function, aux) if has_aux else (result, function)
 
 
@@ -291,23 +251,17 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
       TypeError: the result is no real scalar, or an argument is not real or complex.
     """
     check_callable(fun)
-    numbers = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
+    numbers = argument_numbers(argnums)
 
     @functools.wraps(fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
                                     if hasattr(fun, name)])
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
-        if numbers and max(numbers) >= len(args):
+        if max(numbers) >= len(args):
             raise TypeError(
                 f"differentiating with respect to argnums={argnums} requires at least "
                 f"{max(numbers) + 1} positional arguments to be passed by the caller, but got only "
                 f"{len(args)} positional arguments.")
-        for n in numbers:
-            if n < -len(args):
-                raise ValueError(
-                    "Positional argument indices, e.g. for `static_argnums`, must have value "
-                    "greater than or equal to -len(args) and less than len(args), but got value "
-                    f"{n} for len(args) == {len(args)}.")
-        positions = [n if n >= 0 else n + len(args) for n in numbers]
+        positions = argument_positions(numbers, len(args))
         dynamic = tuple(args[n] for n in positions)
 
         def partial(*chosen: Any) -> Any:
@@ -319,20 +273,20 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
         partial.__wrapped__ = fun      # type: ignore[attr-defined]  # for messages
         for leaf in pytree.leaves(dynamic):
             check_input("grad", holomorphic, allow_int, leaf)
-        outs, linear, flat, values, aux = _linearize(partial, dynamic, has_aux)
-        check_scalar(outs, flat.out_tree)
+        outs, function, aux = _linear_function(VJP, partial, dynamic, has_aux)
+        check_scalar(outs, function.out_tree)
         out = outs[0]
         check_output("grad", holomorphic, out)
-        function = VJPFunction(linear, flat.in_tree, [value.aval for value in values],
-                               flat.out_tree, [aval_of(out)])
-        # As weakly typed as the result, and then the gradient is as its argument.
+        # As weakly typed as the result.
         aval = aval_of(out)
         cotangent = base_trace[0].constant(np.ones((), aval.dtype), aval)
-        gradients = pytree.unflatten(flat.in_tree, [
-            like_argument(gradient, value.aval) for gradient, value in zip(
-                function.transpose([cotangent]), values, strict=True)])
+        gradients = pytree.unflatten(function.in_tree, [
+            like_argument(gradient, aval if holomorphic or not dtypes.is_complex(aval.dtype)
+                          else aval.strip_weak_type())
+            for gradient, aval in zip(
+                function.transpose([cotangent]), function.in_avals, strict=True)])
         gradient = gradients[0] if isinstance(argnums, (int, np.integer)) else gradients
-        value = pytree.unflatten(flat.out_tree, outs)
+        value = pytree.unflatten(function.out_tree, outs)
         return ((value, aux), gradient) if has_aux else (value, gradient)
 
     return value_and_grad_f
@@ -343,6 +297,26 @@ def like_argument(gradient: Any, aval: ShapedArray) -> Any:
     if not isinstance(gradient, Array) or gradient.aval.weak_type == aval.weak_type:
         return gradient
     return convert_element_type(gradient, gradient.aval.dtype, aval.weak_type)
+
+
+def argument_numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
+    numbers = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
+    return tuple(operator.index(n) for n in numbers)
+
+
+def argument_positions(numbers: Sequence[int], count: int) -> list[int]:
+    """Where arguments of these numbers, negative ones too, stand among so many.
+
+    Raises:
+      ValueError: there is none.
+    """
+    for n in numbers:
+        if not -count <= n < count:
+            raise ValueError(
+                "Positional argument indices, e.g. for `static_argnums`, must have value greater "
+                f"than or equal to -len(args) and less than len(args), but got value {n} for "
+                f"len(args) == {count}.")
+    return [n % count for n in numbers]
 
 
 def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
@@ -379,7 +353,8 @@ def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: Any) -> Non
             return
         raise TypeError(
             f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
-            f"np.inexact), but got {dtype}.")
+            f"np.inexact), but got {dtype}. If you want to use Boolean- or integer-valued "
+            "inputs, use vjp or set allow_int to True.")
     if holomorphic:
         if not dtypes.is_complex(dtype):
             raise TypeError(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, derived
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._ir.trace import context
 from maxjax._primitives.builders import add_tangents
@@ -34,11 +35,15 @@ def transpose_map(linear: LinearMap, cotangents: Sequence[Any]) -> list[Any]:
 def _transpose(eqn: Any, cotangents: list[Any], operands: list[Any]) -> Sequence[Any]:
     primitive = eqn.primitive
     if primitive.transpose is None:
-        raise NotImplementedError(f"Transpose rule (for reverse-mode differentiation) for "
-                                  f"'{primitive.name}' not implemented")
+        raise missing_transpose(primitive)
     if primitive.multiple_results:
         return primitive.transpose(cotangents, *operands, **eqn.params)
     return primitive.transpose(cotangents[0], *operands, **eqn.params)
+
+
+def missing_transpose(primitive: Primitive) -> NotImplementedError:
+    return NotImplementedError("Transpose rule (for reverse-mode differentiation) for "
+                               f"'{primitive.name}' not implemented")
 
 
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any],

@@ -1,0 +1,104 @@
+"""Transposes of linear functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from maxjax._base import dtypes, pytree
+from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.api import abstract_leaf
+from maxjax._higher_order.control import operands_of, traced
+from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Var
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.rules import Linear
+from maxjax._primitives.shape import full
+from maxjax._transforms.simplify import eliminate_dead_code, inline_calls
+from maxjax._transforms.transpose import backward_pass, missing_transpose
+
+# Linear in each of their operands, not in both at once.
+_BILINEAR = frozenset(("mul", "dot_general", "conv_general_dilated"))
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any,
+                     reduce_axes: Any = ()) -> Callable[..., Any]:
+    """The transpose of a linear function.
+
+    Args:
+      fun: linear in its arguments, up to a constant; of floating-point and complex numbers, or of
+        integers.
+      primals: arrays, or shapes and dtypes, of the arguments.
+
+    Returns:
+      A function of a cotangent of the result that gives a tuple of cotangents of the arguments.
+
+    Raises:
+      TypeError: arguments or results of integers and others; a cotangent of another type.
+      NotImplementedError: when the transpose is called: ``fun`` is not linear.
+
+    >>> jax.linear_transpose(lambda x, y: 2 * x - y, 1.0, 1.0)(3.0)
+    (Array(6., dtype=float32, weak_type=True), Array(-3., dtype=float32, weak_type=True))
+    """
+    if not callable(fun):
+        raise TypeError("the first argument must be callable")
+    if reduce_axes:
+        raise NotImplementedError("reduce_axes argument to transpose is deprecated")
+    leaves, tree = pytree.flatten(primals)
+    avals = [abstract_leaf(leaf) for leaf in leaves]
+    body = traced(fun, "linear_transpose", tree, avals)
+    out_avals = body.closed.out_avals
+    in_dtypes, out_dtypes = [x.dtype for x in avals], [x.dtype for x in out_avals]
+    if not (all(map(dtypes.is_inexact, in_dtypes + out_dtypes))
+            or all(map(dtypes.is_integer, in_dtypes + out_dtypes))):
+        raise TypeError(
+            "linear_transpose only supports [float or complex] -> [float or complex], and integer "
+            f"-> integer functions, but got {in_dtypes} -> {out_dtypes}.")
+    closed = eliminate_dead_code(inline_calls(body.closed, ("jit", "custom_jvp_call")))
+    operands = [*body.consts, *map(Linear, avals)]
+
+    def transposed(out_cotangent: Any) -> Any:
+        given, given_tree = pytree.flatten(out_cotangent)
+        if given_tree != body.tree:
+            raise TypeError("cotangent tree does not match function output, expected "
+                            f"{PyTreeDef(body.tree)} but got {PyTreeDef(given_tree)}")
+        values = operands_of(given)
+        if any((x.shape, x.dtype) != (aval.shape, aval.dtype)
+               for x, aval in zip(values, out_avals, strict=True)):
+            raise TypeError(f"cotangent type does not match function output, expected "
+                            f"{tuple(out_avals)} but got {given}")
+        _check_linear(closed.jaxpr, len(body.consts))
+        results = backward_pass(closed.jaxpr, closed.consts, operands, values)[len(body.consts):]
+        return pytree.unflatten(tree, [
+            _zeros(aval) if x is None else x for x, aval in zip(results, avals, strict=True)])
+
+    return transposed
+
+
+def _zeros(aval: ShapedArray) -> Any:
+    return convert_element_type(full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type)
+
+
+def _check_linear(jaxpr: Jaxpr, num_consts: int) -> None:
+    """Raises where an equation is not linear in what depends on the arguments."""
+    linear: set[Var] = set(jaxpr.invars[num_consts:])
+    is_real = any(dtypes.is_inexact(var.aval.dtype) for var in linear)
+    for eqn in jaxpr.eqns:
+        dependent = [atom for atom in eqn.invars if isinstance(atom, Var) and atom in linear]
+        if not dependent:
+            continue
+        linear.update(eqn.outvars)
+        if eqn.primitive.transpose is None:
+            raise missing_transpose(eqn.primitive)
+        if len(dependent) > 1 and eqn.primitive.name in _BILINEAR:
+            raise _not_linear(eqn, "has two operands that depend on the arguments")
+        if is_real and not all(dtypes.is_inexact(atom.aval.dtype) for atom in dependent):
+            raise _not_linear(eqn, "has an integer operand that depends on the arguments")
+        if eqn.primitive.name == "div" and eqn.invars[1] in dependent:
+            raise _not_linear(eqn, "divides by what depends on the arguments")
+
+
+def _not_linear(eqn: JaxprEqn, why: str) -> AssertionError:
+    return AssertionError(
+        f"linear_transpose takes a linear function, but '{eqn.primitive.name}' {why}, at "
+        f"{eqn.source}")

@@ -1,0 +1,178 @@
+"""The functions that ``vjp`` and ``linearize`` return: linear maps of pytrees.
+
+They are pytrees themselves, whose leaves are the residuals: so they may be results and arguments of
+functions under ``jit`` and ``vmap``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._base.treedef import PyTreeDef
+from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.types import ShapedArray
+from maxjax._transforms.jvp import instantiate
+from maxjax._transforms.linearize import LinearEquation, LinearMap
+from maxjax._transforms.transpose import transpose_map
+
+
+def operands_of(leaves: Sequence[Any]) -> list[Any]:
+    base = base_trace[0]
+    return [leaf if isinstance(leaf, Array) else base.operand(leaf) for leaf in leaves]
+
+
+class _Slot:
+    """The place of a residual in an equation."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int):
+        self.number = number
+
+
+class _Form:
+    """A linear function without its residuals: the structure of it as a pytree."""
+
+    __slots__ = ("fields", "linear")
+
+    def __init__(self, linear: LinearMap, fields: tuple[Any, ...]):
+        self.linear = linear
+        self.fields = fields
+
+
+class LinearFunction:
+    """A linear map between pytrees.
+
+    Attributes:
+      linear: the map of leaves.
+      in_tree, in_avals, out_tree, out_avals: of the function that was linearized.
+      location: of the function, for messages.
+    """
+
+    def __init__(self, linear: LinearMap, in_tree: Any, in_avals: list[ShapedArray], out_tree: Any,
+                 out_avals: list[ShapedArray], location: str = ""):
+        self.linear = linear
+        self.in_tree = in_tree
+        self.in_avals = in_avals
+        self.out_tree = out_tree
+        self.out_avals = out_avals
+        self.location = location
+        self._form: _Form | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.location})"
+
+    def _flatten(self) -> tuple[list[Any], _Form]:
+        numbers: dict[int, int] = {}
+        residuals: list[Any] = []
+
+        def place(operand: Any) -> Any:
+            if not isinstance(operand, Array):
+                return operand
+            if id(operand) not in numbers:
+                numbers[id(operand)] = len(residuals)
+                residuals.append(operand)
+            return _Slot(numbers[id(operand)])
+
+        equations = _with_operands(self.linear.equations, place)
+        if self._form is None:      # once, so that two structures of it are equal
+            self._form = _Form(
+                LinearMap(self.linear.inputs, equations, self.linear.outputs),
+                (self.in_tree, self.in_avals, self.out_tree, self.out_avals, self.location))
+        return residuals, self._form
+
+    @classmethod
+    def _unflatten(cls, form: _Form, residuals: Sequence[Any]) -> LinearFunction:
+        values = list(residuals)
+        linear = form.linear
+        filled = LinearMap(linear.inputs, _with_operands(
+            linear.equations, lambda x: values[x.number] if type(x) is _Slot else x),
+            linear.outputs)
+        self = cls(filled, *form.fields)
+        self._form = form
+        return self
+
+
+def _with_operands(equations: Sequence[LinearEquation],
+                   change: Callable[[Any], Any]) -> list[LinearEquation]:
+    return [LinearEquation(eqn.primitive, [change(x) for x in eqn.operands], eqn.params,
+                           eqn.outvars) for eqn in equations]
+
+
+class VJP(LinearFunction):
+    """Maps cotangents of a function's results to cotangents of its arguments."""
+
+    def __call__(self, out_ct: Any, *extra: Any) -> Any:
+        if extra:
+            name = self.location.partition(" at ")[0]
+            raise TypeError(
+                f"The function returned by `jax.vjp` applied to {name} was called with "
+                f"{1 + len(extra)} arguments, but functions returned by `jax.vjp` must be called "
+                "with a single argument corresponding to the single value returned by the function "
+                "being differentiated (even if that returned value is a tuple or other container).")
+        leaves, tree = pytree.flatten(out_ct)
+        if tree != self.out_tree:
+            raise ValueError(
+                "unexpected tree structure.\n\nThe argument to a VJP function returned by "
+                "`jax.vjp` must match the pytree\nstructure of the differentiated function "
+                f"{self.location}.\n\nBut the tree structures differ: got {PyTreeDef(tree)}, "
+                f"expected {PyTreeDef(self.out_tree)}.")
+        given = [self.check(aval, leaf)
+                 for aval, leaf in zip(self.out_avals, leaves, strict=True)]
+        return pytree.unflatten(self.in_tree, self.transpose(given))
+
+    def check(self, aval: ShapedArray, leaf: Any) -> Any:
+        expected = aval.tangent()
+        if isinstance(leaf, np.ndarray) and leaf.dtype == dtypes.float0:
+            got, value = ShapedArray(leaf.shape, dtypes.float0), None
+        else:
+            value = operands_of([leaf])[0]
+            got = value.aval
+        if got.shape != expected.shape or got.dtype != expected.dtype:
+            raise ValueError(
+                "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
+                f"{got.str_short()}, but expected {expected.str_short()} because the corresponding "
+                f"output of the differentiated function had JAX type {aval.str_short()}")
+        return value
+
+    def transpose(self, cotangents: list[Any]) -> list[Any]:
+        """Cotangents of all leaves of the arguments."""
+        results = iter(transpose_map(self.linear, cotangents))
+        return [instantiate(next(results), aval) if dtypes.is_inexact(aval.dtype)
+                else np.zeros(aval.shape, dtypes.float0) for aval in self.in_avals]
+
+
+class Linearized(LinearFunction):
+    """Maps tangents of a function's arguments to tangents of its results."""
+
+    def __call__(self, *tangents: Any) -> Any:
+        leaves, tree = pytree.flatten(tangents)
+        if tree != self.in_tree:
+            raise TypeError(f"expected {PyTreeDef(self.in_tree)}, got {PyTreeDef(tree)}")
+        given = [value for aval, leaf in zip(self.in_avals, leaves, strict=True)
+                 if (value := self.check(aval, leaf)) is not None]
+        return pytree.unflatten(self.out_tree, [
+            instantiate(t, aval)
+            for t, aval in zip(self.linear(*given), self.out_avals, strict=True)])
+
+    def check(self, aval: ShapedArray, leaf: Any) -> Any:
+        expected = aval.tangent()
+        if isinstance(leaf, np.ndarray) and leaf.dtype == dtypes.float0:
+            got, value = ShapedArray(leaf.shape, dtypes.float0), None
+        else:
+            value = operands_of([leaf])[0]
+            got = value.aval
+        if got.shape != expected.shape or got.dtype != expected.dtype:
+            raise ValueError(
+                "linearized function called on tangent values inconsistent with the original "
+                f"primal values:\nGot tangent aval {got} for primal aval {aval} but expected "
+                f"{expected}.")
+        return value
+
+
+for _kind in (VJP, Linearized):
+    pytree.register(_kind, _kind._flatten, _kind._unflatten)

@@ -87,6 +87,7 @@ class Traced(Stage):
 
     def lower(self, *, lowering_platforms: Any = None, _private_parameters: Any = None) -> Lowered:
         """The program that would be compiled."""
+        self._entry.warn_of_donations()
         return Lowered(self._jitted, self._entry, self._tree, self._static)
 
 

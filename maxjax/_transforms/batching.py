@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from maxjax._base import config
 from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
@@ -17,6 +19,7 @@ from maxjax._ir.trace import (
     Trace,
     Tracer,
     aval_of,
+    check_leaks,
     context,
     current_trace,
     leaked_tracer_error,
@@ -256,6 +259,10 @@ def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequ
     finally:
         context.axis_env = previous
         trace.live = False
+    if config.check_tracer_leaks.value:
+        reference = weakref.ref(trace)
+        del trace, boxed, outputs
+        check_leaks(reference)
     return [value for value, _ in pairs], [axis for _, axis in pairs]
 
 

@@ -118,7 +118,6 @@ for _name in ("allow_f16_reductions", "array_garbage_collection_guard", "auto_pc
               "transfer_guard_host_to_device"):
     globals()[_name] = _options.config.option(
         _name if _name.startswith("jax") else f"jax_{_name}")
-eager_constant_folding = _options.config.option("eager_constant_folding")
 
 
 @contextlib.contextmanager

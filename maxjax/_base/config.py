@@ -241,7 +241,8 @@ for _option in (debug_nans, debug_infs):
 _decide_checks_values()
 
 _TRACE_OPTIONS = (enable_x64, rank_promotion, dtype_promotion, threefry_partitionable,
-                  default_prng_impl, disable_jit, default_matmul_precision, default_device)
+                  default_prng_impl, disable_jit, default_matmul_precision, default_device,
+                  random_seed_offset)
 
 
 class _TraceState(threading.local):

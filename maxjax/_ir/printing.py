@@ -6,6 +6,7 @@ printer": a group stands on one line if it fits, else all of its own breaks are 
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -163,6 +164,8 @@ def _dot_general(params: dict[str, Any]) -> dict[str, Any]:
     shown = {name: value for name, value in params.items()
              if value is not None or name not in (
                  "precision", "preferred_element_type", "out_sharding")}
+    if isinstance(shown.get("precision"), enum.Enum):       # an algorithm
+        shown["precision"] = shown["precision"].name
     if "dimension_numbers" in shown:
         shown["dimension_numbers"] = tuple(
             tuple(list(dims) for dims in pair) for pair in shown["dimension_numbers"])

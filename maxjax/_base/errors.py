@@ -81,7 +81,7 @@ class JaxRuntimeError(RuntimeError):
     """A program failed while it ran."""
 
 
-class DeletedArrayError(RuntimeError, ValueError):
+class DeletedArrayError(JaxRuntimeError, ValueError):
     """A deleted or donated array was used: for some uses JAX raises the one, for some the other."""
 
 

@@ -40,6 +40,9 @@ class ShapeDtypeStruct:
     """
 
     __slots__ = ("_aval", "_others", "sharding")
+    _aval: ShapedArray
+    _others: tuple[Any, ...]
+    sharding: Any
 
     def __init__(self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False,
                  is_ref: bool = False, manual_axis_type: Any = None):

@@ -536,11 +536,11 @@ def make_jit(function: Callable[..., Any], static_argnums: int | Sequence[int] |
         signature = None
     if signature is not None:
         numbers, names = _resolve(signature, numbers, names, "static_argnums", "static_argnames",
-                                  infer_names=static_argnums is not None,
-                                  infer_numbers=static_argnames is not None)
+                                  infer_names=static_argnames is None,
+                                  infer_numbers=static_argnums is None)
         donated_numbers, donated_names = _resolve(
             signature, donated_numbers, donated_names, "donate_argnums", "donate_argnames",
-            infer_names=donate_argnums is not None, infer_numbers=donate_argnames is not None)
+            infer_names=donate_argnames is None, infer_numbers=donate_argnums is None)
     both = set(names) & set(donated_names)
     if both:
         raise ValueError(
@@ -576,9 +576,9 @@ def _resolve(signature: inspect.Signature, numbers: tuple[int, ...], names: tupl
             f"Jitted function has {numbers_name}={numbers}, but only accepts {len(positional)} "
             "positional arguments.")
     all_numbers, all_names = list(numbers), list(names)
-    if infer_names and not names:
+    if infer_names:
         all_names.extend(positional[n] for n in numbers
                          if -len(positional) <= n < len(positional) and positional[n] in by_name)
-    if infer_numbers and not numbers:
+    if infer_numbers:
         all_numbers.extend(positional.index(name) for name in names if name in positional)
     return tuple(all_numbers), tuple(all_names)

@@ -260,7 +260,7 @@ def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequ
         context.axis_env = previous
         trace.live = False
     if config.check_tracer_leaks.value:
-        reference = weakref.ref(trace)
+        reference: weakref.ref[Trace] = weakref.ref(trace)
         del trace, boxed, outputs
         check_leaks(reference)
     return [value for value, _ in pairs], [axis for _, axis in pairs]

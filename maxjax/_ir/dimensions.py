@@ -25,6 +25,7 @@ from maxjax._base.source import SourceLine, is_internal, user_frame
 # Sizes 0 and 1 mean something of their own (empty, broadcast): a symbol never stands for them.
 LEAST = 2
 
+_NUMPY = os.path.dirname(np.__file__) + os.sep
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 Monomial = tuple[tuple[str, int], ...]      # names of atoms and their powers, sorted
@@ -410,9 +411,12 @@ class Dimension:
 
     # --- where Python needs the number ---
     def _needed(self, what: str) -> DynamicSizeError:
-        frame = user_frame(2)
-        where = "" if frame is None else f" at {SourceLine(frame.f_code, frame.f_lasti)}"
+        frame: FrameType | None = sys._getframe(2)
         inner = sys._getframe(2)
+        while frame is not None and (is_internal(frame.f_code)
+                                     or _is_library(frame.f_code.co_filename)):
+            frame = frame.f_back
+        where = "" if frame is None else f" at {SourceLine(frame.f_code, frame.f_lasti)}"
         if inner is not frame and where:
             where += f", in {inner.f_code.co_name}"
         error = DynamicSizeError(
@@ -461,6 +465,10 @@ class Dimension:
 
 def _is_standard_library(filename: str) -> bool:
     return filename.startswith(_STANDARD_LIBRARY) and "site-packages" not in filename
+
+
+def _is_library(filename: str) -> bool:
+    return _is_standard_library(filename) or filename.startswith(_NUMPY)
 
 
 def _is_numpy_integer(value: Any) -> bool:

@@ -25,6 +25,7 @@ from maxjax._base.config import config as config
 from maxjax._base.dtypes import float0 as float0
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import missing_names as _missing_names
+from maxjax._base.source import scopes as _scopes
 from maxjax._higher_order import control as _control
 from maxjax._higher_order import jit as _jit
 from maxjax._higher_order import stages as _stages  # gives jitted functions trace and lower
@@ -90,7 +91,10 @@ def checking_leaks() -> contextlib.AbstractContextManager[None]:
 
 
 class named_scope(contextlib.ContextDecorator):
-    """``with named_scope("attention"):`` names a part of a function; accepted."""
+    """``with named_scope("attention"):`` names a part of a function.
+
+    The names stand behind equations in ``make_jaxpr(f)(x).pretty_print(name_stack=True)``.
+    """
 
     def __init__(self, name: str):
         if not isinstance(name, str):
@@ -98,10 +102,10 @@ class named_scope(contextlib.ContextDecorator):
         self.name = name
 
     def __enter__(self) -> None:
-        pass
+        _scopes.names = (*_scopes.names, self.name)
 
     def __exit__(self, *_: Any) -> None:
-        pass
+        _scopes.names = _scopes.names[:-1]
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:

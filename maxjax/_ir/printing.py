@@ -316,8 +316,8 @@ def _notes(eqn: JaxprEqn, names: Names) -> list[str]:
     source = eqn.source
     if source is None:
         return []
-    notes = [source.with_column()] if names.source_info else []
-    return notes + [f"[{'/'.join(source.scopes)}]"] if names.name_stack and source.scopes else notes
+    return ([source.with_column()] if names.source_info else []) + (
+        [f"[{'/'.join(source.scopes)}]"] if names.name_stack else [])
 
 
 def _jaxpr(jaxpr: Jaxpr, names: Names) -> Document:
@@ -333,7 +333,7 @@ def _whole(jaxpr: Jaxpr, names: Names) -> Document:
     eqns = [_eqn(eqn, names) for eqn in jaxpr.eqns]
     outs = [_atom(atom, names) for atom in jaxpr.outvars]
     results = ["(", *fill(outs, ","), "," if len(outs) == 1 else "", ")"]
-    if names.print_effects and jaxpr.effects:
+    if names.print_effects:
         results.append(f" : {{ {', '.join(sorted(map(str, jaxpr.effects)))} }}")
     return Group(
         *binders, Nest(4, Break(), *join(Break("; "), eqns)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
+import platform
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,11 +19,15 @@ from maxjax import tree as tree
 from maxjax import tree_util as tree_util
 from maxjax import typing as typing
 from maxjax import version as version
+from maxjax._base import accepted_options as _accepted_options
 from maxjax._base import config as _options
 from maxjax._base.config import config as config
 from maxjax._base.dtypes import float0 as float0
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import missing_names as _missing_names
+from maxjax._base.source import scopes as _scopes
+from maxjax._higher_order import control as _control
+from maxjax._higher_order import jit as _jit
 from maxjax._higher_order import stages as _stages  # gives jitted functions trace and lower
 from maxjax._higher_order.api import ShapeDtypeStruct as ShapeDtypeStruct
 from maxjax._higher_order.api import eval_shape as eval_shape
@@ -44,6 +50,7 @@ from maxjax._runtime.placement import default_backend as default_backend
 from maxjax._runtime.placement import device_count as device_count
 from maxjax._runtime.placement import device_get as device_get
 from maxjax._runtime.placement import device_put as device_put
+from maxjax._runtime.placement import live_arrays as live_arrays
 from maxjax._runtime.placement import local_devices as local_devices
 from maxjax._transforms.autodiff import grad as grad
 from maxjax._transforms.autodiff import jvp as jvp
@@ -71,6 +78,7 @@ default_matmul_precision = _options.default_matmul_precision
 default_device = _options.default_device
 log_compiles = _options.log_compiles
 check_tracer_leaks = _options.check_tracer_leaks
+no_tracing = _options.no_tracing
 
 
 def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:
@@ -79,38 +87,51 @@ def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]
 
 
 def checking_leaks() -> contextlib.AbstractContextManager[None]:
-    """Accepted: leaked tracers are always reported when they are used."""
+    """Inside the context, a trace that ends while somebody holds its tracers is an error."""
     return _options.check_tracer_leaks(True)
 
 
 class named_scope(contextlib.ContextDecorator):
-    """``with named_scope("attention"):`` names a part of a function; accepted."""
+    """``with named_scope("attention"):`` names a part of a function.
+
+    The names stand behind equations in ``make_jaxpr(f)(x).pretty_print(name_stack=True)``.
+    """
 
     def __init__(self, name: str):
         if not isinstance(name, str):
-            raise TypeError(f"named_scope name argument must be a string, got {name}")
+            raise TypeError("named_scope name argument must be a string.")
         self.name = name
 
     def __enter__(self) -> None:
-        pass
+        _scopes.names = (*_scopes.names, self.name)
 
     def __exit__(self, *_: Any) -> None:
-        pass
+        _scopes.names = _scopes.names[:-1]
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
-    """``fun``; the name is accepted."""
-    return fun
+    """``fun`` in a ``named_scope`` of that name, or of its own."""
+    return named_scope(name or getattr(fun, "__name__", "call"))(fun)
+
+
+# Context managers of options that change nothing.
+for _name in ("allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast",
+              "debug_key_reuse", "enable_checks", "enable_custom_prng", "explain_cache_misses",
+              "jax2tf_associative_scan_reductions", "legacy_prng_key", "no_execution",
+              "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp", "thread_guard",
+              "transfer_guard_device_to_device", "transfer_guard_device_to_host",
+              "transfer_guard_host_to_device"):
+    globals()[_name] = _options.config.option(
+        _name if _name.startswith("jax") else f"jax_{_name}")
 
 
 @contextlib.contextmanager
-def _accepted(*_: Any, **__: Any) -> Iterator[None]:
-    yield
-
-
-transfer_guard = transfer_guard_device_to_device = transfer_guard_device_to_host = (
-    transfer_guard_host_to_device) = enable_checks = explain_cache_misses = debug_key_reuse = (
-    _accepted)
+def transfer_guard(new_val: str) -> Iterator[None]:
+    """Accepted: there is one memory, so nothing is moved. Checks the level."""
+    with contextlib.ExitStack() as stack:
+        for name in ("", "_host_to_device", "_device_to_device", "_device_to_host"):
+            stack.enter_context(_options.config.option(f"jax_transfer_guard{name}")(new_val))
+        yield
 
 
 # --- the process ----------------------------------------------------------------------------------
@@ -139,15 +160,21 @@ def effects_barrier() -> None:
 
 
 def clear_caches() -> None:
-    """Accepted: what has been traced lives with the functions, and goes with them."""
+    """Forgets all that was traced. Compiled kernels stay: see MAXJAX_CACHE_DIR."""
+    _jit.forget_traces()
+    _control.forget_traces()
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
     """Prints, or gives, the versions that a report of a bug should name."""
-    lines = [f"maxjax:  {__version__} (the API of JAX {version.JAX_VERSION})",
-             *(f"{name}:{' ' * (8 - len(name))}{sys.modules[name].__version__}"
+    python = sys.version.replace("\n", " ")
+    options = [f"{name}={value}" for name, value in sorted(os.environ.items())
+               if name.startswith(("JAX_", "MAXJAX_", "XLA_"))]
+    lines = [f"maxjax: {__version__} (the API of JAX {version.JAX_VERSION})",
+             *(f"{name}:{' ' * (7 - len(name))}{sys.modules[name].__version__}"
                for name in ("numpy", "optree")),
-             f"devices: {devices()}"]
+             f"python: {python}", f"device info: {devices()}",
+             f"process_count: {process_count()}", f"platform: {platform.uname()}", *options]
     text = "\n".join(lines)
     if return_string:
         return text

@@ -12,9 +12,9 @@ from maxjax._ir.jaxpr import JaxprEqn as JaxprEqn
 from maxjax._ir.jaxpr import Literal as Literal
 from maxjax._ir.jaxpr import Var as Var
 from maxjax._ir.staging import eval_jaxpr as eval_jaxpr
+from maxjax._ir.trace import CompileTimeTrace, base_trace, context, current_trace
 from maxjax._ir.trace import Trace as Trace
 from maxjax._ir.trace import Tracer as Tracer
-from maxjax._ir.trace import base_trace, current_trace
 from maxjax._ir.types import ShapedArray as ShapedArray
 
 AbstractValue = ShapedArray
@@ -25,9 +25,10 @@ Atom = Var | Literal
 def ensure_compile_time_eval() -> Iterator[None]:
     """Operations inside run at once, also while a function is being traced.
 
-    Values that are being traced cannot take part.
+    Those that a traced value takes part in are traced all the same.
     """
-    with current_trace(base_trace[0]):
+    outer = context.trace
+    with current_trace(outer if outer is base_trace[0] else CompileTimeTrace(outer)):
         yield
 
 

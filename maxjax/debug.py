@@ -4,6 +4,7 @@ on the host, and why."""
 from __future__ import annotations
 
 import functools
+import textwrap
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,18 +13,26 @@ from maxjax._base.missing import missing_names
 from maxjax._higher_order.debugger import breakpoint as breakpoint
 from maxjax._higher_order.debugging import debug_callback as callback
 from maxjax._higher_order.debugging import debug_print as print
-from maxjax._higher_order.jit import PjitFunction, make_jit
+from maxjax._higher_order.jit import PjitFunction, argument_names, make_jit
+from maxjax._higher_order.stages import cost_of, flops_of
 from maxjax._ir.effects import DebugEffect as DebugEffect
 from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
+from maxjax._ir.picture import dot
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.tiering import tiering
+from maxjax._transforms.partition import host_reason
 
 __all__ = ["DebugEffect", "Explanation", "OrderedDebugEffect", "Statistics", "breakpoint",
-           "callback", "explain", "log", "print", "statistics"]
+           "callback", "explain", "graph", "log", "print", "statistics"]
 
 log = functools.partial(print, _use_logging=True)
 
 __getattr__ = missing_names(__name__)
+
+
+# A program of more equations is not printed by ``explain``.
+_SHOWN_EQUATIONS = 40
 
 
 class Statistics(NamedTuple):
@@ -74,12 +83,21 @@ class Explanation:
       cached: whether the compiled program lies on the disk.
       constant_bytes: of the arrays that the function closes over.
       backend: "mojo" or "graph".
+      flops, bytes: floating-point operations of a call, and bytes of its arguments and results.
+      piece_costs: the same for each piece.
+      jaxpr: the simplified program.
+      guards: of a function with ``dynamic_dims``, what its trace takes for granted about sizes,
+        in words; for each variant.
       peak_bytes: of the memory that a call takes beside its arguments (Mojo backend).
       source: the program's kernels and calls as text (Mojo backend).
     """
 
-    def __init__(self, name: str, program: Program):
+    def __init__(self, name: str, program: Program, closed: ClosedJaxpr,
+                 guards: list[list[str]]):
         self.name = name
+        self.guards = guards
+        cost = cost_of(closed)
+        self.flops, self.bytes = cost["flops"], cost["bytes accessed"]
         self.state = program.state
         self.reason = program.reason
         self.interpreted_calls = program.interpreted_calls
@@ -107,15 +125,22 @@ class Explanation:
             ("host" if piece.on_host else "MAX",
              Counter(eqn.primitive.name for eqn in piece.jaxpr.eqns), piece.reasons)
             for piece in program.pieces]
+        self.piece_costs = [
+            (sum(map(flops_of, piece.jaxpr.eqns)),
+             sum(var.aval.nbytes for var in (*piece.inputs, *piece.outputs)))
+            for piece in program.pieces]
 
     def __str__(self) -> str:
         count = sum(sum(operations.values()) for _, operations, _ in self.pieces)
         lines = [f"{self.name}: {count} operations in {len(self.pieces)} pieces, "
-                 f"state {self.state}" + (f" ({self.reason})" if self.reason else "")]
+                 f"state {self.state}" + (f" ({self.reason})" if self.reason else ""),
+                 f"  {self.flops:.4g} flops, {self.bytes:.4g} bytes of arguments and results"]
         for number, (place, operations, reasons) in enumerate(self.pieces):
             shown = ", ".join(f"{name} x{times}" if times > 1 else name
                               for name, times in operations.most_common())
-            lines.append(f"  piece {number} on {place}: {shown}")
+            flops, moved = self.piece_costs[number]
+            lines.append(f"  piece {number} on {place}: {shown}; {flops:.4g} flops, "
+                         f"{moved} bytes in and out")
             lines.extend(f"    {reason}" for reason in reasons)
         lines.append(f"  compiled program on the disk: {'yes' if self.cached else 'no'}, "
                      f"in {self.cache_directory}")
@@ -126,6 +151,14 @@ class Explanation:
             lines.append(f"  memory: {self.peak_bytes} bytes at the peak, arguments not counted")
         if self.constant_bytes:
             lines.append(f"  constants, passed as inputs: {self.constant_bytes} bytes")
+        for number, guards in enumerate(self.guards):
+            lines.append(f"  variant {number} for all sizes of 2 and more" + (
+                ", where " + ", ".join(guards) if guards else ""))
+        equations = len(self.jaxpr.eqns)
+        if equations <= _SHOWN_EQUATIONS:
+            lines += ["  simplified:", textwrap.indent(str(self.jaxpr), "    ")]
+        else:
+            lines.append(f"  simplified to {equations} equations, which are in the attribute jaxpr")
         if self.shows_source:
             lines += ["", self.source]
         return "\n".join(lines)
@@ -136,7 +169,8 @@ class Explanation:
 def explain(function: Callable[..., Any], *args: Any, source: bool = False,
             **kwargs: Any) -> Explanation:
     """Says which parts of ``function(*args, **kwargs)`` run on MAX, which on the host and why,
-    and what is cached. Traces the function if need be; computes nothing.
+    what is cached, what it costs, and what it was simplified to. Traces the function if need be;
+    computes nothing.
 
     Args:
       source: prints the Mojo source of the program's kernels too, and the calls in their order;
@@ -144,6 +178,38 @@ def explain(function: Callable[..., Any], *args: Any, source: bool = False,
     """
     jitted = function if isinstance(function, PjitFunction) else make_jit(function)
     closed = jitted._lookup(args, kwargs).closed
-    explanation = Explanation(jitted._name, program_of(closed))
+    guards = [] if jitted._dynamic is None else [
+        [str(guard) for guard in variant.guards]
+        for variants in jitted._dynamic.variants.values() for variant in variants]
+    explanation = Explanation(jitted._name, program_of(closed), closed, guards)
     explanation.shows_source = source
     return explanation
+
+
+def graph(function: Callable[..., Any], *args: Any, simplified: bool = False,
+          **kwargs: Any) -> str:
+    """The jaxpr of ``function(*args, **kwargs)`` as a graph in Graphviz' language.
+
+    Its nodes are inputs, equations and results, its edges values with their types; the jaxprs of
+    calls, loops and branches are boxes. ``dot -Tsvg`` makes a picture of it, and so does any
+    viewer of DOT files. Traces the function if need be; computes nothing.
+
+    Args:
+      simplified: draws what really runs, and shades what runs on the host, with the reason.
+
+    >>> text = maxjax.debug.graph(lambda x: jnp.sin(x) * 2, 1.0)
+    >>> [line.strip() for line in text.splitlines() if "sin" in line]
+    ['n1 [label="sin"];']
+    """
+    jitted = function if isinstance(function, PjitFunction) else make_jit(function)
+    entry = jitted._lookup(args, kwargs)
+    _, tree, static = jitted._flatten(args, kwargs)
+    names = argument_names(jitted._function, tree, static)
+    if not simplified:
+        return dot(entry.closed, jitted._name, None, names)
+
+    def note(eqn: JaxprEqn) -> str | None:
+        reason = host_reason(eqn, control_flow=True)
+        return None if reason is None else f"host: {reason}"
+
+    return dot(program_of(entry.closed).closed, jitted._name, note, names)

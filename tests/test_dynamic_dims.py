@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import math
 
 import jax
@@ -190,7 +191,8 @@ def test_guards_of_every_kind(choose):
     lambda n: sum(1 for _ in range(n)), lambda n: math.log2(n), lambda n: int(n),
     lambda n: float(n), lambda n: [0] * n, lambda n: np.zeros(n), lambda n: {4: 1}.get(n),
     lambda n: n in {4, 8}, lambda n: np.arange(3)[:n], lambda n: np.sqrt(n) + np.asarray(n),
-    lambda n: f"{n:d}", lambda n: hash(n), lambda n: math.gcd(n, 4), lambda n: "ab"[n:]])
+    lambda n: f"{n:d}", lambda n: hash(n), lambda n: collections.Counter([n]),
+    lambda n: math.gcd(n, 4), lambda n: "ab"[n:]])
 def test_a_size_as_a_number_is_an_error(use):
     """What the trace cannot see must not be traced at all."""
     dynamic = maxjax.jit(lambda x: x * (use(x.shape[0]) is None), dynamic_dims=BATCH)

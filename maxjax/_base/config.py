@@ -41,6 +41,7 @@ class Option:
     def __init__(self, name: str, default: Any, choices: tuple[Any, ...] | None, doc: str):
         self.name = name
         self.choices = choices
+        self.is_number = type(default) is int
         self.__doc__ = doc
         self.on_change: list[Callable[[], None]] = []
         self.process_value = default
@@ -50,16 +51,20 @@ class Option:
         text = os.environ.get(variable)
         if text:
             value: Any = _parse_bool(variable, text) if isinstance(default, bool) else text
-            if isinstance(default, int) and not isinstance(default, bool):
-                value = int(text)
+            if isinstance(default, (int, float)) and not isinstance(default, bool):
+                value = type(default)(text)
             self.check(value)
             self.process_value = value
 
     def check(self, value: Any) -> None:
         if self.choices is not None and value not in self.choices:
-            raise ValueError(
-                f"new enum value for {self.name} must be in {list(self.choices)}, got {value!r}"
-            )
+            allowed = [choice for choice in self.choices if choice is not None]
+            none = "None or " if len(allowed) < len(self.choices) else ""
+            raise ValueError(f"new enum value must be {none}in {allowed}, got {value} of type "
+                             f"{type(value)}.")
+        if self.is_number and value is not None and not isinstance(value, int):
+            raise ValueError(f"new int config value must be None or of type int, got {value} of "
+                             f"type {type(value)}")
 
     @property
     def value(self) -> Any:
@@ -114,6 +119,10 @@ class Config:
         self._options[name] = option
         return option
 
+    def option(self, name: str) -> Option:
+        """The option of a name: also its context manager."""
+        return self._options[name]
+
     def update(self, name: str, value: Any) -> None:
         """Sets an option for the whole process.
 
@@ -129,8 +138,15 @@ class Config:
         option.set(value)
 
     def read(self, name: str) -> Any:
-        """The present value of an option."""
-        return getattr(self, name)
+        """The present value of an option.
+
+        Raises:
+          AttributeError: there is no option of that name.
+        """
+        option = self._options.get(name)
+        if option is None:
+            raise AttributeError(f"Unrecognized config option: {name}")
+        return option.value
 
     @property
     def values(self) -> dict[str, Any]:
@@ -139,7 +155,7 @@ class Config:
     def __getattr__(self, name: str) -> Any:
         option = self._options.get(name)
         if option is None:
-            raise AttributeError(f"Unrecognized config option: {name}")
+            raise AttributeError(f"'Config' object has no attribute '{name}'")
         return option.value
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -165,11 +181,21 @@ threefry_partitionable = config.define(
 default_prng_impl = config.define(
     "jax_default_prng_impl", "threefry2x32", "The generator behind jax.random.key.")
 default_matmul_precision = config.define(
-    "jax_default_matmul_precision", None, "Accepted; every product runs at full precision.")
+    "jax_default_matmul_precision", None,
+    "The precision that products are written down with; each runs at full precision.",
+    (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32",
+     "ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY",
+     "ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16",
+     "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
+     "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"))
 default_device = config.define("jax_default_device", None, "The device of new arrays.")
 log_compiles = config.define("jax_log_compiles", False, "Log each trace and each compile.")
 check_tracer_leaks = config.define(
-    "jax_check_tracer_leaks", False, "Accepted; leaked tracers are reported when they are used.")
+    "jax_check_tracer_leaks", False, "Raise where a trace ends and somebody holds its tracers.")
+no_tracing = config.define(
+    "jax_no_tracing", False, "Raise where a function under jit would be traced.")
+random_seed_offset = config.define(
+    "jax_random_seed_offset", 0, "Added to the seeds of jax.random.key and PRNGKey.")
 platforms = config.define("jax_platforms", None, "Accepted; maxjax runs where MAX runs.")
 platform_name = config.define("jax_platform_name", "", "Accepted; maxjax runs where MAX runs.")
 traceback_filtering = config.define(
@@ -215,7 +241,8 @@ for _option in (debug_nans, debug_infs):
 _decide_checks_values()
 
 _TRACE_OPTIONS = (enable_x64, rank_promotion, dtype_promotion, threefry_partitionable,
-                  default_prng_impl, disable_jit)
+                  default_prng_impl, disable_jit, default_matmul_precision, default_device,
+                  random_seed_offset)
 
 
 class _TraceState(threading.local):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from types import CodeType, FrameType
 from typing import Any
 
@@ -35,14 +36,27 @@ def user_frame(depth: int = 1) -> FrameType | None:
     return None
 
 
+class _Scopes(threading.local):
+    names: tuple[str, ...] = ()
+
+
+# The names that ``jax.named_scope`` has open in this thread.
+scopes = _Scopes()
+
+
 class SourceLine:
-    """A place in the user's code, resolved to text only when somebody asks."""
+    """A place in the user's code, resolved to text only when somebody asks.
 
-    __slots__ = ("code", "instruction")
+    Attributes:
+      scopes: the names of ``jax.named_scope`` around it.
+    """
 
-    def __init__(self, code: CodeType, instruction: int):
+    __slots__ = ("code", "instruction", "scopes")
+
+    def __init__(self, code: CodeType, instruction: int, names: tuple[str, ...] = ()):
         self.code = code
         self.instruction = instruction
+        self.scopes = names
 
     @property
     def line(self) -> int:
@@ -51,14 +65,24 @@ class SourceLine:
                 return line
         return self.code.co_firstlineno
 
+    @property
+    def name(self) -> str:
+        return getattr(self.code, "co_qualname", self.code.co_name)
+
     def __str__(self) -> str:
-        name = getattr(self.code, "co_qualname", self.code.co_name)
-        return f"{self.code.co_filename}:{self.line} ({name})"
+        return f"{self.code.co_filename}:{self.line} ({self.name})"
+
+    def with_column(self) -> str:
+        """``file:line:column (function)``."""
+        positions = list(self.code.co_positions())
+        index = self.instruction // 2
+        column = positions[index][2] if index < len(positions) else None
+        return f"{self.code.co_filename}:{self.line}:{column or 0} ({self.name})"
 
 
 def current_line(depth: int = 2) -> SourceLine | None:
     frame = user_frame(depth)
-    return None if frame is None else SourceLine(frame.f_code, frame.f_lasti)
+    return None if frame is None else SourceLine(frame.f_code, frame.f_lasti, scopes.names)
 
 
 def function_location(function: Any) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,49 +18,99 @@ from maxjax._ir.trace import Array, base_trace
 from maxjax._ir.types import ShapedArray
 
 
+class Format(NamedTuple):
+    """Layout and sharding of an array; the layout is always left to the compiler."""
+
+    layout: Any
+    sharding: Any
+
+
 class ShapeDtypeStruct:
-    """A shape and a dtype in the place of an array.
+    """A shape and a dtype in the place of an array; immutable.
+
+    Args:
+      shape: the sizes of the dimensions.
+      dtype: the type of the elements.
+      sharding, weak_type, is_ref, manual_axis_type: kept, compared and handed on.
+
+    Raises:
+      ValueError: there is no dtype, or the shape is no sequence.
 
     >>> ShapeDtypeStruct((2,), np.float32)
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
 
-    __slots__ = ("aval", "sharding")
+    __slots__ = ("_aval", "_others", "sharding")
+    _aval: ShapedArray
+    _others: tuple[Any, ...]
+    sharding: Any
 
     def __init__(self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False,
-                 vma: Any = None, is_ref: bool = False, manual_axis_type: Any = None):
+                 is_ref: bool = False, manual_axis_type: Any = None):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.aval = ShapedArray(tuple(shape), dtypes.as_dtype(dtype), weak_type)
-        self.sharding = sharding
+        set_ = object.__setattr__
+        set_(self, "_aval", ShapedArray(tuple(shape), dtypes.as_dtype(dtype), weak_type))
+        set_(self, "_others", (is_ref, manual_axis_type))
+        set_(self, "sharding", sharding)
 
-    shape = property(lambda self: self.aval.shape, doc="The sizes of the dimensions.")
-    dtype = property(lambda self: self.aval.dtype, doc="The type of the elements.")
-    weak_type = property(lambda self: self.aval.weak_type)
-    ndim = property(lambda self: self.aval.ndim, doc="The number of dimensions.")
-    size = property(lambda self: self.aval.size, doc="The number of elements.")
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(self, name):
+            raise RuntimeError(
+                f"Cannot reassign attributes ({name}) of immutable ShapeDtypeStruct objects")
+        raise AttributeError(f"'ShapeDtypeStruct' object has no attribute {name!r}")
+
+    shape = property(lambda self: self._aval.shape, doc="The sizes of the dimensions.")
+    dtype = property(lambda self: self._aval.dtype, doc="The type of the elements.")
+    weak_type = property(lambda self: self._aval.weak_type,
+                         doc="Whether the dtype yields to others in promotion.")
+    ndim = property(lambda self: self._aval.ndim, doc="The number of dimensions.")
+    size = property(lambda self: self._aval.size, doc="The number of elements.")
+    is_ref = property(lambda self: self._others[0], doc="Whether it stands for a reference.")
+    manual_axis_type = property(lambda self: self._others[1])
+    format = property(lambda self: Format(None, self.sharding), doc="Layout and sharding.")
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The shape and dtype of an array or scalar, with its weakness."""
+        aval = typeof(x)
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same but for what is given."""
-        fields = {"shape": self.shape, "dtype": self.dtype, "sharding": self.sharding,
-                  "weak_type": self.weak_type, **changes}
-        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
+        """The same but for what is given; names that there are not are let be, as in JAX."""
+        fields = {name: changes.get(name, getattr(self, name)) for name in (
+            "sharding", "weak_type", "is_ref", "manual_axis_type")}
+        return ShapeDtypeStruct(changes.get("shape", self.shape),
+                                changes.get("dtype", self.dtype), **fields)
 
     def __len__(self) -> int:
-        return len(self.aval)
+        return len(self._aval)
+
+    def _key(self) -> Any:
+        return self._aval, self._others, self.sharding
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
-                and self.sharding == other.sharding)
+        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.aval, self.sharding))
+        return hash(self._key())
+
+    def __reduce__(self) -> Any:
+        return _restore_struct, (
+            self.shape, self.dtype, self.sharding, self.weak_type, *self._others)
 
     def __repr__(self) -> str:
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
         weak = ", weak_type=True" if self.weak_type else ""
+        ref = ", is_ref=True" if self.is_ref else ""
         name = self.dtype.name
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak})"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak}{ref})"
+
+
+def _restore_struct(shape: Any, dtype: Any, sharding: Any, weak_type: bool, is_ref: bool,
+                    manual: Any) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(shape, dtype, sharding=sharding, weak_type=weak_type, is_ref=is_ref,
+                            manual_axis_type=manual)
 
 
 def typeof(x: Any) -> ShapedArray:
@@ -147,7 +198,6 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = ()
     @functools.wraps(fun, assigned=[name for name in ("__module__", "__doc__")
                                     if hasattr(fun, name)])
     def make_jaxpr_f(*args: Any, **kwargs: Any) -> Any:
-        # A fresh function each time: what it closes over may have changed.
         jitted = make_jit(_callable(fun), static_argnums=numbers or None)
         with named_axes(axis_env or ()):
             entry, _, _ = trace_abstract(jitted, args, kwargs)
@@ -216,11 +266,25 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
     >>> mean(np.ones((4, 2), np.float32)), mean(np.ones((7, 2), np.float32))
     (Array([1., 1.], dtype=float32), Array([1., 1.], dtype=float32))
     """
+    if device is not None or backend is not None:
+        _check_placement(device, backend)
+
     def decorate(function: Callable[..., Any]) -> PjitFunction:
         return make_jit(function, static_argnums, static_argnames, donate_argnums,
                         donate_argnames, keep_unused, inline, dynamic_dims)
 
     return decorate if isinstance(fun, _NotSpecified) else decorate(fun)
+
+
+def _check_placement(device: Any, backend: str | None) -> None:
+    """What JAX says to the arguments ``device`` and ``backend``, which choose nothing here."""
+    warnings.warn(
+        "backend and device argument on jit is deprecated. You can use `jax.device_put(..., "
+        'jax.local_devices(backend="cpu")[0])` on the inputs to the jitted function to get the '
+        "same behavior.", DeprecationWarning, stacklevel=3)
+    if device is not None and backend is not None:
+        raise ValueError("can't specify both a device and a backend for jit, got "
+                         f"device={device} and backend={backend!r}")
 
 
 def _callable(fun: Callable[..., Any]) -> Callable[..., Any]:

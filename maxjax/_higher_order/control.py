@@ -51,6 +51,11 @@ class Traced:
 _traced: weakref.WeakKeyDictionary[Any, dict[Any, Traced]] = weakref.WeakKeyDictionary()
 
 
+def forget_traces() -> None:
+    """Makes all functions of loops and branches trace again."""
+    _traced.clear()
+
+
 def traced(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[ShapedArray],
            key: Any = None, call: Callable[..., Any] | None = None,
            argument_names: Sequence[str] | None = None) -> Traced:

@@ -26,15 +26,15 @@ class Variant:
 
     Attributes:
       closed: the jaxpr, with symbols among its sizes.
-      entry: what jit keeps of a trace.
+      out_tree: the structure of the results.
       guards: what must come out alike for other sizes.
     """
 
-    __slots__ = ("closed", "entry", "family", "guards")
+    __slots__ = ("closed", "family", "guards", "out_tree")
 
-    def __init__(self, entry: Any, guards: list[Guard]):
-        self.entry = entry
-        self.closed: ClosedJaxpr = entry.closed
+    def __init__(self, closed: ClosedJaxpr, out_tree: Any, guards: list[Guard]):
+        self.closed = closed
+        self.out_tree = out_tree
         self.guards = guards
         # What the programs of all sizes share: that one is hot, all are.
         self.family: dict[str, Any] = {}
@@ -42,11 +42,11 @@ class Variant:
     def serves(self, sizes: Mapping[str, int]) -> bool:
         return all(guard.holds(sizes) for guard in self.guards)
 
-    def at(self, sizes: Mapping[str, int]) -> Any:
-        """The entry for sizes; the function does not run."""
+    def at(self, sizes: Mapping[str, int]) -> tuple[ClosedJaxpr, Any]:
+        """The jaxpr for sizes and the structure of its results; the function does not run."""
         closed = with_sizes(self.closed, sizes)
         closed.cache["family"] = self.family
-        return type(self.entry)(closed, self.entry.out_tree, [], self.entry.donated)
+        return closed, self.out_tree
 
 
 class DynamicDims:
@@ -90,13 +90,15 @@ class DynamicDims:
 
     def entry(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any,
               positions: list[int], names: Callable[[], list[str]],
-              trace: Callable[[tuple[ShapedArray, ...]], Any]) -> Any:
+              trace: Callable[[tuple[ShapedArray, ...]], Any],
+              make_entry: Callable[[ClosedJaxpr, Any], Any]) -> Any:
         """What a signature is traced to, or was at other sizes.
 
         Args:
           positions: of the positional arguments that are not static.
           names: gives the name of each leaf, for messages.
           trace: traces the function at given types.
+          make_entry: what jit keeps of a jaxpr and the structure of its results.
 
         Raises:
           ValueError: the arguments lack a dimension, or one symbol has two sizes.
@@ -112,7 +114,7 @@ class DynamicDims:
         variants = self.variants.setdefault((tree, pattern, static, config.trace_state()), [])
         for variant in variants:
             if variant.serves(open_sizes):
-                return variant.at(open_sizes)
+                return make_entry(*variant.at(open_sizes))
         with Scope(open_sizes) as scope:
             symbols = {name: scope.symbol(name) for name in open_sizes}
             symbolic = tuple([
@@ -128,9 +130,9 @@ class DynamicDims:
                 raise scope.failure
             if entry.captured:
                 return trace(avals)
-        variant = Variant(entry, list(scope.guards.values()))
+        variant = Variant(entry.closed, entry.out_tree, list(scope.guards.values()))
         variants.append(variant)
-        return variant.at(open_sizes)
+        return make_entry(*variant.at(open_sizes))
 
 
 def _check_spec(spec: Any, place: str) -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
+import operator
+import time
+import warnings
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +17,7 @@ from maxjax._base import config, pytree
 from maxjax._base.source import function_location
 from maxjax._higher_order.dynamic import MAX_SIZES, DynamicDims
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, base_trace, context
@@ -22,6 +27,8 @@ from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
 from maxjax._transforms.transpose import transpose_jaxpr
+
+logger = logging.getLogger("maxjax")
 
 # --- the primitive --------------------------------------------------------------------------------
 
@@ -86,15 +93,70 @@ jit_p = Primitive(
 class Entry:
     """What one signature of a jitted function was traced to."""
 
-    __slots__ = ("captured", "closed", "donated", "is_leaf", "out_tree")
+    __slots__ = ("captured", "closed", "donated", "is_leaf", "out_tree", "unusable")
 
     def __init__(self, closed: ClosedJaxpr, out_tree: Any, captured: list[Any],
-                 donated: tuple[int, ...]):
+                 donated: tuple[int, ...], keep_unused: bool = False):
         self.closed = closed
         self.out_tree = out_tree
         self.is_leaf = out_tree.is_leaf()
         self.captured = captured      # tracers of outer functions: the first operands
-        self.donated = donated
+        # The donated leaves, and the types of those that no result can take the memory of.
+        self.donated, self.unusable = usable_donations(
+            closed, donated, keep_unused) if donated else ((), [])
+
+    def warn_of_donations(self) -> None:
+        """Says once which donated memory is of no use."""
+        unusable, self.unusable = self.unusable, []
+        if unusable:
+            shown = ", ".join(aval.str_short() for aval in unusable)
+            warnings.warn(
+                f"Some donated buffers were not usable: {shown}.\nSee an explanation at "
+                "https://docs.jax.dev/en/latest/faq.html#buffer-donation.", stacklevel=4)
+
+
+def usable_donations(closed: ClosedJaxpr, donated: Sequence[int], keep_unused: bool) -> tuple[
+        tuple[int, ...], list[ShapedArray]]:
+    """The donated inputs whose memory a result of as many bytes can have; and the other types.
+
+    Inputs that nothing reads are no part of the program, unless they are to be kept.
+    """
+    jaxpr = closed.jaxpr
+    read = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
+    read.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
+    room = Counter(aval.nbytes for aval in jaxpr.out_avals)
+    taken, unusable = [], []
+    for position in donated:
+        var = jaxpr.invars[position]
+        if var not in read and not keep_unused:
+            continue
+        if room[var.aval.nbytes]:
+            room[var.aval.nbytes] -= 1
+            taken.append(position)
+        else:
+            unusable.append(var.aval)
+    return tuple(taken), unusable
+
+
+# What functions were traced to, by signature: jitted again, they are not traced again. Held
+# weakly, it goes with the function.
+_shared: weakref.WeakKeyDictionary[Any, dict[Any, tuple[ClosedJaxpr, Any]]] = (
+    weakref.WeakKeyDictionary())
+_jitted: weakref.WeakSet[PjitFunction] = weakref.WeakSet()
+
+
+def shared_traces(function: Callable[..., Any]) -> dict[Any, tuple[ClosedJaxpr, Any]]:
+    try:
+        return _shared.setdefault(function, {})
+    except TypeError:      # unhashable, or it cannot be referred to weakly
+        return {}
+
+
+def forget_traces() -> None:
+    """Makes all functions trace again."""
+    _shared.clear()
+    for jitted in list(_jitted):
+        jitted.clear_cache()
 
 
 class PjitFunction:
@@ -117,6 +179,7 @@ class PjitFunction:
         self._plain_entries: dict[Any, Entry] = {}      # of calls with arrays and nothing else
         self._simple = not (static_argnums or static_argnames)
         self._name = getattr(function, "__name__", type(function).__name__)
+        _jitted.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         base: Any = base_trace[0]
@@ -200,6 +263,7 @@ class PjitFunction:
                 entry.closed.jaxpr, entry.closed.consts, *entry.captured, *operands)
         elif context.trace is base_trace[0] and not any(
                 isinstance(x, Tracer) for x in entry.captured):
+            entry.warn_of_donations()
             results = base.call(entry.closed, leaves, entry.donated)
         else:
             results = jit_p.bind(
@@ -231,7 +295,7 @@ class PjitFunction:
         dynamic = self._dynamic
         # Within a transformation sizes are those of its own trace.
         if dynamic is None or context.trace is not base_trace[0]:
-            return self._trace(avals, tree, static)
+            return self._trace_shared(avals, tree, static)
         while len(self._entries) >= MAX_SIZES:
             self._entries.pop(next(iter(self._entries)))
             self._plain_entries.clear()
@@ -239,11 +303,30 @@ class PjitFunction:
         return dynamic.entry(
             avals, tree, static, dynamic_positions(len(args), static),
             lambda: argument_names(self._function, tree, static),
-            lambda types: self._trace(types, tree, static))
+            lambda types: self._trace(types, tree, static),
+            lambda closed, out_tree: Entry(
+                closed, out_tree, [], self._donated(tree, static), self._keep_unused))
+
+    def _trace_shared(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
+        """The entry of a trace that another jit of the function may have made."""
+        key = (avals, tree, static, config.trace_state())
+        traces = shared_traces(self._function)
+        known = traces.get(key)
+        if known is not None:
+            closed, out_tree = known
+            return Entry(closed, out_tree, [], self._donated(tree, static), self._keep_unused)
+        entry = self._trace(avals, tree, static)
+        if not entry.captured:
+            traces[key] = entry.closed, entry.out_tree
+        return entry
 
     def _trace(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
         function = self._function
         location = function_location(function)
+        if config.no_tracing.value:
+            raise RuntimeError(
+                f"re-tracing function {location} for `jit`, but 'no_tracing' is set")
+        start = time.perf_counter()
         out_tree: Any = None
 
         def flat(*tracers: Any) -> Sequence[Any]:
@@ -257,7 +340,13 @@ class PjitFunction:
         names = argument_names(function, tree, static)
         closed = trace_to_jaxpr(flat, avals, location, "jit", names)
         closed, captured = hoist_tracers(closed)
-        return Entry(closed, pytree.canonical(out_tree), captured, self._donated(tree, static))
+        if config.log_compiles.value:
+            logger.warning("Finished tracing %s for jit in %.9f sec", self._name,
+                           time.perf_counter() - start)
+            logger.warning("Compiling jit(%s) with global shapes and types (%s).", self._name,
+                           ", ".join(map(repr, avals)))
+        donated = () if captured else self._donated(tree, static)
+        return Entry(closed, pytree.canonical(out_tree), captured, donated, self._keep_unused)
 
     def _donated(self, tree: Any, static: Any) -> tuple[int, ...]:
         """The positions of the leaves of donated arguments."""
@@ -291,6 +380,7 @@ class PjitFunction:
 
     def clear_cache(self) -> None:
         """Forgets all that was traced."""
+        shared_traces(self._function).clear()
         self._entries.clear()
         self._plain_entries.clear()
         if self._dynamic is not None:
@@ -422,7 +512,7 @@ def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 def _as_tuple(value: Any, kind: type) -> tuple[Any, ...]:
     if value is None:
         return ()
-    if isinstance(value, kind):
+    if isinstance(value, kind) or (kind is int and isinstance(value, str)):
         return (value,)
     return tuple(value)
 
@@ -438,9 +528,9 @@ def make_jit(function: Callable[..., Any], static_argnums: int | Sequence[int] |
         raise TypeError(f"Expected a callable value, got {function}")
     if inspect.isgeneratorfunction(function):
         raise TypeError(f"Expected a function, got a generator function: {function}")
-    numbers = tuple(int(n) for n in _as_tuple(static_argnums, int))
+    numbers = tuple(map(operator.index, _as_tuple(static_argnums, int)))
     names = _as_tuple(static_argnames, str)
-    donated_numbers = tuple(int(n) for n in _as_tuple(donate_argnums, int))
+    donated_numbers = tuple(map(operator.index, _as_tuple(donate_argnums, int)))
     donated_names = _as_tuple(donate_argnames, str)
     try:
         signature = signature_of(function)
@@ -448,11 +538,11 @@ def make_jit(function: Callable[..., Any], static_argnums: int | Sequence[int] |
         signature = None
     if signature is not None:
         numbers, names = _resolve(signature, numbers, names, "static_argnums", "static_argnames",
-                                  infer_names=static_argnums is not None,
-                                  infer_numbers=static_argnames is not None)
+                                  infer_names=static_argnames is None,
+                                  infer_numbers=static_argnums is None)
         donated_numbers, donated_names = _resolve(
             signature, donated_numbers, donated_names, "donate_argnums", "donate_argnames",
-            infer_names=donate_argnums is not None, infer_numbers=donate_argnames is not None)
+            infer_names=donate_argnames is None, infer_numbers=donate_argnums is None)
     both = set(names) & set(donated_names)
     if both:
         raise ValueError(
@@ -488,9 +578,9 @@ def _resolve(signature: inspect.Signature, numbers: tuple[int, ...], names: tupl
             f"Jitted function has {numbers_name}={numbers}, but only accepts {len(positional)} "
             "positional arguments.")
     all_numbers, all_names = list(numbers), list(names)
-    if infer_names and not names:
+    if infer_names:
         all_names.extend(positional[n] for n in numbers
                          if -len(positional) <= n < len(positional) and positional[n] in by_name)
-    if infer_numbers and not numbers:
+    if infer_numbers:
         all_numbers.extend(positional.index(name) for name in names if name in positional)
     return tuple(all_numbers), tuple(all_names)

@@ -87,6 +87,7 @@ class Traced(Stage):
 
     def lower(self, *, lowering_platforms: Any = None, _private_parameters: Any = None) -> Lowered:
         """The program that would be compiled."""
+        self._entry.warn_of_donations()
         return Lowered(self._jitted, self._entry, self._tree, self._static)
 
 
@@ -211,17 +212,18 @@ _MOVEMENT = frozenset((
 def cost_of(closed: ClosedJaxpr) -> dict[str, float]:
     simplified = simplify(closed)
     moved = sum(aval.nbytes for aval in (*closed.in_avals, *closed.out_avals))
-    return {"flops": float(sum(map(_flops, simplified.jaxpr.eqns))),
+    return {"flops": float(sum(map(flops_of, simplified.jaxpr.eqns))),
             "bytes accessed": float(moved)}
 
 
-def _flops(eqn: JaxprEqn) -> float:
+def flops_of(eqn: JaxprEqn) -> float:
+    """The floating-point operations of an equation, those of its jaxprs included."""
     in_avals = [atom.aval for atom in eqn.invars]
     out_avals = [var.aval for var in eqn.outvars]
     primitive = eqn.primitive
     if primitive.flops is not None:
         return primitive.flops(in_avals, out_avals, **eqn.params)
-    inner = [_flops(inner_eqn) for sub in subjaxprs(eqn.params)
+    inner = [flops_of(inner_eqn) for sub in subjaxprs(eqn.params)
              for inner_eqn in sub.eqns]
     if inner:
         return sum(inner) * float(eqn.params.get("length", 1))

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import sys
-import weakref
 from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,8 @@ from maxjax._base.source import SourceLine, is_internal, user_frame
 # Sizes 0 and 1 mean something of their own (empty, broadcast): a symbol never stands for them.
 LEAST = 2
 
-_WEAKREF = weakref.WeakValueDictionary.get.__code__.co_filename
+_NUMPY = os.path.dirname(np.__file__) + os.sep
+_STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 Monomial = tuple[tuple[str, int], ...]      # names of atoms and their powers, sorted
 Terms = Mapping[Monomial, int]
@@ -400,16 +402,21 @@ class Dimension:
 
     def __hash__(self) -> int:
         # As the key of a user's table it would be missing among the numbers there.
-        code = sys._getframe(1).f_code
-        if not is_internal(code) and code.co_filename != _WEAKREF:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and _is_standard_library(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is not None and not is_internal(frame.f_code):
             self._needed("a hash")
         return self._hash
 
     # --- where Python needs the number ---
     def _needed(self, what: str) -> DynamicSizeError:
-        frame = user_frame(2)
-        where = "" if frame is None else f" at {SourceLine(frame.f_code, frame.f_lasti)}"
+        frame: FrameType | None = sys._getframe(2)
         inner = sys._getframe(2)
+        while frame is not None and (is_internal(frame.f_code)
+                                     or _is_library(frame.f_code.co_filename)):
+            frame = frame.f_back
+        where = "" if frame is None else f" at {SourceLine(frame.f_code, frame.f_lasti)}"
         if inner is not frame and where:
             where += f", in {inner.f_code.co_name}"
         error = DynamicSizeError(
@@ -454,6 +461,14 @@ class Dimension:
 
     def __reduce__(self) -> Any:
         raise self._needed("a copy outside the trace")
+
+
+def _is_standard_library(filename: str) -> bool:
+    return filename.startswith(_STANDARD_LIBRARY) and "site-packages" not in filename
+
+
+def _is_library(filename: str) -> bool:
+    return _is_standard_library(filename) or filename.startswith(_NUMPY)
 
 
 def _is_numpy_integer(value: Any) -> bool:

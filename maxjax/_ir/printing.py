@@ -6,6 +6,7 @@ printer": a group stands on one line if it fits, else all of its own breaks are 
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -51,12 +52,27 @@ class Nest:
         self.content = content
 
 
-Document = str | Break | Group | Nest | Sequence[Any]
+class Noted:
+    """Content with a note for the end of the line that it begins on."""
+
+    __slots__ = ("content", "note")
+
+    def __init__(self, content: Any, note: str):
+        self.content = content
+        self.note = note
+
+
+Document = str | Break | Group | Nest | Noted | Sequence[Any]
 
 
 def layout(document: Document, width: int = WIDTH) -> str:
-    """The document as text, in lines of ``width`` characters where that can be."""
+    """The document as text, in lines of ``width`` characters where that can be.
+
+    Notes stand behind all lines; a line's second note has a line of its own.
+    """
     output: list[str] = []
+    notes: dict[int, list[str]] = {}
+    line = 0
     column = 0
     # (indentation, flat, document), the next on top.
     stack: list[tuple[int, bool, Any]] = [(0, False, document)]
@@ -65,6 +81,10 @@ def layout(document: Document, width: int = WIDTH) -> str:
         if isinstance(item, str):
             output.append(item)
             column += len(item)
+            line += item.count("\n")
+        elif isinstance(item, Noted):
+            notes.setdefault(line, []).append(item.note)
+            stack.append((indent, flat, item.content))
         elif isinstance(item, Break):
             if flat:
                 output.append(item.flat)
@@ -72,6 +92,7 @@ def layout(document: Document, width: int = WIDTH) -> str:
             else:
                 output.append("\n" + " " * indent)
                 column = indent
+                line += 1
         elif isinstance(item, Nest):
             stack.extend((indent + item.depth, flat, part) for part in reversed(item.content))
         elif isinstance(item, Group):
@@ -79,7 +100,18 @@ def layout(document: Document, width: int = WIDTH) -> str:
             stack.extend((indent, flat, part) for part in reversed(item.content))
         else:
             stack.extend((indent, flat, part) for part in reversed(item))
-    return "".join(output)
+    text = "".join(output)
+    return _with_notes(text.split("\n"), notes) if notes else text
+
+
+def _with_notes(lines: list[str], notes: dict[int, list[str]]) -> str:
+    column = max(map(len, lines))
+    result = []
+    for number, text in enumerate(lines):
+        first, *more = notes.get(number, [""])
+        result.append(f"{text:{column}} # {first}" if first else text)
+        result += [f"{'':{column}} # {note}" for note in more]
+    return "\n".join(result)
 
 
 def _fits(document: Document, room: int) -> bool:
@@ -90,6 +122,8 @@ def _fits(document: Document, room: int) -> bool:
             room -= len(item)
         elif isinstance(item, Break):
             room -= len(item.flat)
+        elif isinstance(item, Noted):
+            stack.append(item.content)
         else:
             stack.extend(reversed(item.content if isinstance(item, (Group, Nest)) else item))
         if room < 0:
@@ -115,9 +149,16 @@ def fill(documents: Iterable[Document], separator: str = "") -> list[Document]:
 
 
 class Names:
-    """Names of variables (a, b, ..., z, ba, bb, ...) and of the sub-jaxprs printed first."""
+    """Names of variables (a, b, ..., z, ba, bb, ...) and of the sub-jaxprs printed first; and what
+    else is to be shown."""
 
-    def __init__(self, jaxpr: Jaxpr | None = None) -> None:
+    def __init__(self, jaxpr: Jaxpr | None = None, *, source_info: bool = False,
+                 name_stack: bool = False, print_shapes: bool = True,
+                 print_effects: bool = False) -> None:
+        self.source_info = source_info
+        self.name_stack = name_stack
+        self.print_shapes = print_shapes
+        self.print_effects = print_effects
         # Unused results are `_` in the jaxpr itself and have names in those that it calls.
         self.variables: dict[Var, str] = {
             var: "_" for eqn in (jaxpr.eqns if jaxpr is not None else ())
@@ -163,6 +204,8 @@ def _dot_general(params: dict[str, Any]) -> dict[str, Any]:
     shown = {name: value for name, value in params.items()
              if value is not None or name not in (
                  "precision", "preferred_element_type", "out_sharding")}
+    if isinstance(shown.get("precision"), enum.Enum):       # an algorithm
+        shown["precision"] = shown["precision"].name
     if "dimension_numbers" in shown:
         shown["dimension_numbers"] = tuple(
             tuple(list(dims) for dims in pair) for pair in shown["dimension_numbers"])
@@ -242,7 +285,7 @@ def _atom(atom: Atom, names: Names) -> str:
 
 
 def _binder(var: Var, names: Names) -> str:
-    return f"{names.of(var)}:{_type(var.aval)}"
+    return f"{names.of(var)}:{_type(var.aval)}" if names.print_shapes else names.of(var)
 
 
 def _type(aval: ShapedArray) -> str:
@@ -263,8 +306,20 @@ def _eqn(eqn: JaxprEqn, names: Names) -> Document:
         names.suggest(called.jaxpr.outvars, eqn.outvars)
     results = [_binder(var, names) for var in eqn.outvars]
     operands = [_atom(atom, names) for atom in eqn.invars]
-    return Nest(2, *fill(results), " = " if results else "= ", eqn.primitive.name,
-                Nest(-2, _params(params, names)), " ", *fill(operands))
+    document: Document = Nest(
+        2, *fill(results), " = " if results else "", eqn.primitive.name,
+        Nest(-2, _params(params, names)), " ", *fill(operands))
+    for note in _notes(eqn, names)[::-1]:
+        document = Noted(document, note)
+    return document
+
+
+def _notes(eqn: JaxprEqn, names: Names) -> list[str]:
+    source = eqn.source
+    if source is None:
+        return []
+    return ([source.with_column()] if names.source_info else []) + (
+        [f"[{'/'.join(source.scopes)}]"] if names.name_stack else [])
 
 
 def _jaxpr(jaxpr: Jaxpr, names: Names) -> Document:
@@ -280,6 +335,8 @@ def _whole(jaxpr: Jaxpr, names: Names) -> Document:
     eqns = [_eqn(eqn, names) for eqn in jaxpr.eqns]
     outs = [_atom(atom, names) for atom in jaxpr.outvars]
     results = ["(", *fill(outs, ","), "," if len(outs) == 1 else "", ")"]
+    if names.print_effects:
+        results.append(f" : {{ {', '.join(sorted(map(str, jaxpr.effects)))} }}")
     return Group(
         *binders, Nest(4, Break(), *join(Break("; "), eqns)),
         Nest(2, Break(), Nest(2, "in ", *results), " }"))
@@ -327,15 +384,28 @@ def pretty_print(self: Jaxpr | ClosedJaxpr | JaxprEqn, *, source_info: bool = Fa
                  print_shapes: bool = True, name_stack: bool = False,
                  custom_pp_eqn_rules: bool = True, print_effects: bool = False,
                  **kwargs: Any) -> str:
-    """The text of a jaxpr or an equation; the options are JAX's and accepted for its sake."""
+    """The text of a jaxpr or an equation.
+
+    Args:
+      source_info: behind each equation the line of the user's code that it comes from.
+      name_stack: behind each equation the names of ``jax.named_scope`` around it.
+      print_shapes: the types of variables.
+      print_effects: the effects of each jaxpr.
+      custom_pp_eqn_rules, kwargs: JAX's, accepted.
+    """
+    settings = {"source_info": source_info, "name_stack": name_stack,
+                "print_shapes": print_shapes, "print_effects": print_effects}
     if isinstance(self, JaxprEqn):
-        return layout(_eqn(self, Names()))
+        return layout(_eqn(self, Names(**settings)))
     jaxpr = self.jaxpr if isinstance(self, ClosedJaxpr) else self
-    names = Names(jaxpr)
+    names = Names(jaxpr, **settings)
     names.shared = _shared(jaxpr)
-    parts = [layout([f"let {name} = ", _whole(inner, names), " in\n"])
+    parts = [[f"let {name} = ", _whole(inner, names), " in\n"]
              for inner, name in names.shared.items()]
-    return "".join(parts) + layout(_whole(jaxpr, names))
+    whole = _whole(jaxpr, names)
+    if source_info or name_stack:       # notes of all parts stand in one column
+        return layout([*parts, whole])
+    return "".join(map(layout, parts)) + layout(whole)
 
 
 def _text(self: Any) -> str:

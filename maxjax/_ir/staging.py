@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from maxjax._base import config
 from maxjax._base.errors import InternalError
 from maxjax._base.source import current_line
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
@@ -14,6 +16,7 @@ from maxjax._ir.trace import (
     Trace,
     Tracer,
     base_trace,
+    check_leaks,
     context,
     current_trace,
     leaked_tracer_error,
@@ -174,12 +177,21 @@ def trace_to_jaxpr(function: Callable[..., Sequence[Any]], in_avals: Sequence[Sh
                    debug_info: str = "", kind: str = "jit",
                    argument_names: Sequence[str] | None = None) -> ClosedJaxpr:
     """The jaxpr of ``function``, which takes and returns flat sequences of arrays."""
+    closed, reference = _traced(function, in_avals, debug_info, kind, argument_names)
+    if config.check_tracer_leaks.value:
+        check_leaks(reference)
+    return closed
+
+
+def _traced(function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
+            debug_info: str, kind: str, argument_names: Sequence[str] | None) -> tuple[
+                ClosedJaxpr, weakref.ref[Trace]]:
     trace = StagingTrace(debug_info, kind, argument_names)
     tracers = [trace.new_input(aval) for aval in in_avals]
     try:
         with current_trace(trace):
             outputs = function(*tracers)
-        return trace.close(outputs)
+        return trace.close(outputs), weakref.ref(trace)
     finally:
         trace.live = False
 

@@ -6,7 +6,10 @@ The current trace is found by context, never by looking at the operands: an oper
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 class Trace:
     """One level of interpretation."""
 
-    __slots__ = ("live",)
+    __slots__ = ("__weakref__", "live")
 
     def __init__(self) -> None:
         self.live = True      # False once the transformation that made this trace has ended
@@ -83,6 +86,34 @@ class current_trace:
 
     def __exit__(self, *_: Any) -> None:
         context.trace = self.previous
+
+
+class CompileTimeTrace(Trace):
+    """Runs at once what no tracer takes part in; the rest goes to the trace around it."""
+
+    __slots__ = ("outer",)
+
+    def __init__(self, outer: Trace):
+        super().__init__()
+        self.outer = outer
+
+    def _target(self, args: Any) -> current_trace:
+        return current_trace(
+            self.outer if any(isinstance(arg, Tracer) for arg in args) else base_trace[0])
+
+    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        with self._target(args) as trace:
+            return trace.apply(primitive, args, params)
+
+    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
+        with self._target(args) as trace:
+            return trace.apply_custom_jvp(function, jvp, args, **params)
+
+    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
+        with self._target(args) as trace:
+            return trace.apply_custom_vjp(function, rule, args, **params)
 
 
 class Array:
@@ -298,7 +329,47 @@ def leaked_tracer_error(tracer: Tracer) -> UnexpectedTracerError:
         "the transformation.\n"
         "JAX transformations require that functions explicitly return their outputs, and "
         "disallow saving intermediate values to global state."
-        + (f"\n{leak}" if leak else ""))
+        + (f"\n{leak}" if leak else "") +
+        "\nTo catch the leak earlier, try setting the environment variable "
+        "JAX_CHECK_TRACER_LEAKS or using the `jax.checking_leaks` context manager.")
+
+
+def check_leaks(reference: weakref.ref[Trace]) -> None:
+    """Looks whether anybody still holds a trace that has ended.
+
+    Raises:
+      Exception: somebody does, by one of its tracers; names them and who holds them.
+    """
+    if reference() is None:
+        return
+    gc.collect()        # what only waits for the collector has not leaked
+    trace = reference()
+    if trace is None:
+        return
+    tracers = [x for x in gc.get_referrers(trace) if isinstance(x, Tracer)]
+    if not tracers:
+        return
+    lines = [f"Leaked trace {type(trace).__name__}. Leaked tracer(s):"]
+    for tracer in tracers:
+        lines += ["", repr(tracer), *filter(None, [tracer.leak()])]
+        for holder in gc.get_referrers(tracer):
+            if holder is not tracers and type(holder) is not FrameType:
+                lines.append(f"<{type(tracer).__name__} {id(tracer)}> is referred to by "
+                             f"{_described(holder, tracer)}")
+    raise Exception("\n".join(lines))
+
+
+def _described(holder: Any, value: Any) -> str:
+    if isinstance(holder, dict):
+        keys = [key for key, item in holder.items() if item is value]
+        name = holder.get("__name__")
+        return f"{name}.{keys[0]}" if isinstance(name, str) and keys else f"<dict>[{keys!r}]"
+    if isinstance(holder, (list, tuple)):
+        positions = [n for n, item in enumerate(holder) if item is value]
+        names = [_described(outer, holder) for outer in gc.get_referrers(holder)
+                 if isinstance(outer, dict)]
+        return f"<{type(holder).__name__}>{positions}" + (f", of {names[0]}" if names else "")
+    return f"<{type(holder).__name__}>"
 
 
 def aval_of(value: Any) -> ShapedArray:

@@ -16,6 +16,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.config import checks_values
+from maxjax._base.errors import JaxRuntimeError
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.trace import Trace, Tracer, aval_of, leaked_tracer_error, set_base_trace
@@ -309,6 +310,8 @@ class LazyTrace(Trace):
                 raise leaked_tracer_error(leaf)
             else:
                 values.append(self.operand(leaf).host())
+        if donated:
+            _check_donated_once(leaves, donated)
         program: Program = closed.cache.get("program") or program_of(closed)
         kept = self._kept_operands(closed, leaves, values) if checks_values[0] else None
         outputs = program.run(values)
@@ -364,6 +367,21 @@ class LazyTrace(Trace):
                 f"Value {leaf!r} with type {type(leaf)} is not a valid JAX type")
         # The caller may write to its array later: it is copied.
         return ArrayImpl(aval, np.array(leaf, dtype=aval.dtype))
+
+
+def _check_donated_once(leaves: Sequence[Any], donated: Sequence[int]) -> None:
+    """Raises JaxRuntimeError where an argument is donated and used a second time."""
+    first: dict[int, int] = {}
+    given = {id(leaves[position]) for position in donated}
+    for position, leaf in enumerate(leaves):
+        if id(leaf) in given and leaf.__class__ is ArrayImpl:
+            if id(leaf) in first:
+                raise JaxRuntimeError(
+                    "INVALID_ARGUMENT: Attempt to use a buffer that was previously donated in "
+                    f"the same call to Execute() (flattened argument {position}, replica 0, "
+                    f"partition 0, first use: {first[id(leaf)]}). Toy example for this bug: "
+                    "`f(donate(a), a)`.")
+            first[id(leaf)] = position
 
 
 def python_value(value: Any, dtype: Any) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -101,3 +102,14 @@ def local_devices(process_index: int | None = None, backend: str | None = None,
 def default_backend() -> str:
     """The platform of the default device."""
     return all_devices()[0].platform
+
+
+def live_arrays(platform: str | None = None) -> list[Any]:
+    """All arrays that somebody holds and nobody deleted, pending ones too.
+
+    Args:
+      platform: the devices' kind, such as "cpu"; None for the default one.
+    """
+    wanted = platform or default_backend()
+    return [x for x in gc.get_objects()
+            if type(x) is ArrayImpl and not x.is_deleted() and x.device.platform == wanted]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from maxjax._base import config
 from maxjax._base.errors import InternalError
 from maxjax._ir.axes import jaxpr_uses_axis, named_axes, uses_axis
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
@@ -18,6 +20,7 @@ from maxjax._ir.trace import (
     Trace,
     Tracer,
     aval_of,
+    check_leaks,
     context,
     current_trace,
     leaked_tracer_error,
@@ -258,6 +261,10 @@ def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequ
         pairs = [(None, None) if output is None else trace.unbox(output) for output in outputs]
     finally:
         trace.live = False
+    if config.check_tracer_leaks.value:
+        reference: weakref.ref[Trace] = weakref.ref(trace)
+        del trace, boxed, outputs
+        check_leaks(reference)
     return [value for value, _ in pairs], [axis for _, axis in pairs]
 
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Union
 
-from maxjax._base import dtypes
+from maxjax._base import config, dtypes
 from maxjax._higher_order.composed import bind_composed, ragged_dot_general_p, scaled_dot_p
 from maxjax._ir.trace import Array
 from maxjax._primitives import arithmetic, comparison, convert, shape
@@ -111,6 +111,8 @@ def canonical_precision(precision: Any) -> Any:
     Raises:
       ValueError: it names no precision.
     """
+    if precision is None:
+        precision = config.default_matmul_precision.value
     if precision is None or isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
         return precision
     if isinstance(precision, str):

@@ -103,7 +103,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
             and a.aval.shape[1] == b.aval.shape[0]):
         return dot_general_p.bind(
             a, b, dimension_numbers=_MATRIX_NUMBERS,
-            precision=None if precision is None else canonical_precision(precision),
+            precision=canonical_precision(precision),
             preferred_element_type=a.aval.dtype)
     a, b, preferred = _operands("matmul", a, b, preferred_element_type)
     for position, x in enumerate((a, b)):

@@ -157,11 +157,14 @@ def promote_inexact(name: str, *args: Any) -> list[Any]:
 
 
 def promote_shapes(name: str, *args: Any) -> list[Any]:
-    """Gives operands of different ranks the same rank; scalars stay scalars."""
+    """Gives operands of different ranks the same rank; scalars stay scalars.
+
+    Without a name the option that complains of it does not apply.
+    """
     ranks = {len(arg.shape) for arg in args if arg.shape}
     if len(ranks) < 2:
         return list(args)
-    if config.rank_promotion.value != "allow":
+    if name and config.rank_promotion.value != "allow":
         _complain_of_ranks(name, [arg.shape for arg in args])
     shapes = [arg.shape for arg in args]
     try:

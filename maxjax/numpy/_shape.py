@@ -304,7 +304,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape to which shapes broadcast.
 
-    >>> jdimensions.broadcast_shapes((2, 1), (3,))
+    >>> jnp.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
     sizes = [canonical_shape(shape) for shape in shapes]

@@ -56,7 +56,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     x, y = cast(x, dtype, weak), cast(y, dtype, weak)
     shape = condition.shape
     if not (x.shape == shape or x.shape == ()) or not (y.shape == shape or y.shape == ()):
-        condition, x, y = promote_shapes("where", condition, x, y)
+        condition, x, y = promote_shapes("", condition, x, y)
         try:
             shape = broadcast_shapes(condition.shape, x.shape, y.shape)
         except ValueError:

@@ -156,6 +156,9 @@ def _seeded(name: str, seed: Any, impl: Any) -> Any:
             operand, Tracer) else operand.astype(dtypes.int32)
     if not dtypes.is_integer(operand.dtype):
         raise TypeError(f"PRNG key seed must be an integer; got {operand!r}")
+    offset = config.random_seed_offset.value
+    if offset:
+        operand = operand + np.asarray(offset, operand.dtype)[()]
     return random_seed_p.bind(operand, impl=generator)
 
 

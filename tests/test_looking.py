@@ -1,0 +1,183 @@
+"""Looking at programs: lines and scopes behind equations, explain, and the picture of a jaxpr."""
+
+from __future__ import annotations
+
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import maxjax
+from maxjax._max.mojo.plan import Plan
+
+X = np.ones((4, 3), np.float32)
+
+
+def scoped(j, v):
+    with j.named_scope("outer"):
+        a = j.lax.sin(v)
+        with j.named_scope("inner"):
+            b = j.lax.cos(a)
+    return b
+
+
+def loop(j, v):
+    return j.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, j.lax.sin(c[1])), (0, v))
+
+
+def twice(j, v):
+    def long(w):
+        for _ in range(12):
+            w = j.lax.sin(w)
+        return w
+    inner = j.jit(long)
+    return inner(v) + inner(v)
+
+
+def printing(j, v):
+    j.debug.print("{}", v)
+    return v * 2
+
+
+@pytest.mark.parametrize("function", [scoped, loop, twice, printing])
+@pytest.mark.parametrize("options", [
+    {"source_info": True}, {"name_stack": True}, {"source_info": True, "name_stack": True},
+    {"print_shapes": False}, {"print_effects": True}, {}], ids=lambda options: "+".join(options))
+def test_what_stands_behind_equations(function, options):
+    if function is printing and ("source_info" in options or "name_stack" in options):
+        pytest.skip("JAX leaves the line of a debug_print out")
+    texts = [j.make_jaxpr(lambda v, j=j: function(j, v))(np.float32(1)).pretty_print(**options)
+             for j in (maxjax, jax)]
+    assert texts[0] == texts[1]
+
+
+def test_lines_of_a_gradient():
+    text = maxjax.make_jaxpr(maxjax.grad(lambda v: scoped(maxjax, v)))(1.0).pretty_print(
+        source_info=True)
+    first = scoped.__code__.co_firstlineno
+    assert f"test_looking.py:{first + 2}:12 (scoped)" in text
+    assert f"test_looking.py:{first + 4}:16 (scoped)" in text
+    assert maxjax.make_jaxpr(maxjax.lax.sin)(1.0).eqns[0].pretty_print(source_info=True)
+
+
+# --- explain --------------------------------------------------------------------------------------
+
+def mixed(params, x):
+    def body(c, row):
+        return c + maxjax.numpy.sin(row), maxjax.lax.cond(
+            row.sum() > 0, lambda v: v * 2, lambda v: -v, row)
+    c, ys = maxjax.lax.scan(body, params["b"], x)
+    _, last = maxjax.lax.while_loop(
+        lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * params["b"]), (0, c))
+    return maxjax.nn.relu(last), maxjax.numpy.linalg.eigh(ys.T @ ys)[0], maxjax.jit(
+        maxjax.numpy.tanh)(c)
+
+
+ARGUMENTS = ({"b": np.ones(3, np.float32)}, X)
+
+
+def test_explain_shows_the_program_and_its_cost():
+    found = maxjax.debug.explain(mixed, *ARGUMENTS)
+    text = str(found)
+    assert found.flops == sum(flops for flops, _ in found.piece_costs) > 0
+    assert found.bytes == X.nbytes + 12 + 3 * 12
+    assert re.search(r"piece \d on host: eigh", text) and "eigh: MAX has no LAPACK" in text
+    assert f"{found.flops:.4g} flops" in text and "bytes in and out" in text
+    simplified = str(found.jaxpr)
+    assert all(line.strip() in text for line in simplified.splitlines())
+    assert "jit[" not in simplified and "scan[" in simplified
+
+
+def test_explain_leaves_long_programs_out():
+    def long(x):
+        for n in range(60):
+            x = maxjax.numpy.sin(x) * (n + 1)
+        return x
+    found = maxjax.debug.explain(long, X)
+    assert len(found.jaxpr.eqns) > 40
+    assert "which are in the attribute jaxpr" in str(found) and "let" not in str(found)
+
+
+def test_explain_of_dynamic_sizes():
+    dynamic = maxjax.jit(lambda x: x[1:] if x.shape[0] > 3 else x, dynamic_dims={0: {0: "n"}})
+    dynamic(X)
+    dynamic(X[:3])
+    found = maxjax.debug.explain(dynamic, X)
+    assert len(found.guards) == 2
+    assert any(guard.startswith("n > 3 (") and "test_looking.py" in guard
+               for guard in found.guards[0])
+    assert "variant 1 for all sizes of 2 and more, where n <= 3" in str(found)
+
+
+def test_explain_compiles_nothing(monkeypatch):
+    planned = []
+    original = Plan.__init__
+    monkeypatch.setattr(Plan, "__init__", lambda *args: (planned.append(1), original(*args))[1])
+    found = maxjax.debug.explain(lambda x: maxjax.numpy.sin(x) * 2, X)
+    assert len(planned) == 1 and found.state in ("new", "cold")
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+def parsed(text):
+    """Nodes with labels, arrows and boxes of a graph in DOT; checks its form."""
+    nodes, arrows, boxes, depth = {}, [], [], 0
+    string = r'"((?:[^"\\]|\\.)*)"'
+    for line in text.splitlines():
+        line = line.strip()
+        if line.startswith(("digraph ", "subgraph ")):
+            assert line.endswith("{")
+            depth += 1
+        elif line == "}":
+            depth -= 1
+        elif match := re.fullmatch(rf"(n\d+) \[label={string}(, fillcolor=\"#\w+\")?\];", line):
+            assert match[1] not in nodes
+            nodes[match[1]] = match[2]
+        elif match := re.fullmatch(rf"(n\d+) -> (n\d+) \[label={string}\];", line):
+            assert depth == 1       # in a box it would draw both ends into the box
+            arrows.append((match[1], match[2], match[3]))
+        elif match := re.fullmatch(rf'graph \[label={string}, style="rounded", .*\];', line):
+            boxes.append(match[1])
+        else:
+            assert re.fullmatch(r"(graph|node|edge) \[.*\];", line), line
+    assert depth == 0
+    assert all(source in nodes and target in nodes for source, target, _ in arrows)
+    return nodes, arrows, boxes
+
+
+def test_a_graph_has_what_the_jaxpr_has():
+    nodes, arrows, boxes = parsed(maxjax.debug.graph(lambda x, y: (x * 2 + y, x), X, X))
+    assert sorted(nodes.values()) == sorted([
+        r"x\nf32[4,3]", r"y\nf32[4,3]", "mul", "add", r"result 0\nf32[4,3]",
+        r"result 1\nf32[4,3]"])
+    named = {label.split(r"\n")[0]: name for name, label in nodes.items()}
+    assert {(a, b) for a, b, _ in arrows} == {
+        (named["x"], named["mul"]), (named["mul"], named["add"]), (named["y"], named["add"]),
+        (named["add"], named["result 0"]), (named["x"], named["result 1"])}
+    assert {label for _, _, label in arrows} == {"f32[4,3]"} and not boxes
+
+
+def test_loops_branches_and_calls_are_boxes():
+    nodes, _, boxes = parsed(maxjax.debug.graph(mixed, *ARGUMENTS))
+    assert {"scan, 4 times", "while", "cond", "branch 0", "branch 1", "condition", "body"} <= set(
+        boxes)
+    assert any(title.startswith("jit") for title in boxes)
+    assert any(label.startswith("p") and "['b']" in label for label in nodes.values())
+    # Every equation but those with boxes is a node.
+    assert sum(label.startswith("sin") for label in nodes.values()) == 1
+
+
+def test_the_picture_of_what_runs():
+    text = maxjax.debug.graph(mixed, *ARGUMENTS, simplified=True)
+    nodes, _, boxes = parsed(text)
+    assert not any(title.startswith("jit") for title in boxes)
+    assert any(r"eigh" in label and "host: MAX has no LAPACK" in label for label in nodes.values())
+
+
+def test_results_without_equations_and_with_constants():
+    table = maxjax.numpy.arange(3.0)
+    nodes, arrows, _ = parsed(maxjax.debug.graph(lambda x: (x, 1.0, table + x), np.float32(2)))
+    assert any(label.startswith("constant") for label in nodes.values())
+    assert len([label for label in nodes.values() if label.startswith("result")]) == 3
+    assert len(arrows) == 5

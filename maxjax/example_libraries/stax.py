@@ -36,6 +36,8 @@ __getattr__ = missing_names(__name__)
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
+_GLOROT, _NORMAL, _TINY = glorot_normal(), normal(), normal(1e-6)
+
 logsoftmax = log_softmax
 randn = normal
 glorot = glorot_normal
@@ -43,7 +45,7 @@ glorot = glorot_normal
 
 # --- layers with parameters -----------------------------------------------------------------------
 
-def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -> Layer:
+def Dense(out_dim: int, W_init: Any = _GLOROT, b_init: Any = _NORMAL) -> Layer:
     """``x @ W + b``.
 
     >>> stax = jax.example_libraries.stax
@@ -93,7 +95,7 @@ def _convolution(convolve: Callable[..., Any], output_shape: Callable[..., Any],
 
 def GeneralConv(dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int],
                 strides: Any = None, padding: Any = "VALID", W_init: Any = None,
-                b_init: Any = normal(1e-6)) -> Layer:
+                b_init: Any = _TINY) -> Layer:
     """A convolution, with the axes of inputs, kernel and outputs in the order of three strings.
 
     >>> init, apply = jax.example_libraries.stax.GeneralConv(("NCH", "OIH", "NCH"), 5, (3,))
@@ -110,7 +112,7 @@ Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 
 def GeneralConvTranspose(dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int],
                          strides: Any = None, padding: Any = "VALID", W_init: Any = None,
-                         b_init: Any = normal(1e-6)) -> Layer:
+                         b_init: Any = _TINY) -> Layer:
     """A transposed convolution; see ``GeneralConv``.
 
     >>> layer = jax.example_libraries.stax.GeneralConvTranspose(("NCH", "OIH", "NCH"), 5, (3,))

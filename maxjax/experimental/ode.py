@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from maxjax import lax
+from maxjax import lax, tree_util
 from maxjax import numpy as jnp
-from maxjax import tree_util
 from maxjax._base.missing import missing_names
 from maxjax._higher_order.custom_gradient import closure_convert
 from maxjax._higher_order.custom_vjp import custom_vjp

@@ -16,7 +16,7 @@ from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
 from maxjax._primitives.special_functions import gamma_complex_p, gamma_p, loggamma_complex_p
 from maxjax.numpy._promotion import bind, check_arraylike
-from maxjax.scipy.special._common import operands
+from maxjax.scipy.special._common import operands, refuse_complex
 
 
 def gammaln(x: Any) -> Array:
@@ -78,6 +78,7 @@ def gammasgn(x: Any) -> Array:
     Array([ 1., -1.,  1.], dtype=float32)
     """
     x, = operands("gammasgn", x)
+    refuse_complex("gammasgn", x)
     typed = x.dtype.type
     floor = jnp.floor(x)
     negative = jnp.where(floor == x, typed(np.nan),

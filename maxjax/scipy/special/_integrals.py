@@ -181,7 +181,7 @@ def sici(x: Any) -> tuple[Array, Array]:
     """The sine and cosine integrals, of ``sin(t) / t`` and ``cos(t) / t``.
 
     >>> jax.scipy.special.sici(1.0)
-    (Array(0.9460831, dtype=float32, weak_type=True), Array(0.3374039, dtype=float32, weak_type=True))
+    (Array(0.9460831, ...), Array(0.3374039, ...))
     """
     x, = operands("sici", x)
     if dtypes.is_complex(x.dtype):
@@ -234,7 +234,7 @@ hyp2f1.defjvps(
 # --- Legendre functions ---------------------------------------------------------------------------
 
 def _legendre(degree: int, z: Any) -> list[list[Any]]:
-    """P[m][l] of all orders m and degrees l up to ``degree``, with the phase of Condon and Shortley.
+    """P[m][l] of all orders m and degrees l up to ``degree``, with Condon and Shortley's phase.
 
     P(m, m) = -(2m - 1) s P(m - 1, m - 1) with s = sqrt(1 - z**2), and
     (l - m) P(m, l) = (2l - 1) z P(m, l - 1) - (l + m - 1) P(m, l - 2).

@@ -23,7 +23,10 @@ import maxjax.lax
 import maxjax.numpy
 
 MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkpoint",
-           "custom_batching", "custom_derivatives")
+           "custom_batching", "custom_derivatives", "ops", "image", "example_libraries.optimizers",
+           "scipy.special", "scipy.linalg", "scipy.fft", "scipy.signal", "scipy.ndimage",
+           "scipy.optimize", "scipy.integrate", "scipy.cluster.vq", "scipy.sparse.linalg",
+           "scipy.stats", "experimental.ode")
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 

@@ -83,7 +83,8 @@ def _convolution(convolve: Callable[..., Any], output_shape: Callable[..., Any],
         first, second = random.split(rng)
         W = W_init(first, shape)
         b = b_init(second, tuple(out_chan if letter == "C" else 1 for letter in out_spec))
-        return output_shape(input_shape, shape, strides, padding, dimension_numbers), (W, b)
+        sizes_out = output_shape(input_shape, shape, strides, padding, dimension_numbers)
+        return tuple(int(size) for size in sizes_out), (W, b)
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         W, b = params
@@ -273,7 +274,8 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     ``apply_fun`` needs the keyword argument ``rng``. With a ``mode`` other than "train" the layer
     is the identity.
 
-    >>> jax.example_libraries.stax.Dropout(0.5, mode="test")[1]((), jnp.ones(2))
+    >>> init, apply = jax.example_libraries.stax.Dropout(0.5, mode="test")
+    >>> apply((), jnp.ones(2), rng=jax.random.key(0))
     Array([1., 1.], dtype=float32)
     """
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:

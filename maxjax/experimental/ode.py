@@ -133,8 +133,8 @@ def optimal_step_size(last_step: Any, mean_error_ratio: Any, safety: float = 0.9
                       ifactor: float = 10.0, dfactor: float = 0.2, order: float = 5.0) -> Any:
     """The next step.
 
-    >>> jax.experimental.ode.optimal_step_size(1.0, 0.0)
-    Array(10., dtype=float32, weak_type=True)
+    >>> jax.experimental.ode.optimal_step_size(1.0, jnp.zeros(()))
+    Array(10., dtype=float32)
     """
     shrink = jnp.where(mean_error_ratio < 1, 1.0, dfactor)
     factor = jnp.minimum(ifactor, jnp.maximum(

@@ -99,8 +99,9 @@ PLACES = {"x": floats(4, 5), "r": array([0.3, 5.2, -1.4], "float32"),
 put("map_coordinates", cases(*(
     f"f(x, [r, c], {order}, {mode!r}, 0.5)" for order in (0, 1)
     for mode in ("constant", "nearest", "wrap", "mirror", "reflect")), **PLACES, vmap="r c",
-    grad="x", tol="accumulate") + cases("f(x, [r, c], 2)", "f(x, [r], 1)", "f(x, [r, c], 1, 'a')", **PLACES,
-                              raises=True), "ndimage")
+    grad="x", tol="accumulate")
+    + cases("f(x, [r, c], 2)", "f(x, [r], 1)", "f(x, [r, c], 1, 'a')", **PLACES, raises=True),
+    "ndimage")
 put("convolve correlate", cases(
     *(f"f(x, y, {mode!r}, {method!r})" for mode in ("full", "same", "valid")
       for method in ("direct", "fft")), x=floats(6), y=floats(3), modes="eager jit grad",

@@ -302,7 +302,8 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
         rank = len(accumulators)
         spread = [part.reshape([-1 if dim == axis else 1 for dim in range(rank)])
                   for axis, part in enumerate(accumulators)]
-        squares = functools.reduce(jnp.minimum, spread) + jnp.square(g)
+        least = functools.reduce(jnp.minimum, spread) if spread else 0
+        squares = least + jnp.square(g)
         mean = (1. - momentum) * (g * _inverse_root(squares)) + momentum * mean
         accumulators = [
             squares.max(axis=tuple(dim for dim in range(rank) if dim != axis))

@@ -83,8 +83,7 @@ def _convolution(convolve: Callable[..., Any], output_shape: Callable[..., Any],
         first, second = random.split(rng)
         W = W_init(first, shape)
         b = b_init(second, tuple(out_chan if letter == "C" else 1 for letter in out_spec))
-        sizes_out = output_shape(input_shape, shape, strides, padding, dimension_numbers)
-        return tuple(int(size) for size in sizes_out), (W, b)
+        return output_shape(input_shape, shape, strides, padding, dimension_numbers), (W, b)
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         W, b = params
@@ -100,8 +99,8 @@ def GeneralConv(dimension_numbers: Any, out_chan: int, filter_shape: Sequence[in
     """A convolution, with the axes of inputs, kernel and outputs in the order of three strings.
 
     >>> init, apply = jax.example_libraries.stax.GeneralConv(("NCH", "OIH", "NCH"), 5, (3,))
-    >>> init(jax.random.key(0), (2, 4, 10))[0]
-    (2, 5, 8)
+    >>> [int(size) for size in init(jax.random.key(0), (2, 4, 10))[0]]
+    [2, 5, 8]
     """
     return _convolution(lax.conv_general_dilated, lax.conv_general_shape_tuple,
                         dimension_numbers, out_chan, filter_shape, strides, padding, W_init,
@@ -117,8 +116,8 @@ def GeneralConvTranspose(dimension_numbers: Any, out_chan: int, filter_shape: Se
     """A transposed convolution; see ``GeneralConv``.
 
     >>> layer = jax.example_libraries.stax.GeneralConvTranspose(("NCH", "OIH", "NCH"), 5, (3,))
-    >>> layer[0](jax.random.key(0), (2, 4, 10))[0]
-    (2, 5, 12)
+    >>> [int(size) for size in layer[0](jax.random.key(0), (2, 4, 10))[0]]
+    [2, 5, 12]
     """
     return _convolution(lax.conv_transpose, lax.conv_transpose_shape_tuple, dimension_numbers,
                         out_chan, filter_shape, strides, padding, W_init, b_init)
@@ -220,7 +219,7 @@ def _pooling(combine: Any, initial: float, mean: bool = False) -> Callable[..., 
 
         def output_shape(shape: Any) -> Any:
             pads = lax.padtype_to_pads(shape, dims, full_steps, padding)
-            return tuple((size + sum(pad) - window) // step + 1
+            return tuple(max(0, (size + sum(pad) - window) // step + 1)
                          for size, window, step, pad in zip(shape, dims, full_steps, pads))
 
         def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:

@@ -294,16 +294,19 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
     step_size = make_schedule(step_size)
 
     def init(x0: Any) -> Any:
-        shape = jnp.shape(x0)
+        shape = jnp.shape(x0) or (1,)
         return x0, jnp.zeros_like(x0), [jnp.zeros(size, jnp.asarray(x0).dtype) for size in shape]
 
     def update(i: Any, g: Any, state: Any) -> Any:
         x, mean, accumulators = state
-        rank = len(accumulators)
+        rank = jnp.ndim(x)
+        if not rank:
+            squares = accumulators[0][0] + jnp.square(g)
+            mean = (1. - momentum) * (g * _inverse_root(squares)) + momentum * mean
+            return x - step_size(i) * mean, mean, [squares[None]]
         spread = [part.reshape([-1 if dim == axis else 1 for dim in range(rank)])
                   for axis, part in enumerate(accumulators)]
-        least = functools.reduce(jnp.minimum, spread) if spread else 0
-        squares = least + jnp.square(g)
+        squares = functools.reduce(jnp.minimum, spread) + jnp.square(g)
         mean = (1. - momentum) * (g * _inverse_root(squares)) + momentum * mean
         accumulators = [
             squares.max(axis=tuple(dim for dim in range(rank) if dim != axis))

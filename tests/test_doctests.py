@@ -40,7 +40,7 @@ def _module(package, name):
 def _is_ours(value):
     """NumPy's own classes are public names here too, with NumPy's documentation."""
     module = getattr(value, "__module__", None) or type(value).__module__
-    return not module.startswith(("numpy", "ml_dtypes", "builtins", "typing"))
+    return not module.startswith(("numpy", "ml_dtypes", "builtins", "typing", "collections"))
 
 
 def _callables():

@@ -23,7 +23,10 @@ import maxjax.lax
 import maxjax.numpy
 
 MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkpoint",
-           "custom_batching", "custom_derivatives", "test_util")
+           "custom_batching", "custom_derivatives", "test_util", "ops", "image",
+           "example_libraries.optimizers", "scipy.special", "scipy.linalg", "scipy.fft",
+           "scipy.signal", "scipy.ndimage", "scipy.optimize", "scipy.integrate",
+           "scipy.cluster.vq", "scipy.sparse.linalg", "scipy.stats", "experimental.ode")
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 
@@ -37,7 +40,7 @@ def _module(package, name):
 def _is_ours(value):
     """NumPy's own classes are public names here too, with NumPy's documentation."""
     module = getattr(value, "__module__", None) or type(value).__module__
-    return not module.startswith(("numpy", "ml_dtypes", "builtins", "typing"))
+    return not module.startswith(("numpy", "ml_dtypes", "builtins", "typing", "collections"))
 
 
 def _callables():

@@ -88,7 +88,7 @@ KEY = "jax.random.key(7)"
 init = "nn.initializers"
 put("zeros ones", (
     check(f"f({KEY}, (2, 3))", f"f({KEY}, (2,), 'int32')", f"f({KEY}, (), jnp.bfloat16)",
-          f"f(None, (2,), 'complex64')")
+          "f(None, (2,), 'complex64')")
     + check(f"f({KEY}, (2,))", x64=True)), init)
 put("constant", check(f"f(3.5)({KEY}, (2, 3))", f"f(2, 'int32')({KEY}, (2,))",
                       f"f(jnp.arange(3.))({KEY}, (2, 3), jnp.bfloat16)"), init)

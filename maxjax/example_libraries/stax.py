@@ -36,6 +36,8 @@ __getattr__ = missing_names(__name__)
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
+_GLOROT, _NORMAL, _TINY = glorot_normal(), normal(), normal(1e-6)
+
 logsoftmax = log_softmax
 randn = normal
 glorot = glorot_normal
@@ -43,7 +45,7 @@ glorot = glorot_normal
 
 # --- layers with parameters -----------------------------------------------------------------------
 
-def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -> Layer:
+def Dense(out_dim: int, W_init: Any = _GLOROT, b_init: Any = _NORMAL) -> Layer:
     """``x @ W + b``.
 
     >>> stax = jax.example_libraries.stax
@@ -93,12 +95,12 @@ def _convolution(convolve: Callable[..., Any], output_shape: Callable[..., Any],
 
 def GeneralConv(dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int],
                 strides: Any = None, padding: Any = "VALID", W_init: Any = None,
-                b_init: Any = normal(1e-6)) -> Layer:
+                b_init: Any = _TINY) -> Layer:
     """A convolution, with the axes of inputs, kernel and outputs in the order of three strings.
 
     >>> init, apply = jax.example_libraries.stax.GeneralConv(("NCH", "OIH", "NCH"), 5, (3,))
-    >>> init(jax.random.key(0), (2, 4, 10))[0]
-    (2, 5, 8)
+    >>> [int(size) for size in init(jax.random.key(0), (2, 4, 10))[0]]
+    [2, 5, 8]
     """
     return _convolution(lax.conv_general_dilated, lax.conv_general_shape_tuple,
                         dimension_numbers, out_chan, filter_shape, strides, padding, W_init,
@@ -110,12 +112,12 @@ Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 
 def GeneralConvTranspose(dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int],
                          strides: Any = None, padding: Any = "VALID", W_init: Any = None,
-                         b_init: Any = normal(1e-6)) -> Layer:
+                         b_init: Any = _TINY) -> Layer:
     """A transposed convolution; see ``GeneralConv``.
 
     >>> layer = jax.example_libraries.stax.GeneralConvTranspose(("NCH", "OIH", "NCH"), 5, (3,))
-    >>> layer[0](jax.random.key(0), (2, 4, 10))[0]
-    (2, 5, 12)
+    >>> [int(size) for size in layer[0](jax.random.key(0), (2, 4, 10))[0]]
+    [2, 5, 12]
     """
     return _convolution(lax.conv_transpose, lax.conv_transpose_shape_tuple, dimension_numbers,
                         out_chan, filter_shape, strides, padding, W_init, b_init)
@@ -217,7 +219,7 @@ def _pooling(combine: Any, initial: float, mean: bool = False) -> Callable[..., 
 
         def output_shape(shape: Any) -> Any:
             pads = lax.padtype_to_pads(shape, dims, full_steps, padding)
-            return tuple((size + sum(pad) - window) // step + 1
+            return tuple(max(0, (size + sum(pad) - window) // step + 1)
                          for size, window, step, pad in zip(shape, dims, full_steps, pads))
 
         def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
@@ -271,7 +273,8 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     ``apply_fun`` needs the keyword argument ``rng``. With a ``mode`` other than "train" the layer
     is the identity.
 
-    >>> jax.example_libraries.stax.Dropout(0.5, mode="test")[1]((), jnp.ones(2))
+    >>> init, apply = jax.example_libraries.stax.Dropout(0.5, mode="test")
+    >>> apply((), jnp.ones(2), rng=jax.random.key(0))
     Array([1., 1.], dtype=float32)
     """
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:

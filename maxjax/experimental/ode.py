@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from maxjax import lax
+from maxjax import lax, tree_util
 from maxjax import numpy as jnp
-from maxjax import tree_util
 from maxjax._base.missing import missing_names
 from maxjax._higher_order.custom_gradient import closure_convert
 from maxjax._higher_order.custom_vjp import custom_vjp
@@ -134,8 +133,8 @@ def optimal_step_size(last_step: Any, mean_error_ratio: Any, safety: float = 0.9
                       ifactor: float = 10.0, dfactor: float = 0.2, order: float = 5.0) -> Any:
     """The next step.
 
-    >>> jax.experimental.ode.optimal_step_size(1.0, 0.0)
-    Array(10., dtype=float32, weak_type=True)
+    >>> jax.experimental.ode.optimal_step_size(1.0, jnp.zeros(()))
+    Array(10., dtype=float32)
     """
     shrink = jnp.where(mean_error_ratio < 1, 1.0, dfactor)
     factor = jnp.minimum(ifactor, jnp.maximum(

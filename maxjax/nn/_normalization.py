@@ -68,6 +68,9 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,
       b: factors, of either sign.
       return_sign: also give the sign of the sum, and the logarithm of its absolute value.
       where: the elements that count.
+
+    >>> jax.nn.logsumexp(jnp.zeros(2))
+    Array(0.6931472, dtype=float32)
     """
     check_arraylike("logsumexp", a)
     if b is None:

@@ -74,7 +74,7 @@ def map_coordinates(input: Any, coordinates: Sequence[Any], order: int, mode: st
     for place, size in zip(places, x.shape):
         if order == 0:
             index = _round_half_away(place).astype(jnp.int32)
-            near = [(index, 1)]
+            near: list[Any] = [(index, 1)]
         else:
             floor = jnp.floor(place)
             upper = place - floor

@@ -25,6 +25,9 @@ class OptimizeResults(NamedTuple):
         line search.
       hess_inv: the approximate inverse of the Hessian.
       nfev, njev, nit: evaluations of function and gradient, and steps.
+
+    >>> jax.scipy.optimize.OptimizeResults._fields[:3]
+    ('x', 'success', 'status')
     """
 
     x: Any

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base.missing import missing_names
 from maxjax._ir.trace import Array
-from maxjax.numpy._promotion import check_arraylike, promote_dtypes, promote_inexact
+from maxjax.numpy._promotion import check_arraylike, promote_inexact
 
 __getattr__ = missing_names(__name__)
 

@@ -52,7 +52,7 @@ def _vectors(function: Any) -> Any:
         if all(x is None or x.ndim == 1 for x in arrays):
             return function(*arrays, **options)
         given = [x for x in arrays if x is not None]
-        signature = ",".join("(n%d)" % i for i in range(len(given))) + "->(a,b)"
+        signature = ",".join(f"(n{i})" for i in range(len(given))) + "->(a,b)"
         return jnp.vectorize(lambda *parts: function(*parts, **options),
                              signature=signature)(*given)
 

@@ -99,7 +99,7 @@ def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0,
       The solution, and None.
 
     >>> A = jnp.array([[2., 1.], [1., 3.]])
-    >>> jax.scipy.sparse.linalg.cg(A, jnp.array([3., 4.]))[0]
+    >>> jax.scipy.sparse.linalg.cg(A, jnp.array([3., 4.]))[0].round(4)
     Array([1., 1.], dtype=float32)
     """
     A, b, x0, maxiter, M = _prepared(A, b, x0, maxiter, M)

@@ -69,7 +69,7 @@ def rel_entr(p: Any, q: Any) -> Array:
     """``p log(p / q)``: 0 for ``p = 0 <= q``, inf outside of the positive numbers.
 
     >>> jax.scipy.special.rel_entr(2.0, 1.0)
-    Array(1.3862944, dtype=float32, weak_type=True)
+    Array(1.3862944, dtype=float32)
     """
     p, q = operands("rel_entr", p, q)
     refuse_complex("rel_entr", p)
@@ -84,7 +84,7 @@ def kl_div(p: Any, q: Any) -> Array:
     """``p log(p / q) - p + q``.
 
     >>> jax.scipy.special.kl_div(2.0, 1.0)
-    Array(0.38629436, dtype=float32, weak_type=True)
+    Array(0.38629436, dtype=float32)
     """
     p, q = operands("kl_div", p, q)
     return rel_entr(p, q) - p + q

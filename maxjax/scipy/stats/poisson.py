@@ -29,7 +29,8 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Array:
     """The distribution function."""
     k, mu, loc = floats("poisson.cdf", k, mu, loc)
     z = k - loc
-    return inside(z >= 0, special.gammaincc(jnp.floor(jnp.maximum(z, 0)) + 1, mu), 0)
+    value = special.gammaincc(jnp.floor(jnp.maximum(z, 0)) + 1, mu)
+    return jnp.asarray(inside(z >= 0, value, 0), mu.dtype)
 
 
 def entropy(mu: Any, loc: Any = 0) -> Array:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 
-# A shell's background jobs have interrupts ignored, and would hand that on to what tests start.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MAXJAX_COMPILE", "never")
+
+import signal
 
 import hypothesis
 import jax
@@ -19,6 +18,9 @@ hypothesis.settings.register_profile(
     "fixed", derandomize=True, deadline=None, database=None,
     suppress_health_check=list(hypothesis.HealthCheck))
 hypothesis.settings.load_profile("fixed")
+
+# A shell's background jobs have interrupts ignored, and would hand that on to what tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config):

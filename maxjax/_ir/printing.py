@@ -396,7 +396,7 @@ def pretty_print(self: Jaxpr | ClosedJaxpr | JaxprEqn, *, source_info: bool = Fa
     settings = {"source_info": source_info, "name_stack": name_stack,
                 "print_shapes": print_shapes, "print_effects": print_effects}
     if isinstance(self, JaxprEqn):
-        return layout(_eqn(self, Names(**settings)))
+        return layout(_eqn(self, Names(None, **settings)))
     jaxpr = self.jaxpr if isinstance(self, ClosedJaxpr) else self
     names = Names(jaxpr, **settings)
     names.shared = _shared(jaxpr)

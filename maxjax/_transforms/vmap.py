@@ -170,6 +170,7 @@ def mapped_size(fun: Callable[..., Any], tree: Any, values: list[Any], axes: lis
     if not sizes:
         raise ValueError(
             "vmap must have at least one non-None value in in_axes or axis_size must be specified")
+    # An array, though it may be equal, is no size.
     if all(size == sizes[0] for size in sizes) and not isinstance(axis_size, Array):
         return sizes[0]
     raise ValueError(size_message(fun, tree, values, axes, axis_size))

@@ -110,7 +110,7 @@ class named_scope(contextlib.ContextDecorator):
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
     """``fun`` in a ``named_scope`` of that name, or of its own."""
-    return named_scope(name or getattr(fun, "__name__", "call"))(fun)
+    return named_scope(str(name or getattr(fun, "__name__", "call")))(fun)
 
 
 # Context managers of options that change nothing.

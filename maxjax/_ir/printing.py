@@ -393,7 +393,7 @@ def pretty_print(self: Jaxpr | ClosedJaxpr | JaxprEqn, *, source_info: bool = Fa
       print_effects: the effects of each jaxpr.
       custom_pp_eqn_rules, kwargs: JAX's, accepted.
     """
-    settings = {"source_info": source_info, "name_stack": name_stack,
+    settings: dict[str, Any] = {"source_info": source_info, "name_stack": name_stack,
                 "print_shapes": print_shapes, "print_effects": print_effects}
     if isinstance(self, JaxprEqn):
         return layout(_eqn(self, Names(None, **settings)))

@@ -20,7 +20,7 @@ from maxjax._ir.check import check_jaxpr
 from maxjax._transforms.simplify import simplify
 
 # Of default runs; `pytest -m exhaustive` runs 10,000.
-COUNT = 24
+COUNT = 16
 BATCHES, BATCH = 100, 100
 RELATIVE, ABSOLUTE = 2e-4, 2e-5
 

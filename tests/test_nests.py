@@ -4,6 +4,7 @@ tangents, gradients, gradients of a batch, eager and under jit; second and third
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import jax
 import pytest
@@ -15,7 +16,7 @@ from maxjax._ir.check import check_jaxpr
 from maxjax._transforms.simplify import simplify
 
 # Of default runs; `pytest -m exhaustive` takes all 1,000.
-COUNT = 40
+COUNT = 16
 
 
 def check(names: tuple[str, ...], function: str) -> None:
@@ -27,7 +28,7 @@ def check(names: tuple[str, ...], function: str) -> None:
             try:
                 actual = called(X)
             except Exception as error:
-                assert type(error).__name__ == type(answer).__name__, (
+                assert is_same_error(names, error, answer), (
                     f"{names} of {function}, {how}: {error!r}\nnot {answer!r}")
                 continue
             assert not isinstance(answer, Exception), (
@@ -40,6 +41,13 @@ def check(names: tuple[str, ...], function: str) -> None:
             closed = jitted._lookup((X,), {}).closed
             check_jaxpr(closed)
             check_jaxpr(simplify(closed))
+
+
+def is_same_error(names: tuple[str, ...], error: Exception, answer: Any) -> bool:
+    if {"while", "custom_vjp"} <= set(names):      # two reasons; either may be met first
+        return isinstance(answer, (TypeError, ValueError)) and isinstance(
+            error, (TypeError, ValueError))
+    return type(error).__name__ == type(answer).__name__
 
 
 def sample(count: int) -> list[tuple[tuple[str, ...], str]]:
@@ -84,7 +92,10 @@ def derivatives(j, names, function):
     }
 
 
-@pytest.mark.parametrize("level", sorted(set(LEVELS) - {"grad", "jvp"}))
+@pytest.mark.parametrize("level", [
+    level if level in ("scan", "custom_jvp", "checkpoint")
+    else pytest.param(level, marks=pytest.mark.exhaustive)
+    for level in LEVELS if level not in ("grad", "jvp")])
 def test_higher_derivatives(level):
     names = (level,)
     expected = answers_of(derivatives(jax, names, "smooth"), X)

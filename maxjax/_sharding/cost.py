@@ -13,7 +13,6 @@ collective, each link carries
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from maxjax._ir.jaxpr import JaxprEqn
@@ -72,8 +71,3 @@ class CostModel:
                  else sum(aval.size for aval in out_avals))
         nbytes = sum(aval.nbytes for aval in (*in_avals, *out_avals))
         return (flops / self.flops + nbytes / self.memory) / shards
-
-
-def padded_size(size: int, shards: int) -> int:
-    """The size that a dimension would be padded to."""
-    return math.ceil(size / shards) * shards

@@ -53,6 +53,8 @@ def passes(eqn: JaxprEqn, axis: str, kind: str, parts: Sequence[Parts]) -> bool:
         return True
     if kind != "add":
         return False
+    if name == "gather" and not _fills_with_sum(eqn):
+        return False
     if name in _ONE:
         places = _ONE[name]
         return len(here) == 1 and (places is None or here[0] in places)
@@ -63,6 +65,12 @@ def passes(eqn: JaxprEqn, axis: str, kind: str, parts: Sequence[Parts]) -> bool:
               else range(len(parts)) if places is None else places)
     return set(here) <= set(wanted) and all(
         number in here or _is_zero(eqn.invars[number]) for number in wanted)
+
+
+def _fills_with_sum(eqn: JaxprEqn) -> bool:
+    """What stands outside the bounds must be a sum of itself: NaN or 0."""
+    fill = eqn.params["fill_value"]
+    return dtypes.is_inexact(eqn.outvars[0].aval.dtype) and fill in (None, 0)
 
 
 def _is_zero(atom: Atom) -> bool:

@@ -78,8 +78,11 @@ def _is_zero(atom: Atom) -> bool:
 
 
 def kept(jaxpr: Jaxpr, made: Callable[[JaxprEqn], Parts], used: Callable[[JaxprEqn], set[str]],
-         axes_of: Callable[[Var], set[str]], asked: Mapping[Var, Parts]) -> dict[Var, Parts]:
-    """For each variable the axes along which it stays in parts (what others have is reduced).
+         axes_of: Callable[[Var], set[str]], asked: Mapping[Var, Parts]) -> tuple[
+             dict[Var, Parts], dict[JaxprEqn, Parts]]:
+    """For each variable the axes along which it stays in parts, and for each equation those along
+    which it computes parts of its result from parts of its operands. What is not kept is reduced
+    where it is made.
 
     Args:
       made: the parts that an equation makes of whole operands.
@@ -89,7 +92,8 @@ def kept(jaxpr: Jaxpr, made: Callable[[JaxprEqn], Parts], used: Callable[[JaxprE
     """
     reduced: set[Var] = {var for var in jaxpr.outvars if isinstance(var, Var) and var not in asked}
     while True:
-        parts: dict[Var, dict[str, str]] = {}
+        parts: dict[Var, Parts] = {}
+        through: dict[JaxprEqn, Parts] = {}
         size = len(reduced)
 
         def of(atom: Atom, parts: Any = parts) -> Parts:
@@ -97,7 +101,8 @@ def kept(jaxpr: Jaxpr, made: Callable[[JaxprEqn], Parts], used: Callable[[JaxprE
 
         for eqn in jaxpr.eqns:
             operands = [of(atom) for atom in eqn.invars]
-            found = dict(made(eqn))
+            own = made(eqn)
+            found: dict[str, str] = {}
             incoming = {axis: kind for part in operands for axis, kind in part.items()}
             if incoming:
                 # Of a barrier's operands each has its own result: all or none stays in parts.
@@ -107,17 +112,19 @@ def kept(jaxpr: Jaxpr, made: Callable[[JaxprEqn], Parts], used: Callable[[JaxprE
                               eqn.invars, operands, strict=True) if part))
                 busy = used(eqn)
                 for axis, kind in incoming.items():
-                    if several or larger or axis in busy or axis in found or not passes(
+                    if several or larger or axis in busy or axis in own or not passes(
                             eqn, axis, kind, operands):
                         reduced.update(atom for atom, part in zip(
                             eqn.invars, operands, strict=True)
                             if axis in part and isinstance(atom, Var))
                     else:
                         found[axis] = kind
+            through[eqn] = found
+            found = {**own, **found}
             for var in eqn.outvars:
                 if found.keys() & axes_of(var):
                     reduced.add(var)
                 if found and var not in reduced:
                     parts[var] = found
         if len(reduced) == size:
-            return {var: part for var, part in parts.items() if part}
+            return parts, through

@@ -119,7 +119,7 @@ class _Body:
                 self.assigned[eqn] = assign(eqn, owner.dims_of, self.mesh, owner.model)
         asked = {atom: dict(layout.partial) for atom, layout in zip(
             jaxpr.outvars, out_layouts, strict=True) if isinstance(atom, Var) and layout.partial}
-        self.parts = kept(jaxpr, self._made, self._used, self._axes_of, asked)
+        self.parts, self.through = kept(jaxpr, self._made, self._used, self._axes_of, asked)
 
     def _made(self, eqn: JaxprEqn) -> dict[str, str]:
         found = self.assigned.get(eqn)
@@ -196,10 +196,7 @@ class _Body:
 
     def compute(self, eqn: JaxprEqn, assignment: Assignment) -> None:
         name = eqn.primitive.name
-        parts = dict(assignment.parts)
-        # What comes in parts and may stay so: as the result does.
-        staying = {axis: kind for var in eqn.outvars for axis, kind in
-                   self.parts.get(var, {}).items() if axis not in parts}
+        staying = self.through[eqn]
         operands = []
         for number, (atom, dims) in enumerate(zip(eqn.invars, assignment.operands, strict=True)):
             here = self.parts.get(atom, {}) if isinstance(atom, Var) else {}
@@ -207,7 +204,7 @@ class _Body:
             operands.append(self.read(atom, Layout(dims, keep), f"operand {number} of {name}"))
         results = apply_local(eqn, assignment.rule, operands, assignment.operands,
                               assignment.results, self.mesh)
-        made = tuple(sorted({**parts, **staying}.items()))
+        made = tuple(sorted({**assignment.parts, **staying}.items()))
         self.define_all(eqn.outvars, results, [Layout(dims, made) for dims in assignment.results])
         for var in eqn.outvars:
             self.settle(var, f"result of {name}")

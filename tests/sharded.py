@@ -40,7 +40,7 @@ def cut(value: np.ndarray, dims: Any, mesh: dict[str, int]) -> np.ndarray:
     """The shards, stacked along one leading dimension for each mesh axis that splits the value."""
     split = {name: size for name, size in mesh.items() if any(name in axes for axes in dims)}
     shards = [value[block(value.shape, dims, split, place)] for _, place in places(split)]
-    return np.stack(shards).reshape(*split.values(), *shards[0].shape)
+    return np.stack(shards).reshape((*split.values(), *shards[0].shape))
 
 
 def joined(shards: np.ndarray, shape: tuple[int, ...], dims: Any,

@@ -83,6 +83,7 @@ def reaching() -> dict[str, list[tuple[harness.Case, str]]]:
         for case in cases:
             if case.raises or not case.jittable:
                 continue
+            names: set[str] = set()
             with case.precision():
                 for mode in ("value", "vjp", "jvp") if case.differentiable else ("value",):
                     if mode != "value" and all(len(found[name]) > 2 for name in names):

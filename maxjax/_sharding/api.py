@@ -65,18 +65,36 @@ def partition(closed: ClosedJaxpr, mesh: Mapping[str, int], in_specs: Specs,
     >>> from maxjax._ir.types import ShapedArray
     >>> square = ShapedArray((4, 4), np.float32)
     >>> program = trace_to_jaxpr(lambda x, y: [jnp.dot(x, y)], [square, square])
-    >>> made = partition(program, {"x": 2}, [Spec.of(None, "x"), Spec.of("x")])
-    >>> print(made.report.text())                                  # doctest: +ELLIPSIS
+    >>> partition(program, {"x": 2}, [Spec.of(None, "x"), Spec.of("x")]).report.counts()
+    {'psum': 1}
     """
-    atoms = Atoms(mesh)
     program = normalize(closed)
+    constraint = constraint_of or unconstrained
+    fixed = fixed_specs(program.jaxpr, mesh, in_specs, out_specs, constraint, names)
+    return partition_normalized(program, mesh, fixed, out_specs, constraint, strategy,
+                                model or CostModel())
+
+
+def partition_normalized(program: ClosedJaxpr, mesh: Mapping[str, int],
+                         fixed: Mapping[Var, tuple[Spec, str]], out_specs: Specs | None,
+                         constraint: ConstraintOf, strategy: str, model: CostModel) -> Partitioned:
+    """``partition`` of a normalized program in which any variables' specs are given."""
+    atoms = Atoms(mesh)
     jaxpr = program.jaxpr
-    constraint = constraint_of or (lambda eqn: None)
-    fixed = _fixed(jaxpr, atoms, mesh, in_specs, out_specs, constraint, names)
     found = operations(jaxpr)
-    propagation = Propagation(found, fixed, atoms.sizes, strategy)
+    propagation = Propagation(found, {
+        var: (atoms.spec(spec), origin) for var, (spec, origin) in fixed.items()},
+        atoms.sizes, strategy)
+
+    asked: dict[int, tuple[Axes, ...]] = {}      # by output, which one variable may be twice
+    for number, (atom, spec) in enumerate(zip(
+            jaxpr.outvars, out_specs or [None] * len(jaxpr.outvars), strict=True)):
+        if spec is not None and not any(dim.open for dim in spec.dims):
+            asked[number] = atoms.spec(check(spec, atom.aval, mesh, f"output {number}")).axes
 
     def lists() -> Iterator[Axes]:
+        for dims in asked.values():
+            yield from dims
         for state in propagation.states.values():
             yield from state.dims
         for operation in found:
@@ -95,16 +113,10 @@ def partition(closed: ClosedJaxpr, mesh: Mapping[str, int], in_specs: Specs,
             return known[atom]
         return ((),) * atom.aval.ndim
 
-    partitioner = Partitioner(new_mesh, dims_of, model or CostModel(), constraint)
+    partitioner = Partitioner(new_mesh, dims_of, model, constraint)
     ins = [dims_of(var) for var in jaxpr.invars]
-    outs = []
-    for number, atom in enumerate(jaxpr.outvars):
-        spec = out_specs[number] if out_specs is not None else None
-        dims = dims_of(atom)
-        if spec is not None and not any(dim.open for dim in spec.dims):
-            dims = tuple(renamed(atoms.of(axes), joined) for axes in check(
-                spec, atom.aval, mesh, f"output {number}").axes)
-        outs.append(dims)
+    outs = [tuple(renamed(axes, joined) for axes in asked[number]) if number in asked
+            else dims_of(atom) for number, atom in enumerate(jaxpr.outvars)]
     local = partitioner.run(program, list(map(Layout, ins)), list(map(Layout, outs)))
     variables = Names(jaxpr)
     rows = [_row(var, variables, propagation, known) for var in _variables(jaxpr)]
@@ -113,17 +125,21 @@ def partition(closed: ClosedJaxpr, mesh: Mapping[str, int], in_specs: Specs,
     return Partitioned(local, new_mesh, tuple(ins), tuple(outs), report)
 
 
-def _fixed(jaxpr: Jaxpr, atoms: Atoms, mesh: Mapping[str, int], in_specs: Specs,
-           out_specs: Specs | None, constraint: ConstraintOf, names: Sequence[str] | None
-           ) -> dict[Var, tuple[Spec, str]]:
-    """What is given, in atoms, and where from; the first to say something of a variable counts."""
+def unconstrained(eqn: JaxprEqn) -> None:
+    return None
+
+
+def fixed_specs(jaxpr: Jaxpr, mesh: Mapping[str, int], in_specs: Specs, out_specs: Specs | None,
+                constraint: ConstraintOf, names: Sequence[str] | None
+                ) -> dict[Var, tuple[Spec, str]]:
+    """What is given and where from; the first to say something of a variable counts."""
     fixed: dict[Var, tuple[Spec, str]] = {}
 
     def give(var: Any, spec: Spec | None, what: str, origin: str) -> None:
         if spec is not None:
             spec = check(spec, var.aval, mesh, what)
             if isinstance(var, Var):
-                fixed.setdefault(var, (atoms.spec(spec), origin))
+                fixed.setdefault(var, (spec, origin))
 
     for number, (var, spec) in enumerate(zip(jaxpr.invars, in_specs, strict=True)):
         name = names[number] if names is not None else f"input {number}"

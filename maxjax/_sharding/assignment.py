@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from maxjax._ir.jaxpr import Atom, JaxprEqn, Var
+from maxjax._ir.jaxpr import Atom, JaxprEqn
 from maxjax._primitives.rules import FactorRule
 from maxjax._sharding.cost import CostModel
 from maxjax._sharding.local import shifts
@@ -121,23 +121,30 @@ def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
 
 def assign(eqn: JaxprEqn, dims_of: Callable[[Atom], Dims], mesh: Mesh,
            model: CostModel) -> Assignment:
-    """The cheapest candidate; of equals the first."""
-    found = [priced(option, eqn, dims_of, mesh, model)
-             for option in candidates(eqn, computed_rule(eqn), dims_of, mesh)]
-    return min(found, key=lambda assignment: assignment.seconds)
+    """The cheapest candidate; of equals the first, which is taken at once if it moves nothing."""
+    best = None
+    for option in candidates(eqn, computed_rule(eqn), dims_of, mesh):
+        moving = moves(option, eqn, dims_of, mesh, model)
+        option.seconds = moving + model.computation(eqn, product(option.used, mesh))
+        if best is None or option.seconds < best.seconds:
+            if best is None and not moving:
+                return option
+            best = option
+    assert best is not None
+    return best
 
 
-def priced(assignment: Assignment, eqn: JaxprEqn, dims_of: Callable[[Atom], Dims], mesh: Mesh,
-           model: CostModel) -> Assignment:
+def moves(assignment: Assignment, eqn: JaxprEqn, dims_of: Callable[[Atom], Dims], mesh: Mesh,
+          model: CostModel) -> float:
+    """The seconds of moving operands to where they are needed, and results to where they go."""
     items = tuple(mesh.items())
-    total = model.computation(eqn, product(assignment.used, mesh))
-    moved: set[tuple[Atom, Dims]] = set()
-    for atom, dims in zip(eqn.invars, assignment.operands, strict=True):
-        if isinstance(atom, Var) and (atom, dims) not in moved:
-            moved.add((atom, dims))
-            total += way(Layout(dims_of(atom)), Layout(dims), atom.aval.nbytes, items, model)[0]
+    total = 0.0
+    for atom, dims in dict.fromkeys(zip(eqn.invars, assignment.operands, strict=True)):
+        if dims and (here := dims_of(atom)) != dims:
+            total += way(Layout(here), Layout(dims), atom.aval.nbytes, items, model)[0]
     parts = tuple(sorted(assignment.parts.items()))
     for var, dims in zip(eqn.outvars, assignment.results, strict=True):
-        total += way(Layout(dims, parts), Layout(dims_of(var)), var.aval.nbytes, items, model)[0]
-    assignment.seconds = total
-    return assignment
+        if parts or dims_of(var) != dims:
+            total += way(Layout(dims, parts), Layout(dims_of(var)), var.aval.nbytes, items,
+                         model)[0]
+    return total

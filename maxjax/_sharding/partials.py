@@ -2,8 +2,8 @@
 
 The parts of ``x = psum(part)`` may stay parts through ``f`` as long as ``psum(f(part))`` is
 ``f(x)``: through what is linear in them alone, and through sums of values that are all in parts.
-A value stays in parts only if all of its uses allow that and none of their results is larger;
-otherwise it is reduced once, where it is made. So a sum of two partial gradients is one reduction,
+A value stays in parts only if all of its uses allow that and reducing what comes of them costs no
+more than reducing it at once, where it is made. So a sum of two partial gradients is one reduction,
 and a broadcast of a partial sum is preceded by one.
 """
 
@@ -78,7 +78,8 @@ def _is_zero(atom: Atom) -> bool:
 
 
 def kept(jaxpr: Jaxpr, made: Callable[[JaxprEqn], Parts], used: Callable[[JaxprEqn], set[str]],
-         axes_of: Callable[[Var], set[str]], asked: Mapping[Var, Parts]) -> tuple[
+         axes_of: Callable[[Var], set[str]], asked: Mapping[Var, Parts],
+         price: Callable[[Var], float]) -> tuple[
              dict[Var, Parts], dict[JaxprEqn, Parts]]:
     """For each variable the axes along which it stays in parts, and for each equation those along
     which it computes parts of its result from parts of its operands. What is not kept is reduced
@@ -89,6 +90,7 @@ def kept(jaxpr: Jaxpr, made: Callable[[JaxprEqn], Parts], used: Callable[[JaxprE
       used: the axes that an equation splits its work over.
       axes_of: the axes that split a variable's dimensions.
       asked: the parts that outputs are wanted in.
+      price: what it costs to reduce a variable.
     """
     reduced: set[Var] = {var for var in jaxpr.outvars if isinstance(var, Var) and var not in asked}
     while True:
@@ -107,12 +109,9 @@ def kept(jaxpr: Jaxpr, made: Callable[[JaxprEqn], Parts], used: Callable[[JaxprE
             if incoming:
                 # Of a barrier's operands each has its own result: all or none stays in parts.
                 several = len(eqn.outvars) > 1 and eqn.primitive.name == "optimization_barrier"
-                larger = (sum(var.aval.nbytes for var in eqn.outvars)
-                          > max(atom.aval.nbytes for atom, part in zip(
-                              eqn.invars, operands, strict=True) if part))
                 busy = used(eqn)
                 for axis, kind in incoming.items():
-                    if several or larger or axis in busy or axis in own or not passes(
+                    if several or axis in busy or axis in own or not passes(
                             eqn, axis, kind, operands):
                         reduced.update(atom for atom, part in zip(
                             eqn.invars, operands, strict=True)
@@ -126,5 +125,17 @@ def kept(jaxpr: Jaxpr, made: Callable[[JaxprEqn], Parts], used: Callable[[JaxprE
                     reduced.add(var)
                 if found and var not in reduced:
                     parts[var] = found
+        later: dict[Var, float] = dict.fromkeys(asked, 0.0)      # the price of what comes of it
+        for eqn in reversed(jaxpr.eqns):
+            if not through[eqn]:
+                continue
+            cost = 0.0
+            for var in eqn.outvars:
+                if var in parts and later.get(var, 0.0) > price(var):
+                    reduced.add(var)
+                cost += price(var) if var in reduced else later.get(var, 0.0)
+            for atom in {atom for atom in eqn.invars if isinstance(atom, Var) and atom in parts}:
+                later[atom] = later.get(atom, 0.0) + cost
+        reduced.update(var for var, cost in later.items() if var in parts and cost > price(var))
         if len(reduced) == size:
             return parts, through

@@ -119,7 +119,8 @@ class _Body:
                 self.assigned[eqn] = assign(eqn, owner.dims_of, self.mesh, owner.model)
         asked = {atom: dict(layout.partial) for atom, layout in zip(
             jaxpr.outvars, out_layouts, strict=True) if isinstance(atom, Var) and layout.partial}
-        self.parts, self.through = kept(jaxpr, self._made, self._used, self._axes_of, asked)
+        self.parts, self.through = kept(jaxpr, self._made, self._used, self._axes_of, asked,
+                                        self._price)
 
     def _made(self, eqn: JaxprEqn) -> dict[str, str]:
         found = self.assigned.get(eqn)
@@ -131,6 +132,10 @@ class _Body:
 
     def _axes_of(self, var: Var) -> set[str]:
         return {axis for axes in self.owner.dims_of(var) for axis in axes}
+
+    def _price(self, var: Var) -> float:
+        shards = product(self._axes_of(var), self.mesh)
+        return self.owner.model.collective("psum", var.aval.nbytes / shards, 2)
 
     # --- values ---
 

@@ -94,6 +94,7 @@ class Propagation:
         for number, operation in enumerate(operations):
             for var in {var for var, _ in operation.values}:
                 self.users.setdefault(var, []).append(number)
+        self.agreed: set[int] = set()      # operations that have nothing left to say
         self.priorities = [operation_priority(operation) for operation in operations]
         rounds = {dim.priority for state in self.states.values() for dim in state.spec.dims}
         for round_ in sorted(rounds):
@@ -108,20 +109,21 @@ class Propagation:
 
     def fixed_point(self, round_: int, priority: int, aggressive: bool) -> None:
         waiting = deque(number for number in range(len(self.operations))
-                        if self.priorities[number] <= priority)
+                        if self.priorities[number] <= priority and number not in self.agreed)
         queued = set(waiting)
         while waiting:
             number = waiting.popleft()
             queued.discard(number)
-            for var in self.step(self.operations[number], round_, priority, aggressive):
+            for var in self.step(number, round_, priority, aggressive):
                 for user in self.users[var]:
+                    self.agreed.discard(user)
                     if user not in queued and self.priorities[user] <= priority:
                         queued.add(user)
                         waiting.append(user)
 
-    def step(self, operation: Operation, round_: int, priority: int,
-             aggressive: bool) -> list[Var]:
+    def step(self, number: int, round_: int, priority: int, aggressive: bool) -> list[Var]:
         """One operation: collect, resolve, update. Gives the variables that have changed."""
+        operation = self.operations[number]
         rule, mesh = operation.rule, self.mesh
         proposals: dict[Any, list[tuple[Axes, int]]] = {}
         for var, factors in operation.values:
@@ -137,19 +139,24 @@ class Propagation:
         resolved = {factor: _resolve(lists, aggressive) for factor, lists in proposals.items()}
         strengths = {factor: max(size for _, size in lists)
                      for factor, lists in proposals.items()}
-        changed = []
+        changed, agreed = [], True
         for var, factors in operation.values:
-            if self.update(var, factors, rule.sizes, resolved, strengths, round_, aggressive,
-                           operation.name):
+            dims = unproject(resolved, factors, rule.sizes, mesh)
+            if dims == tuple(self.states[var].dims):
+                continue
+            agreed = False
+            if self.update(var, dims, factors, strengths, round_, aggressive, operation.name):
                 changed.append(var)
+        if agreed and not rule.replicated:
+            self.agreed.add(number)
         return changed
 
-    def update(self, var: Var, factors: Sequence[Any], sizes: Mapping[Any, int],
-               resolved: Mapping[Any, Axes], strengths: Mapping[Any, int], round_: int,
-               aggressive: bool, name: str) -> bool:
+    def update(self, var: Var, dims: Dims, factors: Sequence[Any], strengths: Mapping[Any, int],
+               round_: int, aggressive: bool, name: str) -> bool:
+        """Adds to a variable's dimensions what the resolved factors, as ``dims``, have more."""
         state = self.states[var]
         wanted: dict[int, Axes] = {}
-        for number, axes in enumerate(unproject(resolved, factors, sizes, self.mesh)):
+        for number, axes in enumerate(dims):
             old = state.dims[number]
             if (len(axes) > len(old) and axes[:len(old)] == old
                     and state.may_grow(number, round_)):

@@ -25,7 +25,10 @@ from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._sharding.api import Partitioned, partition
+from maxjax._sharding.auto import auto
+from maxjax._sharding.cost import CostModel
 from maxjax._sharding.specs import Dim, Spec, show
+from maxjax.ad_checkpoint import checkpoint_name
 
 # --- every primitive ------------------------------------------------------------------------------
 
@@ -245,8 +248,6 @@ def test_elementwise_operations_come_before_contractions():
 
 
 def test_a_constraint_in_the_middle():
-    from maxjax.ad_checkpoint import checkpoint_name
-
     def constraint(eqn):
         return (COLUMNS if eqn.primitive.name == "name" and eqn.params["name"] == "here" else None)
 
@@ -418,6 +419,46 @@ def test_gradient_of_attention():
     assert sorted(collectives(made)) == ["psum data"] * 4 + ["psum model"] * 2
 
 
+TABLE, WORDS = numbers(12, 4), np.array([[0, 5, 11], [7, 7, -1]], np.int32)
+
+
+@pytest.mark.parametrize("mode", ["clip", "fill", "promise_in_bounds"])
+@pytest.mark.parametrize("outside", [0, 12, -40])
+def test_embedding_with_split_rows(mode, outside):
+    """Each shard reads its own rows, and the sum is the result; gradients need no collective."""
+    words = np.where(WORDS == 5, np.int32(outside if mode != "promise_in_bounds" else 5), WORDS)
+
+    def embed(table, words):
+        return table.at[words].get(mode=mode, wrap_negative_indices=True)
+
+    args, specs = [TABLE, words], [ROWS, Spec.of(None)]
+    assert collectives(made_of(embed, args, specs)) == ["psum model"]
+    made = made_of(maxjax.grad(lambda *args: jnp.sum(embed(*args) * 2)),
+                   args, specs, out_specs=[ROWS])
+    assert collectives(made) == []
+
+
+@pytest.mark.parametrize("kind", ["add", "max", "min", "set", "multiply"])
+@pytest.mark.parametrize("specs", [
+    [ROWS, Spec.of(None), Spec.of(None)],
+    [Spec.of(None), BATCH, BATCH],
+    [ROWS, BATCH, BATCH],
+    [Spec.of(None, "model"), BATCH, BATCH],
+])
+def test_scatter_into_split_rows_and_of_split_updates(kind, specs):
+    def function(table, words, updates):
+        return getattr(table.at[words], kind)(updates, mode="drop")
+
+    words = np.array([3, 3, 11, 40], np.int32) if kind != "set" else np.array(
+        [3, 4, 11, 40], np.int32)
+    made = made_of(function, [TABLE, words, numbers(4, 4)], specs, out_specs=[specs[0]])
+    sums = {"add": ["psum data"], "max": ["pmax data"], "min": ["pmin data"]}
+    if specs[1] == BATCH:
+        assert collectives(made) == sums.get(kind, ["all_gather data"] * 2)
+    else:
+        assert collectives(made) == []
+
+
 def layers(weights, x):
     def body(h, w):
         return jnp.tanh(h @ w[0]) @ w[1], jnp.sum(h)
@@ -452,6 +493,50 @@ def test_cond():
     made = made_of(lambda x, w: lax.cond(jnp.sum(x) > 0, lambda x: x @ w, lambda x: 2 * x, x),
                    [numbers(4, 8), numbers(8, 8)], [BATCH, COLUMNS])
     assert show(made.out_specs[0]) == "[{data}, {model}]"
+
+
+# --- automatic sharding ---------------------------------------------------------------------------
+
+ALL = {"data": 4, "model": 2}
+WHOLE = Spec.of(None)
+
+
+def abstract(function: Any, shapes: list[tuple[int, ...]]) -> ClosedJaxpr:
+    return trace_to_jaxpr(lambda *xs: pytree.flatten(function(*xs))[0],
+                          [ShapedArray(shape, np.float32) for shape in shapes])
+
+
+@pytest.mark.parametrize(("function", "shapes", "by_hand"), [
+    (jnp.dot, [(4096, 4096)] * 2, {
+        "data": [BATCH, WHOLE], "two dimensions": [BATCH, COLUMNS]}),
+    (maxjax.grad(mlp_loss, argnums=(0, 1)), [(1024, 4096), (4096, 1024), *[(16384, 1024)] * 2], {
+        "data": [WHOLE, WHOLE, BATCH, BATCH], "tensor": [COLUMNS, ROWS, WHOLE, WHOLE],
+        "mixed": [COLUMNS, ROWS, BATCH, BATCH]}),
+    (attention, [(16, 512, 512), *[(512, 512)] * 4], {
+        "mixed": ATTENTION_SPECS, "data": [BATCH, *[WHOLE] * 4]}),
+], ids=["matmul", "mlp", "attention"])
+def test_automatic_is_never_worse_than_by_hand(function, shapes, by_hand):
+    choice = auto(abstract(function, shapes), ALL, by_hand=by_hand)
+    best = min(choice.seconds.values())
+    assert choice.partitioned.report.seconds == best
+    assert best <= min(choice.seconds[name] for name in by_hand)
+    assert best < choice.seconds["all whole"] / 4
+    assert choice.name.startswith("integer program") and "chosen" in choice.text()
+
+
+def test_automatic_results_are_right():
+    args = [numbers(8, 16), numbers(16, 8), numbers(8, 8), numbers(8, 8)]
+    closed = traced(maxjax.grad(mlp_loss, argnums=(0, 1)), args)
+    # Devices so slow, and links so quick, that splitting pays even at this size.
+    model = CostModel(latency=1e-12, flops=1e9, memory=1e9)
+    choice = auto(closed, {"data": 2, "model": 2}, model=model)
+    assert choice.name.startswith("integer program") and any(map(any, choice.in_specs))
+    check_equal(choice.partitioned, closed, args, "accumulate", derivative=True)
+
+
+def test_automatic_keeps_what_is_fixed():
+    choice = auto(abstract(jnp.dot, [(64, 64)] * 2), ALL, in_specs=[COLUMNS, None])
+    assert show(choice.in_specs[0]) == "[{}, {model}]"
 
 
 # --- negative controls, errors, reports -----------------------------------------------------------

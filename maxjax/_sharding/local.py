@@ -28,6 +28,7 @@ from maxjax._primitives.collective import (
 from maxjax._primitives.convert import convert_element_type_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.rules import FactorRule
+from maxjax._sharding.indexed import apply_rows, needs_rows
 from maxjax._sharding.reshard import Step
 from maxjax._sharding.specs import Axes, Dims, Mesh, local_shape, product
 
@@ -145,7 +146,10 @@ def apply_local(eqn: JaxprEqn, rule: FactorRule, operands: Sequence[Any], in_dim
     change = _PARAMS.get(primitive.name)
     if change is not None:
         params = change(params, eqn, [operand.shape for operand in operands], out_shapes[0])
-    result = primitive.bind(*operands, **params)
+    if needs_rows(eqn, in_dims):
+        result = apply_rows(eqn, operands, in_dims, params, position, mesh)
+    else:
+        result = primitive.bind(*operands, **params)
     results = list(result) if primitive.multiple_results else [result]
     for value, shape in zip(results, out_shapes, strict=True):
         if tuple(value.shape) != shape:

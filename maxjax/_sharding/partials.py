@@ -70,7 +70,9 @@ def passes(eqn: JaxprEqn, axis: str, kind: str, parts: Sequence[Parts]) -> bool:
 def _fills_with_sum(eqn: JaxprEqn) -> bool:
     """What stands outside the bounds must be a sum of itself: NaN or 0."""
     fill = eqn.params["fill_value"]
-    return dtypes.is_inexact(eqn.outvars[0].aval.dtype) and fill in (None, 0)
+    if fill is not None:
+        return bool(fill.value == 0)
+    return dtypes.is_inexact(eqn.outvars[0].aval.dtype)
 
 
 def _is_zero(atom: Atom) -> bool:

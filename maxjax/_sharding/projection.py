@@ -12,6 +12,7 @@ from typing import Any
 
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._primitives.rules import FactorRule, call_factors, replicated_factors
+from maxjax._sharding.indexed import with_rows
 from maxjax._sharding.specs import Axes, Dims, Mesh
 
 # How partial results combine in a collective; other reductions want the factor whole.
@@ -29,7 +30,7 @@ def rule_of(eqn: JaxprEqn) -> FactorRule:
     factors = eqn.primitive.factors
     if factors is None or factors is call_factors:
         factors = replicated_factors
-    rule = factors(in_avals, out_avals, **eqn.params)
+    rule = with_rows(eqn, factors(in_avals, out_avals, **eqn.params))
     odd = {factor for factor, kind in rule.reduction.items() if kind not in COMBINES}
     if odd:
         rule.replicated = rule.replicated | odd

@@ -5,9 +5,11 @@ Programs of one shard run without devices, under a vmap for each mesh axis (``sh
 
 from __future__ import annotations
 
+import doctest
 import functools
 import random
 import zlib
+from pathlib import Path
 from typing import Any
 
 import harness
@@ -24,6 +26,7 @@ from maxjax._ir.primitive import registry
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import base_trace
 from maxjax._ir.types import ShapedArray
+from maxjax._sharding import api, specs
 from maxjax._sharding.api import Partitioned, partition
 from maxjax._sharding.auto import auto
 from maxjax._sharding.cost import CostModel
@@ -601,3 +604,17 @@ def test_report():
         "computation by the cost model",
     ]
     assert made.report.dot().startswith("digraph sharding {")
+
+
+def test_the_page_is_right():
+    page = Path(__file__).parents[1] / "docs" / "sharding.md"
+    result = doctest.testfile(str(page), module_relative=False,
+                              optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.attempted > 10 and not result.failed
+
+
+def test_the_docstrings_are_right():
+    for module in (api, specs):
+        result = doctest.testmod(module, extraglobs={
+            "np": np, "jnp": jnp, "partition": partition, "Spec": Spec})
+        assert result.attempted and not result.failed

@@ -150,6 +150,7 @@ def test_sharded_equals_whole(name):
 RNG = np.random.default_rng(0)
 MESH = {"data": 2, "model": 2}
 COLUMNS, ROWS, BATCH = Spec.of(None, "model"), Spec.of("model"), Spec.of("data")
+WHOLE = Spec.of(None)
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -483,6 +484,26 @@ def test_scan_over_layers():
         "psum data", "psum data", "psum model", "psum model"]
 
 
+def test_gradients_are_summed_over_a_loop_before_over_shards():
+    """Microbatches, and a recurrence whose weights all steps share: one reduction a weight."""
+    def microbatches(w, xs):
+        def body(total, x):
+            return total + maxjax.grad(lambda w: jnp.sum(jnp.tanh(x @ w) ** 2))(w), None
+
+        return lax.scan(body, jnp.ones_like(w), xs)[0]
+
+    made = made_of(microbatches, [numbers(8, 8), numbers(3, 4, 8)],
+                   [WHOLE, Spec.of(None, "data")])
+    assert [(f"{move.kind} {','.join(move.axes)}", move.times) for move in made.report.moves] == [
+        ("psum data", 1)]
+
+    def recurrence(w, h):
+        return jnp.sum(lax.scan(lambda h, _: (jnp.tanh(h @ w), None), h, None, length=3)[0])
+
+    made = made_of(maxjax.grad(recurrence), [numbers(8, 8), numbers(4, 8)], [WHOLE, BATCH])
+    assert [move.times for move in made.report.moves] == [1]
+
+
 def test_while_loop():
     def function(x, w):
         return lax.while_loop(lambda carry: jnp.sum(carry[0]) < 40,
@@ -501,7 +522,6 @@ def test_cond():
 # --- automatic sharding ---------------------------------------------------------------------------
 
 ALL = {"data": 4, "model": 2}
-WHOLE = Spec.of(None)
 
 
 def abstract(function: Any, shapes: list[tuple[int, ...]]) -> ClosedJaxpr:

@@ -25,9 +25,11 @@ from maxjax._primitives.collective import (
     psum_p,
     reduce_scatter_p,
 )
+from maxjax._primitives.comparison import eq_p
 from maxjax._primitives.convert import convert_element_type_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.rules import FactorRule
+from maxjax._primitives.shape import broadcast_in_dim, select, zeros_like
 from maxjax._sharding.indexed import apply_rows, needs_rows
 from maxjax._sharding.reshard import Step
 from maxjax._sharding.specs import Axes, Dims, Mesh, local_shape, product
@@ -42,6 +44,12 @@ def position(axes: Axes, mesh: Mesh) -> Any:
         here = axis_index_p.bind(axis_name=axis)
         index = here if not number else add(mul(index, np.int32(mesh[axis])), here)
     return index
+
+
+def on_first(x: Any, axes: Axes, mesh: Mesh) -> Any:
+    """The value on the first shard along some axes, zeros on the others: parts of one sum."""
+    first = eq_p.bind(position(axes, mesh), np.int32(0))
+    return select(broadcast_in_dim(first, x.shape, ()), zeros_like(x), x)
 
 
 def apply_step(step: Step, x: Any, mesh: Mesh) -> list[Any]:

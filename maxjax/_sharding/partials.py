@@ -9,6 +9,7 @@ and a broadcast of a partial sum is preceded by one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,21 @@ _ALL: dict[str, tuple[int, ...] | None] = {
 # Movement of elements: any kind of part will do.
 _MOVES = frozenset({"reshape", "transpose", "squeeze", "broadcast_in_dim", "slice", "copy", "rev",
                     "stage", "name", "optimization_barrier"})
+
+
+def accumulators(jaxpr: Jaxpr, carries_in: Sequence[Var], carries_out: Sequence[Atom]) -> list[int]:
+    """The carries of a loop that are only ever added to: ``out = in + x``."""
+    uses: Counter[Var] = Counter(
+        atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var))
+    uses.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
+    makers = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
+    found = []
+    for number, (source, target) in enumerate(zip(carries_in, carries_out, strict=True)):
+        eqn = makers.get(target) if isinstance(target, Var) else None
+        if (eqn is not None and eqn.primitive.name in ("add", "add_any") and source in eqn.invars
+                and uses[source] == 1 and isinstance(target, Var) and uses[target] == 1):
+            found.append(number)
+    return found
 
 
 def _keeps_precision(eqn: JaxprEqn) -> bool:
@@ -81,7 +97,7 @@ def _is_zero(atom: Atom) -> bool:
 
 def kept(jaxpr: Jaxpr, made: Callable[[JaxprEqn], Parts], used: Callable[[JaxprEqn], set[str]],
          axes_of: Callable[[Var], set[str]], asked: Mapping[Var, Parts],
-         price: Callable[[Var], float]) -> tuple[
+         price: Callable[[Var], float], given: Mapping[Var, Parts]) -> tuple[
              dict[Var, Parts], dict[JaxprEqn, Parts]]:
     """For each variable the axes along which it stays in parts, and for each equation those along
     which it computes parts of its result from parts of its operands. What is not kept is reduced
@@ -93,10 +109,11 @@ def kept(jaxpr: Jaxpr, made: Callable[[JaxprEqn], Parts], used: Callable[[JaxprE
       axes_of: the axes that split a variable's dimensions.
       asked: the parts that outputs are wanted in.
       price: what it costs to reduce a variable.
+      given: the parts that inputs come in.
     """
     reduced: set[Var] = {var for var in jaxpr.outvars if isinstance(var, Var) and var not in asked}
     while True:
-        parts: dict[Var, Parts] = {}
+        parts: dict[Var, Parts] = {var: part for var, part in given.items() if var not in reduced}
         through: dict[JaxprEqn, Parts] = {}
         size = len(reduced)
 

@@ -14,8 +14,8 @@ from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._sharding.assignment import Assignment, assign
 from maxjax._sharding.cost import CostModel, link_bytes
-from maxjax._sharding.local import apply_local, apply_step
-from maxjax._sharding.partials import kept
+from maxjax._sharding.local import apply_local, apply_step, on_first
+from maxjax._sharding.partials import accumulators, kept
 from maxjax._sharding.reshard import Layout, Step, way
 from maxjax._sharding.specs import Dims, Mesh, local_aval, product
 from maxjax._transforms.simplify import has_effects
@@ -73,14 +73,14 @@ class Partitioner:
     model: CostModel
     constrained: Callable[[JaxprEqn], Any]
     collectives: list[Collective] = field(default_factory=list)
-    assignments: dict[int, Assignment] = field(default_factory=dict)
+    assignments: dict[JaxprEqn, Assignment] = field(default_factory=dict)
     computation: float = 0.0
 
     def run(self, closed: ClosedJaxpr, in_layouts: Sequence[Layout],
             out_layouts: Sequence[Layout], times: int = 1) -> ClosedJaxpr:
         """The jaxpr of a shard whose inputs and outputs have the given layouts."""
         jaxpr = closed.jaxpr
-        body = _Body(self, jaxpr, out_layouts, times)
+        body = _Body(self, jaxpr, in_layouts, out_layouts, times)
         avals = [local_aval(var.aval, layout.dims, self.mesh)
                  for var, layout in zip(jaxpr.invars, in_layouts, strict=True)]
 
@@ -105,22 +105,25 @@ class Partitioner:
 class _Body:
     """One jaxpr while it is being partitioned."""
 
-    def __init__(self, owner: Partitioner, jaxpr: Jaxpr, out_layouts: Sequence[Layout],
-                 times: int):
+    def __init__(self, owner: Partitioner, jaxpr: Jaxpr, in_layouts: Sequence[Layout],
+                 out_layouts: Sequence[Layout], times: int):
         self.owner = owner
         self.mesh = owner.mesh
         self.items = tuple(owner.mesh.items())
         self.times = times
         self.values: dict[Var, Value] = {}
         self.moves: list[tuple[Var, Collective]] = []
-        self.assigned: dict[JaxprEqn, Assignment] = {}
+        self.assigned = owner.assignments
         for eqn in jaxpr.eqns:
-            if eqn.primitive.name not in LOOPS and owner.constrained(eqn) is None:
+            if (eqn not in self.assigned and eqn.primitive.name not in LOOPS
+                    and owner.constrained(eqn) is None):
                 self.assigned[eqn] = assign(eqn, owner.dims_of, self.mesh, owner.model)
         asked = {atom: dict(layout.partial) for atom, layout in zip(
             jaxpr.outvars, out_layouts, strict=True) if isinstance(atom, Var) and layout.partial}
+        given = {var: dict(layout.partial) for var, layout in zip(
+            jaxpr.invars, in_layouts, strict=True) if layout.partial}
         self.parts, self.through = kept(jaxpr, self._made, self._used, self._axes_of, asked,
-                                        self._price)
+                                        self._price, given)
 
     def _made(self, eqn: JaxprEqn) -> dict[str, str]:
         found = self.assigned.get(eqn)
@@ -237,6 +240,36 @@ def _stacked(layouts: Sequence[Layout]) -> list[Layout]:
     return [replace(layout, dims=((), *layout.dims)) for layout in layouts]
 
 
+def _accumulated(body: _Body, jaxpr: Jaxpr, first: int, carries: int, ins: Sequence[Layout],
+                 outs: Sequence[Layout], times: int) -> dict[int, Layout]:
+    """The carries of a scan that may stay in parts until after the loop, with their layouts.
+
+    A sum over iterations of partial sums, as gradients of what all iterations share, is reduced
+    once.
+    """
+    found: dict[int, Layout] = {}
+    for number in accumulators(jaxpr, jaxpr.invars[first:first + carries],
+                               jaxpr.outvars[:carries]):
+        layout = ins[first + number]
+        taken = {axis for axes in layout.dims for axis in axes}
+        for axis, size in body.mesh.items():
+            if axis in taken or size == 1:
+                continue
+            tried = replace(layout, partial=tuple(sorted([
+                *found.get(number, layout).partial, (axis, "add")])))
+            trial = {**found, number: tried}
+            inside = _Body(body.owner, jaxpr, _with(ins, trial, first), _with(outs, trial), times)
+            if all(dict(inside.parts.get(var, {})) == dict(one.partial)
+                   for place, one in trial.items()
+                   for var in (jaxpr.invars[first + place], jaxpr.outvars[place])):
+                found = trial
+    return found
+
+
+def _with(layouts: Sequence[Layout], changes: dict[int, Layout], first: int = 0) -> list[Layout]:
+    return [changes.get(number - first, layout) for number, layout in enumerate(layouts)]
+
+
 def _scan(body: _Body, eqn: JaxprEqn) -> None:
     params = eqn.params
     inner = params["jaxpr"].jaxpr
@@ -244,8 +277,13 @@ def _scan(body: _Body, eqn: JaxprEqn) -> None:
     fixed = consts + carries
     ins = body.plain(inner.invars)
     outs = [*ins[consts:fixed], *body.plain(inner.outvars[carries:])]
-    closed = body.inner(params["jaxpr"], ins, outs, params["length"])
     operands = body.operands(eqn, [*ins[:fixed], *_stacked(ins[fixed:])])
+    sums = _accumulated(body, inner, consts, carries, ins, outs, params["length"])
+    for number, layout in sums.items():      # the start counts once
+        axes = tuple(axis for axis, _ in layout.partial)
+        operands[consts + number] = on_first(operands[consts + number], axes, body.mesh)
+    ins, outs = _with(ins, sums, consts), _with(outs, sums)
+    closed = body.inner(params["jaxpr"], ins, outs, params["length"])
     results = eqn.primitive.bind(*operands, **{**params, "jaxpr": closed})
     body.finish(eqn, results, [*outs[:carries], *_stacked(outs[carries:])])
 

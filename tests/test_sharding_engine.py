@@ -175,6 +175,11 @@ def collectives(made: Partitioned) -> list[str]:
     return [f"{move.kind} {','.join(move.axes)}" for move in made.report.moves]
 
 
+def abstract(function: Any, shapes: list[tuple[int, ...]]) -> ClosedJaxpr:
+    return trace_to_jaxpr(lambda *xs: pytree.flatten(function(*xs))[0],
+                          [ShapedArray(shape, np.float32) for shape in shapes])
+
+
 # --- propagation ----------------------------------------------------------------------------------
 
 X, Y = numbers(8, 8), numbers(8, 8)
@@ -358,6 +363,15 @@ def test_a_reversal_sends_parts_on():
     assert kinds == ["rev", "ppermute", "ppermute"]
 
 
+def test_what_must_be_whole_makes_room_for_what_need_not():
+    """Sorting along a split dimension: if that is cheaper, the rows are split meanwhile."""
+    large, small = [(4096, 4096)], [(8, 8)]
+    counts = [partition(abstract(lambda x: jnp.sort(x, 1), shapes), {"model": 8},
+                        [COLUMNS]).report.counts() for shapes in (large, small)]
+    assert counts == [{"all_to_all": 2}, {"all_gather": 1}]
+    made_of(lambda x: jnp.sort(x, 1), [X], [COLUMNS], model=CostModel(latency=0.0, flops=1e6))
+
+
 def test_a_count_starts_where_the_shard_does():
     made = made_of(lambda x: x + jnp.arange(8.0)[:, None], [X], [BATCH])
     assert collectives(made) == []
@@ -522,11 +536,6 @@ def test_cond():
 # --- automatic sharding ---------------------------------------------------------------------------
 
 ALL = {"data": 4, "model": 2}
-
-
-def abstract(function: Any, shapes: list[tuple[int, ...]]) -> ClosedJaxpr:
-    return trace_to_jaxpr(lambda *xs: pytree.flatten(function(*xs))[0],
-                          [ShapedArray(shape, np.float32) for shape in shapes])
 
 
 @pytest.mark.parametrize(("function", "shapes", "by_hand"), [

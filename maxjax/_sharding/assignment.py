@@ -6,7 +6,7 @@ one that costs least, in moving operands there, computing, and moving results ba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +85,8 @@ def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
     atoms = [*eqn.invars, *eqn.outvars]
     proposals = [project(dims_of(atom), factors, rule.sizes, mesh)
                  for atom, factors in zip(atoms, [*rule.operands, *rule.results], strict=True)]
+    displaced = dict.fromkeys(axis for found in proposals for factor, axes in found.items()
+                              if factor in rule.replicated for axis in axes)
     proposals = [{factor: axes for factor, axes in found.items()
                   if axes and factor not in rule.replicated} for found in proposals]
     against = rivals(rule)
@@ -113,10 +115,32 @@ def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
         options.append(merged(results))
     options += [{factor: axes for factor, axes in option.items() if factor not in rule.reduction}
                 for option in options if option.keys() & rule.reduction.keys()]
+    if displaced:
+        options.append(_moved(rule, options[0], displaced, mesh))
     for option in [*options, {}]:
         if option not in seen:
             seen.append(option)
             yield finished(eqn, rule, option, mesh)
+
+
+def _moved(rule: FactorRule, axes: Mapping[Any, Axes], displaced: Iterable[str],
+           mesh: Mesh) -> dict[Any, Axes]:
+    """With the axes of dimensions that must be whole put to use on others: the largest parts of
+    what operands and results share."""
+    result = dict(axes)
+    everywhere = [factor for factor in rule.sizes if factor not in rule.replicated and all(
+        any(factor in dim for dim in value)
+        for value in (*rule.operands, *rule.results) if value)]
+    for axis in displaced:
+        if any(axis in found for found in result.values()):
+            continue
+        fitting = {factor: rule.sizes[factor] // product(result.get(factor, ()), mesh)
+                   for factor in everywhere}
+        fitting = {factor: size for factor, size in fitting.items() if size % mesh[axis] == 0}
+        if fitting:
+            best = max(fitting, key=lambda factor: fitting[factor])
+            result[best] = (*result.get(best, ()), axis)
+    return result
 
 
 def assign(eqn: JaxprEqn, dims_of: Callable[[Atom], Dims], mesh: Mesh,

@@ -221,8 +221,8 @@ def _solve(jaxpr: Jaxpr, mesh: Mesh, fixed: Mapping[Var, tuple[Spec, str]], mode
     for var in heads:
         if head(var) is var and var.aval.ndim:
             wanted = demands.get(var)
-            dims = [wanted] if wanted is not None else list(_layouts(var.aval.shape, mesh))
-            options[var] = {one: problem.column(0.0, True) for one in dims}
+            every = [wanted] if wanted is not None else list(_layouts(var.aval.shape, mesh))
+            options[var] = {dims: problem.column(0.0, True) for dims in every}
             problem.row([(column, 1.0) for column in options[var].values()], 1.0)
     items = tuple(mesh.items())
     for operation in found:

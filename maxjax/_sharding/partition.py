@@ -259,7 +259,7 @@ def _accumulated(body: _Body, jaxpr: Jaxpr, first: int, carries: int, ins: Seque
                 *found.get(number, layout).partial, (axis, "add")])))
             trial = {**found, number: tried}
             inside = _Body(body.owner, jaxpr, _with(ins, trial, first), _with(outs, trial), times)
-            if all(dict(inside.parts.get(var, {})) == dict(one.partial)
+            if all(isinstance(var, Var) and dict(inside.parts.get(var, {})) == dict(one.partial)
                    for place, one in trial.items()
                    for var in (jaxpr.invars[first + place], jaxpr.outvars[place])):
                 found = trial

@@ -377,6 +377,26 @@ def test_a_count_starts_where_the_shard_does():
     assert collectives(made) == []
 
 
+def test_small_sums_are_joined_and_large_ones_are_not():
+    def gradients(first, second, x, y):
+        return maxjax.grad(mlp_loss, argnums=(0, 1))(first, second, x, y)
+
+    specs = [WHOLE, WHOLE, BATCH, BATCH]
+    large = partition(abstract(gradients, [(1024, 4096), (4096, 1024), *[(16384, 1024)] * 2]),
+                      MESH, specs)
+    assert collectives(large) == ["psum data"] * 2
+    together = made_of(gradients, MLP, specs)
+    assert len(together.report.moves[0].also) == 1
+    assert "(with " in together.report.text()
+
+
+def test_sums_that_wait_for_one_another_are_not_joined():
+    made = made_of(lambda x: jnp.sum(jnp.sin(x * jnp.tanh(jnp.sum(x, 1))[:, None])), [X],
+                   [COLUMNS])
+    names = [eqn.primitive.name for eqn in made.jaxpr.jaxpr.eqns]
+    assert names.count("psum") == 2 and "concatenate" not in names
+
+
 # --- programs -------------------------------------------------------------------------------------
 
 
@@ -388,12 +408,12 @@ MLP = [numbers(8, 16), numbers(16, 8), numbers(4, 8), numbers(4, 8)]
 
 
 @pytest.mark.parametrize(("specs", "expected"), [
-    # data parallel: the gradients are summed
-    ([None, None, BATCH, BATCH], ["psum data"] * 2),
+    # data parallel: the gradients are summed, small ones together
+    ([None, None, BATCH, BATCH], ["psum data"]),
     # tensor parallel: the forward product alone
     ([COLUMNS, ROWS, Spec.of(None, None), Spec.of(None, None)], ["psum model"]),
     # both
-    ([COLUMNS, ROWS, BATCH, BATCH], ["psum model", "psum data", "psum data"]),
+    ([COLUMNS, ROWS, BATCH, BATCH], ["psum model", "psum data"]),
 ])
 def test_gradient_of_an_mlp(specs, expected):
     specs = [spec or Spec.of(None, None) for spec in specs]
@@ -431,10 +451,10 @@ def test_attention():
 
 
 def test_gradient_of_attention():
-    """One sum forwards, one for the input backwards, and one for each weight's gradient."""
+    """One sum forwards, one for the input backwards, and one for all weights' gradients."""
     gradient = maxjax.grad(lambda *args: jnp.sum(attention(*args) ** 2), argnums=(0, 1, 2, 3, 4))
     made = made_of(gradient, ATTENTION, ATTENTION_SPECS)
-    assert sorted(collectives(made)) == ["psum data"] * 4 + ["psum model"] * 2
+    assert sorted(collectives(made)) == ["psum data"] + ["psum model"] * 2
 
 
 TABLE, WORDS = numbers(12, 4), np.array([[0, 5, 11], [7, 7, -1]], np.int32)
@@ -495,7 +515,7 @@ def test_scan_over_layers():
                    [Spec.of(None, None, "model"), Spec.of(None, "model"), BATCH])
     inside = [move for move in made.report.moves if move.times == 3]
     assert sorted(f"{move.kind} {','.join(move.axes)}" for move in inside) == [
-        "psum data", "psum data", "psum model", "psum model"]
+        "psum data", "psum model", "psum model"]
 
 
 def test_gradients_are_summed_over_a_loop_before_over_shards():

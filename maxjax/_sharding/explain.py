@@ -95,10 +95,12 @@ class Report:
         lines.append("collectives" if self.moves else "no collectives")
         for move in self.moves:
             often = f" {move.times} times" if move.times > 1 else ""
-            name = self.names.of(move.var) if move.var is not None else "?"
+            name = self.names.of(move.var)
+            also = "".join(f", {self.names.of(var)}" for var in move.also)
+            together = f" (with{also[1:]})" if also else ""
             lines.append(
                 f"  {move.kind} over {', '.join(move.axes)}{often}: {name} {move.before} -> "
-                f"{move.after}, {move.nbytes} bytes a shard ({move.reason})")
+                f"{move.after}{together}, {move.nbytes} bytes a shard ({move.reason})")
         lines.append(f"total: {len(self.moves)} collectives, {self.link_bytes:.0f} bytes a link, "
                      f"{1e6 * self.communication:.2f} us of communication and "
                      f"{1e6 * self.computation:.2f} us of computation by the cost model")
@@ -113,10 +115,10 @@ class Report:
             filled = ', style=filled, fillcolor="#cfe8ff"' if any(row.dims) else ""
             lines.append(f'  "{row.name}" [label="{label}"{filled}];')
         for number, move in enumerate(self.moves):
-            name = self.names.of(move.var) if move.var is not None else "?"
             label = f"{move.kind}({', '.join(move.axes)})\\n{move.nbytes} bytes\\n{move.reason}"
             lines.append(f'  "c{number}" [label="{label}", shape=ellipse, color=red];')
-            lines.append(f'  "{name}" -> "c{number}" [color=red];')
+            lines += [f'  "{self.names.of(var)}" -> "c{number}" [color=red];'
+                      for var in (move.var, *move.also)]
         return "\n".join([*lines, "}"])
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._sharding.assignment import Assignment, assign
+from maxjax._sharding.combine import joined_reductions
 from maxjax._sharding.cost import CostModel, link_bytes
 from maxjax._sharding.local import apply_local, apply_step, on_first
 from maxjax._sharding.partials import accumulators, kept
@@ -35,6 +36,7 @@ class Collective:
       reason: what asked for the move.
       before, after: the layouts of the value.
       times: how often it runs: the lengths of the scans around it; a while loop counts as one.
+      also: the variables that are reduced together with the first one.
     """
 
     kind: str
@@ -42,11 +44,23 @@ class Collective:
     nbytes: int
     links: float
     seconds: float
-    var: Var | None
+    var: Var
     reason: str
     before: Layout
     after: Layout
     times: int = 1
+    also: tuple[Var, ...] = ()
+
+
+def _joined(members: Sequence[Collective], owner: Partitioner) -> Collective:
+    first = members[0]
+    nbytes = sum(member.nbytes for member in members)
+    count = product(first.axes, owner.mesh)
+    return replace(
+        first, nbytes=nbytes, links=link_bytes(first.kind, nbytes, count),
+        seconds=owner.model.collective(first.kind, nbytes, count),
+        reason="; ".join(dict.fromkeys(member.reason for member in members)),
+        also=tuple(member.var for member in members[1:]))
 
 
 @dataclass
@@ -98,7 +112,11 @@ class Partitioner:
 
         result = trace_to_jaxpr(function, avals, jaxpr.debug_info)
         live, closed = _without_dead_code(result)
-        self.collectives += [collective for var, collective in body.moves if var in live]
+        closed, together = joined_reductions(closed, self.model)
+        moves = {var: collective for var, collective in body.moves if var in live}
+        for members in together.values():
+            moves[members[-1]] = _joined([moves.pop(var) for var in members], self)
+        self.collectives += moves.values()
         return closed
 
 

@@ -6,9 +6,11 @@ import itertools
 import math
 from typing import Any
 
+import harness
 import numpy as np
 
 import maxjax
+from maxjax._base import dtypes
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
@@ -85,3 +87,19 @@ def run(made: Partitioned, args: list[np.ndarray]) -> list[np.ndarray]:
 
 def unsharded(closed: ClosedJaxpr, args: list[np.ndarray]) -> list[np.ndarray]:
     return [np.asarray(out) for out in interpreter(closed)(*args)]
+
+
+def check_equal(made: Partitioned, closed: ClosedJaxpr, args: list[np.ndarray], tolerance: str,
+                derivative: bool = False) -> None:
+    """The sharded program gives what the whole one gives; sums may be in another order."""
+    if {"psum", "reduce_scatter"} & made.report.counts().keys() and tolerance in (
+            "exact", "elementwise"):
+        tolerance = "accumulate"
+    with np.errstate(all="ignore"):
+        pairs = zip(run(made, args), unsharded(closed, args), strict=True)
+    for actual, expected in pairs:
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+        if dtypes.is_inexact(expected.dtype):
+            harness.assert_close(actual, expected, tolerance, derivative, signed_zeros=False)
+        elif expected.dtype.kind in "biu":
+            np.testing.assert_array_equal(actual, expected)

@@ -28,6 +28,8 @@ class LazyModule:
 
 scipy_special = LazyModule("scipy.special")
 scipy_linalg = LazyModule("scipy.linalg")
+scipy_optimize = LazyModule("scipy.optimize")
+scipy_sparse = LazyModule("scipy.sparse")
 scipy_fft = LazyModule("scipy.fft")
 opt_einsum = LazyModule("opt_einsum")
 threadpoolctl = LazyModule("threadpoolctl")

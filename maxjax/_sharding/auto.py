@@ -1,0 +1,301 @@
+"""Automatic sharding: an integer program over the same rules and prices chooses all specs.
+
+Values that elementwise operations and loops tie to one shape share one choice of a spec; every
+other operation has one choice of how its factors are split. The cost of a choice is the time of its
+computation; between an operation and a value stands the cheapest way between the layout that the
+one computes in and the spec of the other. With ``y`` the specs and ``z`` the splits, one of each
+being 1, and ``e`` the flow between them,
+
+    minimize  c_z z + c_y y + c_e e,   sum_s e[l, s] = sum of the z that need layout l,
+                                       sum_l e[l, s] = y[s],
+
+the flows are whole where the choices are. The result is partitioned like any program, and so are
+the hand-made specs it is compared with: what is given back is the cheapest of all of these.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from maxjax._base.lazy import scipy_optimize, scipy_sparse
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._sharding.api import (
+    Partitioned,
+    Specs,
+    fixed_specs,
+    partition,
+    partition_normalized,
+    unconstrained,
+)
+from maxjax._sharding.assignment import Assignment, computed_rule, finished
+from maxjax._sharding.cost import CostModel
+from maxjax._sharding.graph import BODIES, Operation, normalize, operations
+from maxjax._sharding.propagate import AGGRESSIVE
+from maxjax._sharding.reshard import Layout, way
+from maxjax._sharding.specs import Axes, Dim, Dims, Mesh, Spec, product, show
+
+_MOST_SPLITS = 64      # of one operation, the cheapest to compute first
+
+
+@dataclass
+class Choice:
+    """What automatic sharding chose.
+
+    Attributes:
+      partitioned: the program.
+      in_specs: the inputs' specs.
+      name: which candidate it is: the integer program's or a hand-made one.
+      seconds: of every candidate, by the cost model.
+    """
+
+    partitioned: Partitioned
+    in_specs: tuple[Dims, ...]
+    name: str
+    seconds: dict[str, float]
+
+    def text(self) -> str:
+        lines = [f"chosen: {self.name}", *(
+            f"  input {number}: {show(dims)}" for number, dims in enumerate(self.in_specs))]
+        lines += [f"  {1e6 * seconds:10.2f} us  {name}"
+                  for name, seconds in sorted(self.seconds.items(), key=lambda item: item[1])]
+        return "\n".join(lines)
+
+
+def auto(closed: ClosedJaxpr, mesh: Mesh, *, in_specs: Specs | None = None,
+         out_specs: Specs | None = None, by_hand: Mapping[str, Specs] | None = None,
+         model: CostModel | None = None, seconds: float = 10.0) -> Choice:
+    """Chooses specs for the inputs and everything between.
+
+    Args:
+      closed: the program.
+      mesh: names and sizes.
+      in_specs, out_specs: what is fixed already; None each where it is free.
+      by_hand: specs of the inputs to be compared with.
+      model: the prices.
+      seconds: the solver's limit.
+
+    Returns:
+      The cheapest by the cost model: never dearer than those of ``by_hand``, than all values whole,
+      or than the inputs' first dimensions split over one axis.
+    """
+    model = model or CostModel()
+    program = normalize(closed)
+    jaxpr = program.jaxpr
+    given = list(in_specs or [None] * len(jaxpr.invars))
+    fixed = fixed_specs(jaxpr, mesh, given, out_specs, unconstrained, None)
+    found: dict[str, Partitioned] = {}
+    chosen = _solve(jaxpr, mesh, fixed, model, seconds)
+    if chosen is not None:
+        everything = {var: (_closed(dims), "chosen") for var, dims in chosen.items()}
+        found["integer program"] = partition_normalized(
+            program, mesh, everything, out_specs, unconstrained, AGGRESSIVE, model)
+        found["integer program, inputs alone"] = partition(
+            program, mesh, [_closed(chosen[var]) if var in chosen else None
+                            for var in jaxpr.invars], out_specs, model=model)
+    candidates: dict[str, Specs] = dict(by_hand or {})
+    candidates["all whole"] = [_closed(((),) * aval.ndim) for aval in program.in_avals]
+    for axis, size in mesh.items():
+        candidates[f"first dimensions over {axis}"] = [
+            _closed(tuple((axis,) if not dim and length % size == 0 else ()
+                          for dim, length in enumerate(aval.shape))) for aval in program.in_avals]
+    for name, specs in candidates.items():
+        merged = [old if old is not None else new for old, new in zip(given, specs, strict=True)]
+        found[name] = partition(program, mesh, merged, out_specs, model=model)
+    best = min(found, key=lambda name: found[name].report.seconds)
+    return Choice(found[best], found[best].in_specs, best,
+                  {name: made.report.seconds for name, made in found.items()})
+
+
+def _closed(dims: Dims) -> Spec:
+    return Spec(tuple(Dim(axes) for axes in dims))
+
+
+# --- the integer program --------------------------------------------------------------------------
+
+
+def _layouts(shape: tuple[int, ...], mesh: Mesh) -> Iterator[Dims]:
+    """Every way to split a value: each axis along some dimension or none, in the mesh's order."""
+    axes = [axis for axis, size in mesh.items() if size > 1]
+    for places in itertools.product((None, *range(len(shape))), repeat=len(axes)):
+        dims = tuple(tuple(axis for axis, place in zip(axes, places, strict=True) if place == dim)
+                     for dim in range(len(shape)))
+        if all(size % product(here, mesh) == 0 for size, here in zip(shape, dims, strict=True)):
+            yield dims
+
+
+def _splits(eqn: JaxprEqn, mesh: Mesh, model: CostModel) -> list[Assignment]:
+    """Every way to split an operation's factors, those that compute fastest first."""
+    rule = computed_rule(eqn)
+    free = [factor for factor, size in rule.sizes.items()
+            if factor not in rule.replicated and size > 1]
+    axes = [axis for axis, size in mesh.items() if size > 1]
+    found: list[Assignment] = []
+    for places in itertools.product((None, *free), repeat=len(axes)):
+        split: dict[Any, Axes] = {}
+        for axis, factor in zip(axes, places, strict=True):
+            if factor is not None:
+                split[factor] = (*split.get(factor, ()), axis)
+        if any(rule.sizes[factor] % product(here, mesh) for factor, here in split.items()):
+            continue
+        assignment = finished(eqn, rule, split, mesh)
+        if assignment.axes == split:
+            assignment.seconds = model.computation(eqn, product(assignment.used, mesh))
+            found.append(assignment)
+    found.sort(key=lambda assignment: assignment.seconds)
+    return [*found[:_MOST_SPLITS - 1], *found[-1:]] if len(found) > _MOST_SPLITS else found
+
+
+def _is_tie(operation: Operation) -> bool:
+    """Whether all values have the same dimensions, each its own factor."""
+    rule = operation.rule
+    if rule.replicated or rule.reduction or not operation.values:
+        return False
+    first = operation.values[0][1]
+    shape = operation.values[0][0].aval.shape
+    return all(len(dim) == 1 for dim in first) and all(
+        factors == first and var.aval.shape == shape for var, factors in operation.values)
+
+
+@dataclass
+class _Program:
+    """Columns and rows of the integer program."""
+
+    costs: list[float] = field(default_factory=list)
+    whole: list[int] = field(default_factory=list)
+    entries: list[tuple[int, int, float]] = field(default_factory=list)
+    sums: list[float] = field(default_factory=list)
+
+    def column(self, cost: float, whole: bool) -> int:
+        self.costs.append(cost)
+        self.whole.append(int(whole))
+        return len(self.costs) - 1
+
+    def row(self, terms: Sequence[tuple[int, float]], total: float) -> None:
+        self.entries += [(len(self.sums), column, value) for column, value in terms]
+        self.sums.append(total)
+
+    def solve(self, seconds: float) -> np.ndarray | None:
+        rows, columns, values = zip(*self.entries, strict=True)
+        matrix = scipy_sparse.csr_matrix(
+            (values, (rows, columns)), (len(self.sums), len(self.costs)))
+        scale = max(self.costs) or 1.0
+        result = scipy_optimize.milp(
+            np.asarray(self.costs) / scale, integrality=np.asarray(self.whole),
+            bounds=scipy_optimize.Bounds(0, 1),
+            constraints=scipy_optimize.LinearConstraint(matrix, self.sums, self.sums),
+            options={"time_limit": seconds, "mip_rel_gap": 1e-4})
+        return result.x
+
+
+def _solve(jaxpr: Jaxpr, mesh: Mesh, fixed: Mapping[Var, tuple[Spec, str]], model: CostModel,
+           seconds: float) -> dict[Var, Dims] | None:
+    """The spec of every variable, or None if the solver finds nothing in its time."""
+    found = operations(jaxpr)
+    times = _times(jaxpr)
+    heads: dict[Var, Var] = {}
+
+    def head(var: Var) -> Var:
+        while heads.setdefault(var, var) is not var:
+            var = heads[var]
+        return var
+
+    for operation in found:
+        for var, _ in operation.values:
+            head(var)
+            if _is_tie(operation):
+                heads[head(var)] = head(operation.values[0][0])
+    for var in (*jaxpr.invars, *jaxpr.constvars):
+        head(var)
+    demands: dict[Var, Dims] = {}
+    for var, (spec, _) in fixed.items():
+        if not any(dim.open for dim in spec.dims):
+            demands.setdefault(head(var), spec.axes)
+
+    problem = _Program()
+    options: dict[Var, dict[Dims, int]] = {}
+    for var in heads:
+        if head(var) is var and var.aval.ndim:
+            wanted = demands.get(var)
+            every = [wanted] if wanted is not None else list(_layouts(var.aval.shape, mesh))
+            options[var] = {dims: problem.column(0.0, True) for dims in every}
+            problem.row([(column, 1.0) for column in options[var].values()], 1.0)
+    items = tuple(mesh.items())
+    for operation in found:
+        eqn, often = operation.eqn, times.get(id(operation.eqn), 1)
+        if _is_tie(operation):
+            if eqn is not None:
+                for dims, column in options[head(operation.values[0][0])].items():
+                    shards = product([axis for axes in dims for axis in axes], mesh)
+                    problem.costs[column] += often * model.computation(eqn, shards)
+            continue
+        if eqn is None:
+            _join_stacked(problem, operation, options, head)
+            continue
+        splits = _splits(eqn, mesh, model)
+        columns = [problem.column(often * split.seconds, True) for split in splits]
+        problem.row([(column, 1.0) for column in columns], 1.0)
+        sides = [(atom, [Layout(split.operands[number]) for split in splits], True)
+                 for number, atom in enumerate(eqn.invars)]
+        sides += [(var, [Layout(split.results[number], split.result.partial) for split in splits],
+                   False) for number, var in enumerate(eqn.outvars)]
+        for atom, layouts, inwards in sides:
+            if not isinstance(atom, Var) or not any(
+                    layout.dims or layout.partial for layout in layouts):
+                continue
+            values = options.get(head(atom)) if atom.aval.ndim else None
+            if values is None:      # a scalar: only its parts cost something
+                for layout, column in zip(layouts, columns, strict=True):
+                    problem.costs[column] += often * way(
+                        layout, Layout(()), atom.aval.nbytes, items, model)[0]
+                continue
+            flows: dict[Dims, list[int]] = {dims: [] for dims in values}
+            for layout in dict.fromkeys(layouts):
+                out = []
+                for dims in values:
+                    ends = (Layout(dims), layout) if inwards else (layout, Layout(dims))
+                    price = often * way(*ends, atom.aval.nbytes, items, model)[0]
+                    out.append(problem.column(price, False))
+                    flows[dims].append(out[-1])
+                problem.row([*((flow, 1.0) for flow in out), *(
+                    (column, -1.0) for column, other in zip(columns, layouts, strict=True)
+                    if other == layout)], 0.0)
+            for dims, inflow in flows.items():
+                problem.row([*((flow, 1.0) for flow in inflow), (values[dims], -1.0)], 0.0)
+    solution = problem.solve(seconds)
+    if solution is None:
+        return None
+    picked = {var: max(columns, key=lambda dims: solution[columns[dims]])
+              for var, columns in options.items()}
+    return {var: picked[head(var)] for var in heads if var.aval.ndim}
+
+
+def _join_stacked(problem: _Program, operation: Operation, options: Mapping[Var, dict[Dims, int]],
+                  head: Any) -> None:
+    """A scan's stacked value is split as its slices are, and not along the loop."""
+    first, second = (var for var, _ in operation.values) if len(operation.values) == 2 else (
+        None, None)
+    if first is None or second is None or first.aval.ndim == second.aval.ndim:
+        return
+    stacked, single = ((first, second) if first.aval.ndim > second.aval.ndim
+                       else (second, first))
+    wide, narrow = options[head(stacked)], options[head(single)]
+    for dims, column in narrow.items():
+        same = wide.get(((), *dims))
+        problem.row([(column, 1.0), *([(same, -1.0)] if same is not None else [])], 0.0)
+
+
+def _times(jaxpr: Jaxpr, often: int = 1) -> dict[int, int]:
+    """How often each equation runs, by id: the product of the lengths of the scans around it."""
+    found: dict[int, int] = {}
+    for eqn in jaxpr.eqns:
+        found[id(eqn)] = often
+        for name in BODIES.get(eqn.primitive.name, ()):
+            value = eqn.params[name]
+            for body in value if isinstance(value, tuple) else (value,):
+                found.update(_times(body.jaxpr, often * eqn.params.get("length", 1)))
+    return found

@@ -1,0 +1,120 @@
+"""Joining small all-reduces that do not wait for one another into one.
+
+A collective takes time to start, a copy does not: reductions over the same axes are concatenated,
+reduced together and cut apart, if they are so small that this is quicker. They must be independent,
+also through other joined ones: so only those are joined whose results no other reduction needs, or
+that stand at the same depth, the most reductions on a way to them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.shape import concatenate_p, reshape_p, slice_p
+from maxjax._sharding.cost import CostModel
+from maxjax._sharding.local import REDUCTIONS
+from maxjax._transforms.simplify import has_effects
+
+_COPIES = 4      # read and written before, read and written after
+
+
+def joined_reductions(closed: ClosedJaxpr, model: CostModel) -> tuple[
+        ClosedJaxpr, dict[Var, tuple[Var, ...]]]:
+    """The program with small reductions joined, and for the result of each joined one the results
+    that it stands for."""
+    jaxpr = closed.jaxpr
+    groups = [group for group in _groups(jaxpr, model) if len(group) > 1]
+    if not groups or any(map(has_effects, jaxpr.eqns)):
+        return closed, {}
+    together: dict[Var, tuple[Var, ...]] = {}
+    nodes: dict[int, list[JaxprEqn]] = {}      # by the position of the last of a group
+    gone: set[int] = set()
+    for group in groups:
+        eqns = [jaxpr.eqns[number] for number in group]
+        nodes[group[-1]], result = _join(eqns)
+        together[result] = tuple(eqn.outvars[0] for eqn in eqns)
+        gone.update(group)
+    blocks = [nodes.get(number, [] if number in gone else [eqn])
+              for number, eqn in enumerate(jaxpr.eqns)]
+    return ClosedJaxpr(jaxpr.replace(eqns=_sorted(jaxpr, blocks)), closed.consts), together
+
+
+def _groups(jaxpr: Jaxpr, model: CostModel) -> list[list[int]]:
+    depth: dict[Var, int] = {}
+    needed: set[Var] = set()      # what some reduction depends on
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.primitive.name in REDUCTIONS or not needed.isdisjoint(eqn.outvars):
+            needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
+    found: dict[Any, list[int]] = {}
+    for number, eqn in enumerate(jaxpr.eqns):
+        level = max((depth.get(atom, 0) for atom in eqn.invars if isinstance(atom, Var)), default=0)
+        if eqn.primitive.name in REDUCTIONS:
+            level += 1
+            aval = eqn.outvars[0].aval
+            if _COPIES * aval.nbytes / model.memory < model.latency:
+                last = eqn.outvars[0] not in needed
+                key = (eqn.primitive, eqn.params["axes"], aval.dtype, -1 if last else level)
+                found.setdefault(key, []).append(number)
+        depth.update(dict.fromkeys(eqn.outvars, level))
+    return list(found.values())
+
+
+def _join(eqns: Sequence[JaxprEqn]) -> tuple[list[JaxprEqn], Var]:
+    """The equations of a joined reduction, and the variable of what it reduces to."""
+    made: list[JaxprEqn] = []
+
+    def apply(primitive: Primitive, operands: Sequence[Atom], out: ShapedArray | Var,
+              **params: Any) -> Var:
+        var = out if isinstance(out, Var) else Var(out)
+        made.append(JaxprEqn(primitive, operands, params, [var], eqns[0].source))
+        return var
+
+    flat = []
+    for eqn in eqns:
+        operand, = eqn.invars
+        aval = operand.aval
+        flat.append(apply(reshape_p, [operand], aval.update(shape=(aval.size,)),
+                          new_sizes=(aval.size,), dimensions=None))
+    total = sum(var.aval.size for var in flat)
+    whole = apply(concatenate_p, flat, flat[0].aval.update(shape=(total,)), dimension=0)
+    reduced = apply(eqns[0].primitive, [whole], whole.aval, **eqns[0].params)
+    start = 0
+    for eqn, part in zip(eqns, flat, strict=True):
+        end = start + part.aval.size
+        piece = apply(slice_p, [reduced], part.aval, start_indices=(start,), limit_indices=(end,),
+                      strides=None)
+        shape = eqn.outvars[0].aval.shape
+        apply(reshape_p, [piece], eqn.outvars[0], new_sizes=shape, dimensions=None)
+        start = end
+    assert start == math.prod(reduced.aval.shape)
+    return made, reduced
+
+
+def _sorted(jaxpr: Jaxpr, blocks: Sequence[Sequence[JaxprEqn]]) -> list[JaxprEqn]:
+    """The blocks' equations in an order in which all is there before it is used, and as far as
+    that allows in the given one."""
+    makers: Mapping[Var, int] = {
+        var: number for number, block in enumerate(blocks) for eqn in block for var in eqn.outvars}
+    result: list[JaxprEqn] = []
+    done: set[int] = set()
+    for first in range(len(blocks)):
+        stack = [first]
+        while stack:
+            number = stack[-1]
+            if number in done:
+                stack.pop()
+                continue
+            waiting = {makers[atom] for eqn in blocks[number] for atom in eqn.invars
+                       if not isinstance(atom, Literal) and atom in makers} - done - {number}
+            if waiting:
+                stack.extend(sorted(waiting, reverse=True))
+            else:
+                stack.pop()
+                done.add(number)
+                result.extend(blocks[number])
+    return result

@@ -1,0 +1,116 @@
+"""The sharding engine: every primitive, split at random, gives what it gives whole."""
+
+from __future__ import annotations
+
+import functools
+import random
+import zlib
+from typing import Any
+
+import harness
+import numpy as np
+import pytest
+from sharded import check_equal
+
+import maxjax
+import maxjax.numpy as jnp
+from maxjax._base import dtypes, pytree
+from maxjax._ir.jaxpr import ClosedJaxpr, subjaxprs
+from maxjax._ir.primitive import registry
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import base_trace
+from maxjax._sharding.api import partition
+from maxjax._sharding.specs import Spec
+
+MESHES: tuple[dict[str, int], ...] = ({"x": 2, "y": 3}, {"x": 2, "y": 2, "z": 2})
+NEEDS_AN_AXIS = "a collective: it has a place under a named axis only"
+CALLS_PYTHON = "calls Python, which has no table of cases"
+NOT_RUN = {
+    **dict.fromkeys(("ppermute", "pbroadcast", "all_gather", "reduce_scatter", "all_to_all",
+                     "axis_index", "psum", "pmax", "pmin"), NEEDS_AN_AXIS),
+    **dict.fromkeys(("pure_callback", "io_callback", "debug_callback", "debug_print", "check"),
+                    CALLS_PYTHON),
+    **dict.fromkeys(("jit", "custom_jvp_call", "custom_vjp_call", "remat2", "custom_vmap_call",
+                     "linear_call", "custom_lin"), "inlined or transposed away before"),
+}
+
+
+def primitives(closed: ClosedJaxpr) -> set[str]:
+    names = set()
+    for eqn in closed.jaxpr.eqns:
+        names.add(eqn.primitive.name)
+        for inner in subjaxprs(eqn.params):
+            if isinstance(inner, ClosedJaxpr):
+                names |= primitives(inner)
+    return names
+
+
+def program(case: harness.Case, mode: str) -> tuple[ClosedJaxpr, list[np.ndarray]]:
+    """A case, or its derivative forwards or backwards, as a program with its inputs."""
+    args = [base_trace[0].operand(arg) for arg in case.args]
+
+    def forward(*xs: Any) -> list[Any]:
+        return pytree.flatten(case.fun(maxjax, *xs))[0]
+
+    def jvp(*xs: Any) -> list[Any]:
+        return maxjax.jvp(forward, xs, [
+            jnp.ones_like(x) if dtypes.is_inexact(x.dtype) else np.zeros(x.shape, dtypes.float0)
+            for x in xs])[1]
+
+    def vjp(*xs: Any) -> list[Any]:
+        outs, pullback = maxjax.vjp(forward, *xs)
+        found = pullback([jnp.ones_like(x) if dtypes.is_inexact(x.dtype)
+                          else np.zeros(x.shape, dtypes.float0) for x in outs])
+        return [x for x in found if x.dtype != dtypes.float0]
+
+    function = {"value": forward, "jvp": jvp, "vjp": vjp}[mode]
+    closed = trace_to_jaxpr(function, [arg.aval for arg in args])
+    return closed, [arg.host() for arg in args]
+
+
+@functools.cache
+def reaching() -> dict[str, list[tuple[harness.Case, str]]]:
+    """For each primitive some cases whose programs hold it, and in which mode."""
+    found: dict[str, list[tuple[harness.Case, str]]] = {}
+    for cases in harness.families().values():
+        for case in cases:
+            if case.raises or not case.jittable:
+                continue
+            names: set[str] = set()
+            with case.precision():
+                for mode in ("value", "vjp", "jvp") if case.differentiable else ("value",):
+                    if mode != "value" and all(len(found[name]) > 2 for name in names):
+                        continue      # nothing new is likely there
+                    closed, _ = program(case, mode)
+                    names = primitives(closed)
+                    for name in names:
+                        found.setdefault(name, []).append((case, mode))
+    return found
+
+
+def random_spec(rng: random.Random, shape: tuple[int, ...], mesh: dict[str, int]) -> Spec:
+    axes = list(mesh)
+    rng.shuffle(axes)
+    dims: list[list[str]] = [[] for _ in shape]
+    left = list(shape)
+    for axis in axes:
+        fitting = [dim for dim, size in enumerate(left) if size and size % mesh[axis] == 0]
+        if fitting and rng.random() < 0.85:
+            dim = rng.choice(fitting)
+            dims[dim].append(axis)
+            left[dim] //= mesh[axis]
+    return Spec.of(*map(tuple, dims))
+
+
+@pytest.mark.parametrize("name", sorted(registry.keys() - NOT_RUN.keys()))
+def test_sharded_equals_whole(name):
+    rows = reaching().get(name, [])
+    assert rows, f"no case reaches {name}, and NOT_RUN gives no reason"
+    rng = random.Random(zlib.crc32(name.encode()))
+    for case, mode in rng.sample(rows, min(2, len(rows))):
+        with case.precision():
+            closed, args = program(case, mode)
+            for mesh in MESHES:
+                specs = [random_spec(rng, np.shape(arg), mesh) for arg in args]
+                made = partition(closed, mesh, specs)
+                check_equal(made, closed, args, case.tolerance, mode != "value")

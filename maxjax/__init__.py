@@ -35,10 +35,11 @@ from maxjax._higher_order.api import jit as jit
 from maxjax._higher_order.api import make_jaxpr as make_jaxpr
 from maxjax._higher_order.api import typeof as typeof
 from maxjax._higher_order.custom_jvp import custom_jvp as custom_jvp
+from maxjax._higher_order.jacobian import fwd_and_bwd as fwd_and_bwd
 from maxjax._higher_order.jacobian import hessian as hessian
 from maxjax._higher_order.jacobian import jacfwd as jacfwd
 from maxjax._higher_order.jacobian import jacrev as jacrev
-from maxjax._higher_order.jacobian import linear_transpose as linear_transpose
+from maxjax._higher_order.linear_transpose import linear_transpose as linear_transpose
 from maxjax._ir.trace import Array as Array
 from maxjax._runtime import pending as _pending  # puts the runtime at the bottom
 from maxjax._runtime.devices import Device as Device
@@ -110,7 +111,8 @@ class named_scope(contextlib.ContextDecorator):
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
     """``fun`` in a ``named_scope`` of that name, or of its own."""
-    return named_scope(str(name or getattr(fun, "__name__", "call")))(fun)
+    own = getattr(fun, "__name__", "call")
+    return named_scope(name or str(own))(fun)
 
 
 # Context managers of options that change nothing.

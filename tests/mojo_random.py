@@ -149,7 +149,7 @@ class Builder:
         if self.noise_draw is not None:
             dtype = np.dtype(array.dtype)
             count = np.prod([array.shape[axis] for axis in axes])
-            unit = float(ml_dtypes.finfo(dtype).eps) * count ** 0.5 / 4
+            unit = float(ml_dtypes.finfo(dtype).eps) * count ** 0.5
             noise = (unit * self.noise_draw.uniform(-1, 1, result.shape)).astype(dtype)
             result = result + jnp.asarray(noise) * jnp.mean(abs(array), axes, keepdims=True)
         return result

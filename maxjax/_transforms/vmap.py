@@ -72,8 +72,10 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
         def flat(*xs: Any) -> list[Any]:
             nonlocal out_tree, outputs
             call_args, call_kwargs = pytree.unflatten(tree, xs)
-            outputs, out_tree = pytree.flatten(fun(*call_args, **call_kwargs))
-            return [x if isinstance(x, Array) else vmap_output(x) for x in outputs]
+            leaves, out_tree = pytree.flatten(fun(*call_args, **call_kwargs))
+            # No tracer stays behind.
+            outputs = [None if isinstance(x, Array) else x for x in leaves]
+            return [x if isinstance(x, Array) else vmap_output(x) for x in leaves]
 
         outs, dims = batch_flat(flat, size, values, axes, axis_name)
         dummy = pytree.unflatten(out_tree, range(len(outs)))
@@ -83,7 +85,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
             if target is None:
                 if dim is not None:
                     raise ValueError(unmapped_message(axis_name, out_axes, dummy, number, dim))
-                results.append(out if isinstance(outputs[number], Array) else outputs[number])
+                results.append(out if outputs[number] is None else outputs[number])
                 continue
             rank = len(out.shape) + (dim is None)
             if not -rank <= target < rank:

@@ -309,7 +309,7 @@ class PjitFunction:
 
     def _trace_shared(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
         """The entry of a trace that another jit of the function may have made."""
-        key = (avals, tree, static, config.trace_state())
+        key = (avals, tree, static, config.trace_state(), context.axis_env)
         traces = shared_traces(self._function)
         known = traces.get(key)
         if known is not None:

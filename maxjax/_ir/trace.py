@@ -97,12 +97,13 @@ class CompileTimeTrace(Trace):
         super().__init__()
         self.outer = outer
 
-    def _target(self, args: Any) -> current_trace:
-        return current_trace(
-            self.outer if any(isinstance(arg, Tracer) for arg in args) else base_trace[0])
+    def _target(self, args: Any, is_traced: bool = False) -> current_trace:
+        return current_trace(self.outer if is_traced or any(
+            isinstance(arg, Tracer) for arg in args) else base_trace[0])
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        with self._target(args) as trace:
+        # Who maps a named axis knows what a collective gives.
+        with self._target(args, primitive.axis_names is not None) as trace:
             return trace.apply(primitive, args, params)
 
     def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],

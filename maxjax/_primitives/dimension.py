@@ -10,6 +10,7 @@ from maxjax._base import dtypes
 from maxjax._ir import dimensions
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.rules import replicated_factors
 
 # Stands only in programs whose sizes are open: with the sizes it becomes a literal.
 dimension_size_p = Primitive(
@@ -17,6 +18,8 @@ dimension_size_p = Primitive(
     abstract=lambda *, size, dtype, weak: ShapedArray((), dtype, weak),
     evaluate=lambda *, size, dtype, weak: np.asarray(size, dtype)[()],
     host_reason="it is no part of a program whose sizes are known",
+    no_derivative="it has no operands",
+    factors=replicated_factors,
 )
 
 

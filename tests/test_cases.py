@@ -6,6 +6,7 @@ import harness
 import pytest
 from harness import Case
 
+import maxjax._primitives.all  # noqa: F401  every primitive is registered
 from maxjax._ir.primitive import registry
 from maxjax._transforms.simplify import EXPANSIONS
 

@@ -24,6 +24,7 @@ from test_pack import address, library
 
 import maxjax
 import maxjax.numpy as jnp
+from maxjax import lax
 from maxjax._base import native
 from maxjax._base.config import compile_mode, config
 from maxjax._ir.primitive import Primitive, op_spec
@@ -707,3 +708,50 @@ def test_import_looks_at_nothing():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                           env={**os.environ, "MAXJAX_COMPILE": "auto"})
     assert done.returncode == 0, done.stderr
+
+
+def test_isclose(calls):
+    x = values("float32", 3000, special=True)
+    near = x * (1 + values("float32", 3000, 1) * np.float32(2e-5))
+    y = np.where(np.arange(3000) % 3 == 0, x, near)
+    for options in ({}, {"rtol": 1e-3, "atol": 0.01}, {"equal_nan": True}, {"rtol": 0.0}):
+        ours = np.asarray(jnp.isclose(jnp.asarray(x), jnp.asarray(y), **options))
+        with compile_mode("never"):
+            same(ours, np.asarray(jnp.isclose(jnp.asarray(x), jnp.asarray(y), **options)))
+    assert calls == ["isclose_float32"] * 4
+
+
+def test_reduced_precision(calls):
+    edges = np.float32([1e-45, -1e-39, 1.1754944e-38, 3.4e38, -3.4e38, 65504, 65519.99, 65520,
+                        6e-5, 6.1035156e-5, 448, 464, 465])
+    x = np.concatenate([values("float32", 3000, special=True), edges, -edges,
+                        np.exp(np.random.default_rng(2).uniform(-80, 80, 500)).astype(np.float32)])
+    for bits in ((8, 23), (8, 7), (5, 10), (4, 3), (5, 2), (8, 0), (2, 20), (1, 4)):
+        ours = np.asarray(lax.reduce_precision(jnp.asarray(x), *bits))
+        with compile_mode("never"):
+            same(ours, np.asarray(lax.reduce_precision(jnp.asarray(x), *bits)))
+    assert calls == ["reduce_precision_float32"] * 8
+
+
+def test_complex_numbers(calls):
+    """Within 4 units in the last place of each part; NaN, infinities, zeros as NumPy's rule."""
+    odd = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, 80, -100, 3e38, -3e38, 1e-30]
+    random = np.random.default_rng(0)
+    grid = np.array([complex(a, b) for a in odd for b in odd], np.complex64)
+    x = np.concatenate([grid, random.normal(size=3000) * 5 + 1j * random.normal(size=3000) * 40])
+    x = x.astype(np.complex64)
+    for function, name in ((jnp.abs, "abs"), (jnp.exp, "exp")):
+        calls.clear()
+        ours = np.asarray(function(jnp.asarray(x)))
+        assert calls == [f"{name}_complex64"]
+        with compile_mode("never"), np.errstate(all="ignore"):
+            plain = np.asarray(function(jnp.asarray(x)))
+            exact = getattr(np, name)(x.astype(np.complex128))
+        assert ours.dtype == plain.dtype and ours.shape == plain.shape
+        for a, b, c in ((ours.real, plain.real, exact.real), (ours.imag, plain.imag, exact.imag)):
+            whole = np.isfinite(b)
+            np.testing.assert_array_equal(np.where(whole, 0, a), np.where(whole, 0, b))
+            np.testing.assert_array_equal(np.signbit(a[b == 0]), np.signbit(b[b == 0]))
+            error = np.abs(a[whole].astype(np.float64) - c[whole])
+            wrong = error > 4 * np.spacing(np.abs(b[whole]))
+            assert not wrong.any(), (x[whole][wrong], a[whole][wrong], c[whole][wrong])

@@ -103,12 +103,15 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "threefry2x32": _from(1024, "uint32"),
     "select": _from(65536, _ALL),
     "searchsorted": _from(16384, "int32 float32 float64"),
+    **{name: _from(16384, "float32") for name in ("isclose", "reduce_precision")},
     "integer_power": _from(16384, "int32 uint32"),
     **{name: _from(16384, "float32") for name in (
         "acosh", "asinh", "atanh", "bessel_i0e", "bessel_i1e", "cosh", "erf", "erf_inv", "erfc",
         "exp2", "expm1", "frexp", "hypot", "log1p", "logaddexp", "logaddexp2", "logistic",
         "nextafter", "pow", "rem", "sinh", "tan", "tanh")},
-    **{name: _from(65536, "float32") for name in ("digamma", "exp", "lgamma", "log", "spacing")},
+    **{name: _from(65536, "float32") for name in ("digamma", "lgamma", "log", "spacing")},
+    "abs": _from(16384, "complex64"),
+    "exp": _from(65536, "float32") | _from(16384, "complex64"),
 }
 # How many elements must lie side by side for another axis than the last, for cumulative
 # functions and for positions of extremes.

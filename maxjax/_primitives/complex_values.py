@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._base import native
+from maxjax._primitives.widths import native_result
+
 Rule = Callable[..., Any]
 
 
@@ -61,6 +64,18 @@ def in_double(function: Rule, rule: Rule) -> Rule:
             return function(x)
         parts = rule(np.asarray(x.real, np.float64), np.asarray(x.imag, np.float64))
         return join(parts[0], parts[1], np.complex64)
+
+    return evaluate
+
+
+def native_first(name: str, function: Rule, out_dtype: Any = np.complex64) -> Rule:
+    """``function``, but for many elements of single precision the native function."""
+    def evaluate(x: Any) -> Any:
+        if x.dtype == np.complex64 and x.size >= native.FEWEST:
+            results = native_result(name, x, out_dtypes=(out_dtype,))
+            if results is not None:
+                return results[0]
+        return function(x)
 
     return evaluate
 
@@ -128,7 +143,7 @@ def _regular_tan(x: Any, y: Any) -> Any:
     return join(turned.imag, -turned.real)
 
 
-exp = by_parts(np.exp, _exp)
+exp = native_first("exp", by_parts(np.exp, _exp))
 expm1 = mended(np.expm1, _expm1, lambda x: x.real > 80)
 sin = by_parts(np.sin, _sin)
 cos = by_parts(np.cos, _cos)
@@ -171,7 +186,7 @@ def _sqrt_in_double(x: Any, y: Any) -> tuple[Any, Any]:
 
 _plain_sqrt = in_double(np.sqrt, _sqrt_in_double)
 log = mended(in_double(np.log, _log_in_double), unless_nan(np.log))
-absolute = mended(np.abs, _absolute)
+absolute = native_first("abs", mended(np.abs, _absolute), np.float32)
 
 
 def _on_cut(x: Any) -> Any:

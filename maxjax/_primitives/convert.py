@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base import native as native_functions
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import elementwise
@@ -142,6 +143,12 @@ def _reduce_precision(x, *, exponent_bits, mantissa_bits):
     """Rounds to nearest even in a float of that many bits; what is too large is infinite, what is
     below its normal numbers is zero."""
     x = np.asarray(x)
+    if x.size >= native_functions.FEWEST and x.dtype == np.float32 and x.flags.c_contiguous:
+        found = native_functions.find("reduce_precision", x.dtype, x.size)
+        if found is not None:
+            out = np.empty_like(x)
+            found((x, out), (exponent_bits, mantissa_bits, x.size), x.size)
+            return out
     info = np.finfo(x.dtype)
     word = np.dtype(f"u{x.dtype.itemsize}").type
     bits = x.view(word)

@@ -15,6 +15,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import iota_p
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
+from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._creation import zeros
 from maxjax.numpy._promotion import (
     as_array,
@@ -26,6 +27,7 @@ from maxjax.numpy._promotion import (
     static,
 )
 from maxjax.numpy._where import where
+from maxjax.numpy._whole import WORDS, whole
 
 __all__ = [
     "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "fill_diagonal",
@@ -133,13 +135,19 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     return convert_element_type(_lower(rows, columns, k), dtype)
 
 
-def _triangle(name: str, m: Any, k: int, before: int = 0) -> tuple[Array, Array]:
+def _triangle(name: str, m: Any, k: int, *, upper: bool) -> Array:
     x = as_array(m, name)
     if x.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
+    return _kept_triangle(x, k=static(k, "k"), upper=upper)
+
+
+@whole("triangle", rules.triangle, WORDS)
+def _kept_triangle(x: Array, *, k: int, upper: bool) -> Array:
     rows, columns = x.shape[-2:]
-    mask = _lower(rows, columns, static(k, "k") - before)
-    return x, shapes.broadcast_to(mask, x.shape)
+    mask = shapes.broadcast_to(_lower(rows, columns, k - upper), x.shape)
+    zero = cast(0, x.dtype)
+    return where(mask, zero, x) if upper else where(mask, x, zero)
 
 
 def tril(m: Any, k: int = 0) -> Array:
@@ -149,8 +157,7 @@ def tril(m: Any, k: int = 0) -> Array:
     Array([[1, 0],
            [3, 4]], dtype=int32)
     """
-    x, mask = _triangle("tril", m, k)
-    return where(mask, x, cast(0, x.dtype))
+    return _triangle("tril", m, k, upper=False)
 
 
 def triu(m: Any, k: int = 0) -> Array:
@@ -160,8 +167,7 @@ def triu(m: Any, k: int = 0) -> Array:
     Array([[1, 2],
            [0, 4]], dtype=int32)
     """
-    x, mask = _triangle("triu", m, k, 1)
-    return where(mask, cast(0, x.dtype), x)
+    return _triangle("triu", m, k, upper=True)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:

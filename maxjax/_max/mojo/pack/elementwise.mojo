@@ -3,6 +3,9 @@
 `<name>_float32`: x, out | count, threads; of two operands: x, y, out | count, threads
 `spacing_float32` hypot logaddexp logaddexp2 are those of `jax.numpy`;
 `frexp_float32`: x, mantissa, exponent (int32) | count, threads
+`isclose_float32`: x, y, relative (1), absolute (1), out (bytes) | count, threads
+`reduce_precision_float32`: x, out | exponent_bits, mantissa_bits, count, threads
+`abs_complex64`: x, out (float32); `exp_complex64`: x, out | count, threads
 `integer_power_<int32|uint32>`: x, y, out | count, threads
 `select_<bits>`: which (bytes), on_false, on_true, out | false_step, true_step, count, threads;
 a step of 0: one element for all
@@ -23,6 +26,7 @@ from kernels.unary import (
     Atanh,
     BesselI0e,
     BesselI1e,
+    Cos,
     Cosh,
     Digamma,
     Erf,
@@ -35,6 +39,7 @@ from kernels.unary import (
     Log,
     Log1p,
     Logistic,
+    Sin,
     Sinh,
     Tan,
     Tanh,
@@ -177,6 +182,214 @@ struct Logaddexp2(ElementwiseBinaryOp):
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width], y: SIMD[dtype, width]) -> SIMD[dtype, width]:
         return log_of_sum[base_two=True](x, y)
+
+
+@fieldwise_init
+struct Closeness(Tasks):
+    """The tasks of isclose."""
+
+    var x: Held[DType.float32]
+    var y: Held[DType.float32]
+    var relative: Float32
+    var absolute: Float32
+    var result: Held[DType.uint8]
+    var count: Int
+    var tasks: Int
+
+    @always_inline
+    def step[width: Int](self, i: Int):
+        comptime V = SIMD[DType.uint8, width]
+        var x = self.x.unsafe_load[width=width](i)
+        var y = self.y.unsafe_load[width=width](i)
+        var near = abs(x - y).le(self.absolute + self.relative * abs(y))
+        var close = (near & abs(y).lt(INFINITY)) | x.eq(y)
+        self.result.unsafe_store(i, close.select(V(1), V(0)))
+
+    def run(self, task: Int):
+        comptime width = 2 * simd_width_of[DType.float32]()
+        var i = chunk_begin(task, self.tasks, self.count)
+        var end = chunk_begin(task + 1, self.tasks, self.count)
+        while i + width <= end:
+            self.step[width](i)
+            i += width
+        while i < end:
+            self.step[1](i)
+            i += 1
+
+
+@export("isclose_float32")
+def isclose_float32(slots: Slots, args: Args) abi("C"):
+    var count = integer(args, 10)
+    var tasks = task_count(count, 9 * count, integer(args, 11))
+    spread(
+        Closeness(
+            held(operand[DType.float32](slots, args, 0)),
+            held(operand[DType.float32](slots, args, 1)),
+            operand[DType.float32](slots, args, 2)[],
+            operand[DType.float32](slots, args, 3)[],
+            held(operand[DType.uint8](slots, args, 4)),
+            count,
+            tasks,
+        ),
+        tasks,
+    )
+
+
+@fieldwise_init
+struct Rounding(Tasks):
+    """The tasks of reduce_precision."""
+
+    var x: Held[DType.float32]
+    var result: Held[DType.float32]
+    var dropped: UInt32  # bits of the mantissa
+    var least: UInt32  # the bits of the least normal number, and of the least infinity
+    var limit: UInt32
+    var count: Int
+    var tasks: Int
+
+    @always_inline
+    def step[width: Int](self, i: Int):
+        comptime V = SIMD[DType.float32, width]
+        comptime U = SIMD[DType.uint32, width]
+        var x = self.x.unsafe_load[width=width](i)
+        var bits = x.to_bits[DType.uint32]()
+        var sign = bits & 0x80000000
+        var magnitude = bits ^ sign
+        if self.dropped:
+            # Half of the last kept place, less one when the kept part is even.
+            var half = (UInt32(1) << (self.dropped - 1)) - 1
+            magnitude += half + ((magnitude >> self.dropped) & 1)
+            magnitude &= ~((UInt32(1) << self.dropped) - 1)
+        magnitude = magnitude.ge(self.limit).select(U(0x7F800000), magnitude)
+        magnitude = magnitude.lt(self.least).select(U(0), magnitude)
+        var rounded = V(from_bits=magnitude | sign)
+        self.result.unsafe_store(i, isnan(x).select(x, rounded))
+
+    def run(self, task: Int):
+        comptime width = 2 * simd_width_of[DType.float32]()
+        var i = chunk_begin(task, self.tasks, self.count)
+        var end = chunk_begin(task + 1, self.tasks, self.count)
+        while i + width <= end:
+            self.step[width](i)
+            i += width
+        while i < end:
+            self.step[1](i)
+            i += 1
+
+
+@export("reduce_precision_float32")
+def reduce_precision_float32(slots: Slots, args: Args) abi("C"):
+    var exponent_bits, mantissa_bits = integer(args, 4), integer(args, 5)
+    var count = integer(args, 6)
+    var tasks = task_count(count, 8 * count, integer(args, 7))
+    var least, limit = 0, 0x7F800000
+    if exponent_bits < 8:
+        var bias = (1 << (exponent_bits - 1)) - 1
+        least, limit = (128 - bias) << 23, (128 + bias) << 23
+    spread(
+        Rounding(
+            held(operand[DType.float32](slots, args, 0)),
+            held(operand[DType.float32](slots, args, 1)),
+            UInt32(max(0, 23 - mantissa_bits)),
+            UInt32(least),
+            UInt32(limit),
+            count,
+            tasks,
+        ),
+        tasks,
+    )
+
+
+@fieldwise_init
+struct Magnitudes(Tasks):
+    """The tasks of abs_complex64: squares of single precision neither round nor overflow in
+    double precision."""
+
+    var x: Held[DType.float32]
+    var result: Held[DType.float32]
+    var count: Int
+    var tasks: Int
+
+    @always_inline
+    def step[width: Int](self, i: Int):
+        var parts = self.x.unsafe_load[width=2 * width](2 * i).deinterleave()
+        var x = rebind[SIMD[DType.float32, width]](parts[0]).cast[DType.float64]()
+        var y = rebind[SIMD[DType.float32, width]](parts[1]).cast[DType.float64]()
+        self.result.unsafe_store(i, square_root(x * x + y * y).cast[DType.float32]())
+
+    def run(self, task: Int):
+        comptime width = simd_width_of[DType.float32]()
+        var i = chunk_begin(task, self.tasks, self.count)
+        var end = chunk_begin(task + 1, self.tasks, self.count)
+        while i + width <= end:
+            self.step[width](i)
+            i += width
+        while i < end:
+            self.step[1](i)
+            i += 1
+
+
+@export("abs_complex64")
+def abs_complex64(slots: Slots, args: Args) abi("C"):
+    var count = integer(args, 4)
+    var tasks = task_count(count, 12 * count, integer(args, 5))
+    spread(
+        Magnitudes(
+            held(operand[DType.float32](slots, args, 0)),
+            held(operand[DType.float32](slots, args, 1)),
+            count,
+            tasks,
+        ),
+        tasks,
+    )
+
+
+@fieldwise_init
+struct ComplexExponentials(Tasks):
+    """The tasks of exp_complex64."""
+
+    var x: Held[DType.float32]
+    var result: Held[DType.float32]
+    var count: Int
+    var tasks: Int
+
+    @always_inline
+    def step[width: Int](self, i: Int):
+        comptime V = SIMD[DType.float32, width]
+        var parts = self.x.unsafe_load[width=2 * width](2 * i).deinterleave()
+        var x = rebind[V](parts[0])
+        var y = rebind[V](parts[1])
+        # The whole may overflow where the product does not.
+        var root = Exp.elementwise[DType.float32, width](x * 0.5)
+        var real = root * Cos.elementwise[DType.float32, width](y) * root
+        var imaginary = root * Sin.elementwise[DType.float32, width](y) * root
+        self.result.unsafe_store(2 * i, real.interleave(y.eq(0).select(y, imaginary)))
+
+    def run(self, task: Int):
+        comptime width = simd_width_of[DType.float32]()
+        var i = chunk_begin(task, self.tasks, self.count)
+        var end = chunk_begin(task + 1, self.tasks, self.count)
+        while i + width <= end:
+            self.step[width](i)
+            i += width
+        while i < end:
+            self.step[1](i)
+            i += 1
+
+
+@export("exp_complex64")
+def exp_complex64(slots: Slots, args: Args) abi("C"):
+    var count = integer(args, 4)
+    var tasks = task_count(count, 16 * count, integer(args, 5))
+    spread(
+        ComplexExponentials(
+            held(operand[DType.float32](slots, args, 0)),
+            held(operand[DType.float32](slots, args, 1)),
+            count,
+            tasks,
+        ),
+        tasks,
+    )
 
 
 struct IntegerPower(ElementwiseBinaryOp):

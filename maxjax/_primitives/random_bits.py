@@ -434,6 +434,17 @@ random_fold_in_p = _primitive(
 )
 
 
+def _fold_in_batch(size: int, operands: Any, axes: Any) -> tuple[Any, int]:
+    keys, data = operands
+    if keys.dtype.impl == "unsafe_rbg" and axes[1] is None:
+        # One number for all of the batch is one draw of bits, and not one for each.
+        return random_fold_in_p.bind(move_axis(keys, axes[0], 0), data), 0
+    return _leading_batch(random_fold_in_p)(size, operands, axes)
+
+
+random_fold_in_p.batch = _fold_in_batch
+
+
 def _threefry_abstract(*avals: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
     shape = broadcast_shape("threefry2x32", [aval.shape for aval in avals])
     return ShapedArray(shape, dtypes.uint32), ShapedArray(shape, dtypes.uint32)

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from maxjax._base import spans
+
 _MISSING = object()
 
 
@@ -220,11 +222,13 @@ runs_compiled = [False]
 def _decide_runs_compiled() -> None:
     runs_compiled[0] = (
         not compile_mode.overrides and not check_tiers.overrides
-        and compile_mode.process_value != "never" and not check_tiers.process_value)
+        and compile_mode.process_value != "never" and not check_tiers.process_value
+        and spans.wanted[0] is None)
 
 
 for _option in (compile_mode, check_tiers):
     _option.on_change.append(_decide_runs_compiled)
+spans.on_change.append(_decide_runs_compiled)
 _decide_runs_compiled()
 
 # Whether anybody wants values looked at: one look for each operation outside of programs.

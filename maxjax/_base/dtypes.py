@@ -51,15 +51,16 @@ class KeyDType:
     that moves elements about (reshape, indexing, select, ...) works on keys as it stands.
     """
 
-    __slots__ = ("impl", "words", "tag", "physical")
+    __slots__ = ("impl", "itemsize", "words", "tag", "physical")
     kind = "V"
-    itemsize = 8
 
     def __init__(self, impl: str, tag: str, words: int):
         self.impl = impl
         self.tag = tag
         self.words = words
-        self.physical = np.dtype(np.uint64) if words == 2 else np.dtype((np.void, 4 * words))
+        self.itemsize = 4 * words
+        # A record of one field, so that each generator's keys differ from the others'.
+        self.physical = np.dtype(np.uint64) if words == 2 else np.dtype([(impl, "V16")])
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from maxjax._base import config, pytree
+from maxjax._base import config, monitoring, pytree, spans
 from maxjax._base.source import function_location
 from maxjax._higher_order.dynamic import MAX_SIZES, DynamicDims
 from maxjax._ir.interpret import interpreter
@@ -326,7 +326,7 @@ class PjitFunction:
         if config.no_tracing.value:
             raise RuntimeError(
                 f"re-tracing function {location} for `jit`, but 'no_tracing' is set")
-        start = time.perf_counter()
+        start, started, since = time.perf_counter(), spans.clock(), time.time()
         out_tree: Any = None
 
         def flat(*tracers: Any) -> Sequence[Any]:
@@ -340,6 +340,9 @@ class PjitFunction:
         names = argument_names(function, tree, static)
         closed = trace_to_jaxpr(flat, avals, location, "jit", names)
         closed, captured = hoist_tracers(closed)
+        spans.add(f"trace {self._name}", "trace", started)
+        monitoring.record_phase("/jax/core/compile/jaxpr_trace_duration", since, time.time(),
+                                fun_name=self._name)
         if config.log_compiles.value:
             logger.warning("Finished tracing %s for jit in %.9f sec", self._name,
                            time.perf_counter() - start)

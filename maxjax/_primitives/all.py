@@ -19,6 +19,7 @@ from maxjax._primitives import (  # noqa: F401
     linalg_solve,
     linalg_spectral,
     random_bits,
+    random_rbg,
     random_rejection,
     reduction,
     shape,

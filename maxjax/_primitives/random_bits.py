@@ -57,6 +57,15 @@ class Generator(NamedTuple):
 
 
 THREEFRY = Generator("threefry2x32")
+generators = {THREEFRY.name: THREEFRY}
+# What draws bits from keys that are not threefry's, by their dtype on the host.
+other_generators: dict[np.dtype, Any] = {}
+_THREEFRY_KEYS = np.dtype(np.uint64)
+
+
+def _other(keys: Any) -> Any:
+    """What draws from these keys; None for threefry."""
+    return None if keys.dtype is _THREEFRY_KEYS else other_generators.get(keys.dtype)
 
 
 # --- the generator on NumPy arrays ----------------------------------------------------------------
@@ -196,6 +205,8 @@ def _unsigned(width: int) -> np.dtype:
 
 def random_bits(keys: Any, size: int, width: int, partitionable: bool) -> np.ndarray:
     """``size`` random unsigned integers of ``width`` bits for each key."""
+    if (other := _other(keys)) is not None:
+        return other.bits(keys, size, width)
     dtype = _unsigned(width)
     if partitionable:
         if width == 64:
@@ -215,6 +226,8 @@ def random_bits(keys: Any, size: int, width: int, partitionable: bool) -> np.nda
 
 def split_keys(keys: Any, count: int, partitionable: bool) -> np.ndarray:
     """``count`` new keys for each key."""
+    if (other := _other(keys)) is not None:
+        return other.split(keys, count, partitionable)
     if partitionable:
         return _each_key(keys, count, keys_of, np.dtype(np.uint64))
     words = _sequence(keys, 2 * count)
@@ -222,6 +235,8 @@ def split_keys(keys: Any, count: int, partitionable: bool) -> np.ndarray:
 
 
 def fold_in_keys(keys: Any, data: Any) -> np.ndarray:
+    if (other := _other(keys)) is not None:
+        return other.fold_in(keys, data)
     if np.ndim(keys) == np.ndim(data) == 0:
         first, second = _few(np.asarray(keys, np.uint64), [(0, int(data))])
         return keys_of(first, second)[0]
@@ -347,10 +362,22 @@ def _primitive(name: str, **rules: Any) -> Primitive:
 def _seed_evaluate(seeds: Any, *, impl: Generator) -> np.ndarray:
     seeds = np.asarray(seeds)
     if seeds.dtype.itemsize == 8:
-        word2, word1 = words_of(seeds.astype(np.uint64))
-        return keys_of(word1, word2)
-    low = seeds.astype(np.uint32)
-    return keys_of(np.zeros_like(low), low)
+        low, high = words_of(seeds.astype(np.uint64))
+    else:
+        low = seeds.astype(np.uint32)
+        high = np.zeros_like(low)
+    other = other_generators.get(impl.dtype.physical)
+    return keys_of(high, low) if other is None else other.seed(np.stack([high, low], -1))
+
+
+def _wrap_evaluate(words: Any, *, impl: Generator) -> np.ndarray:
+    other = other_generators.get(impl.dtype.physical)
+    return keys_of(words[..., 0], words[..., 1]) if other is None else other.keys_of(words)
+
+
+def _unwrap_evaluate(keys: Any) -> np.ndarray:
+    other = _other(keys)
+    return np.stack(words_of(keys), -1) if other is None else other.words_of(keys)
 
 
 random_seed_p = _primitive(
@@ -363,14 +390,14 @@ random_seed_p = _primitive(
 random_wrap_p = _primitive(
     "random_wrap",
     abstract=lambda words, *, impl: ShapedArray(words.shape[:-1], impl.dtype),
-    evaluate=lambda words, *, impl: keys_of(words[..., 0], words[..., 1]),
+    evaluate=_wrap_evaluate,
     lower=lambda ctx, words, *, impl: ctx.bitcast(words, impl.dtype),
 )
 
 random_unwrap_p = _primitive(
     "random_unwrap",
     abstract=lambda keys: ShapedArray((*keys.shape, keys.dtype.words), dtypes.uint32),
-    evaluate=lambda keys: np.stack(words_of(keys), -1),
+    evaluate=_unwrap_evaluate,
     lower=lambda ctx, keys: ctx.bitcast(keys, dtypes.uint32),
 )
 
@@ -405,6 +432,17 @@ random_fold_in_p = _primitive(
     evaluate=fold_in_keys,
     lower=lambda ctx, keys, data: ctx.decompose(_fold_in_program, keys, data),
 )
+
+
+def _fold_in_batch(size: int, operands: Any, axes: Any) -> tuple[Any, int]:
+    keys, data = operands
+    if keys.dtype.impl == "unsafe_rbg" and axes[1] is None:
+        # One number for all of the batch is one draw of bits, and not one for each.
+        return random_fold_in_p.bind(move_axis(keys, axes[0], 0), data), 0
+    return _leading_batch(random_fold_in_p)(size, operands, axes)
+
+
+random_fold_in_p.batch = _fold_in_batch
 
 
 def _threefry_abstract(*avals: ShapedArray) -> tuple[ShapedArray, ShapedArray]:

@@ -105,7 +105,12 @@ def _gamma_evaluate(keys: Any, alpha: Any, *, log_space: bool, partitionable: bo
     work = alpha.astype(np.float32) if alpha.dtype.itemsize < 4 else alpha
     per_key = math.prod(alpha.shape[keys.ndim:])
     each = split_keys(keys, per_key, partitionable).reshape(-1)
-    values = _gamma(each, np.ascontiguousarray(work).reshape(-1), log_space, partitionable)
+    flat = np.ascontiguousarray(work).reshape(-1)
+    if each.dtype == np.uint64 or not each.size:
+        values = _gamma(each, flat, log_space, partitionable)
+    else:       # of a batch of such keys, the first draws for all
+        values = np.concatenate([_gamma(each[i:i + 1], flat[i:i + 1], log_space, partitionable)
+                                 for i in range(each.size)])
     return values.reshape(alpha.shape).astype(alpha.dtype)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, spans
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from maxjax._runtime.program import Program
@@ -22,7 +22,7 @@ class CompiledProgram:
       runs: what runs each compiled piece, by its number.
     """
 
-    __slots__ = ("direct", "outputs", "slots", "steps")
+    __slots__ = ("direct", "on_host", "outputs", "slots", "steps")
 
     def __init__(self, program: Program, runs: Mapping[int, Run]):
         jaxpr = program.opened.jaxpr
@@ -34,6 +34,7 @@ class CompiledProgram:
         for var in jaxpr.invars:
             slot(var)
         self.steps = []
+        self.on_host = {number for number, piece in enumerate(program.pieces) if piece.on_host}
         for number, piece in enumerate(program.pieces):
             run: Run = _host_step(piece.jaxpr) if piece.on_host else runs[number]
             self.steps.append((run, [slot(v) for v in piece.inputs],
@@ -58,8 +59,13 @@ class CompiledProgram:
             return direct(values)
         places: list[Any] = [None] * self.slots
         places[:len(values)] = values
-        for run, inputs, outputs in self.steps:
+        recorded = spans.wanted[0] is not None
+        for position, (run, inputs, outputs) in enumerate(self.steps):
+            start = spans.clock() if recorded else 0
             results = run([np.asarray(places[number]) for number in inputs])
+            if recorded:
+                kind = "host step" if position in self.on_host else "compiled piece"
+                spans.add(f"{kind} {position}", kind, start)
             for number, result in zip(outputs, results, strict=True):
                 places[number] = result
         return [places[x] if type(x) is int else x for x in self.outputs]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import config
+from maxjax._base import config, spans
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.primitive import Primitive
@@ -88,6 +88,20 @@ class Program:
         if proven is not None and runs_compiled[0]:
             self.compiled_calls += 1
             return proven(values)
+        if spans.wanted[0] is None:
+            return self._run(values)
+        calls, start = self.compiled_calls, spans.clock()
+        outputs = self._run(values)
+        tier = "tier 0" if self.compiled_calls == calls else "tier 1"
+        spans.add(f"{self.name} ({tier})", tier, start, equations=len(self.opened.jaxpr.eqns))
+        return outputs
+
+    @property
+    def name(self) -> str:
+        """That of the function it comes from."""
+        return self.closed.jaxpr.debug_info.split(" at ")[0] or "a program"
+
+    def _run(self, values: list[Any]) -> list[Any]:
         if self.state == "new":
             self.state = "cold"
             self.cost = tiering.estimate(self.opened.jaxpr)

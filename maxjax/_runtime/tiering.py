@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes
+from maxjax._base import config, dtypes, monitoring, spans
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
@@ -101,12 +101,15 @@ class Tiering:
         self.submit(program, priority=float(program.heat))
 
     def submit(self, program: Program, priority: float) -> Any:
-        started = time.monotonic()
+        started, start, since = time.monotonic(), spans.clock(), time.time()
         self.core.leave()
 
         def done(compiled: CompiledProgram | None, error: str | None) -> None:
             self.core.take_back()
             program.compile_seconds = time.monotonic() - started
+            spans.add(f"compile {program.name}", "compile", start)
+            monitoring.record_phase("/jax/core/compile/backend_compile_duration", since,
+                                    time.time(), fun_name=program.name)
             self.adopt(program, compiled, error)
 
         return self.backend_of(program).submit(program, priority, done)

@@ -36,7 +36,7 @@ def key_words(x: ArrayImpl) -> np.ndarray:
     dtype = x.dtype
     if dtype.words == 2:      # one uint64 a key, the first word in its low half
         return np.stack([host & np.uint64(0xFFFFFFFF), host >> np.uint64(32)], -1).astype(_BITS)
-    return host.view(_BITS).reshape(*x.shape, dtype.words)
+    return host.reshape(-1).view(_BITS).reshape(*x.shape, dtype.words)
 
 
 def _keys_repr(x: ArrayImpl) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from maxjax._base.missing import missing_names
+from maxjax._primitives.random_rejection import random_gamma_p as random_gamma_p
 from maxjax.random._basic import bernoulli as bernoulli
 from maxjax.random._basic import bits as bits
 from maxjax.random._basic import cauchy as cauchy
@@ -15,6 +16,8 @@ from maxjax.random._basic import rademacher as rademacher
 from maxjax.random._basic import randint as randint
 from maxjax.random._basic import truncated_normal as truncated_normal
 from maxjax.random._basic import uniform as uniform
+from maxjax.random._binomial import binomial as binomial
+from maxjax.random._binomial import multinomial as multinomial
 from maxjax.random._choice import categorical as categorical
 from maxjax.random._choice import choice as choice
 from maxjax.random._choice import permutation as permutation

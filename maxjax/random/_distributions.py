@@ -357,6 +357,9 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *,
             out_sharding: Any = None) -> Array:
     """Poisson integers of mean ``lam``; -1 where that is NaN."""
     typed = single_key("poisson", key)
+    if typed.dtype.impl != "threefry2x32":
+        raise NotImplementedError("`poisson` is only implemented for the threefry2x32 RNG, not "
+                                  f"{typed.dtype.tag}")
     dtype = int_dtype(dtype, "poisson")
     shape = result_shape(shape, np.shape(lam))
     means = as_float(_full(lam, shape), np.dtype(np.float32))

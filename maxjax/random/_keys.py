@@ -13,9 +13,10 @@ from maxjax._base import config, dtypes
 from maxjax._higher_order.jit import make_jit
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array, Tracer, base_trace
+from maxjax._primitives import random_rbg as _random_rbg  # noqa: F401  (it adds its generators)
 from maxjax._primitives.random_bits import (
-    THREEFRY,
     Generator,
+    generators,
     random_fold_in_p,
     random_seed_p,
     random_split_p,
@@ -43,11 +44,11 @@ def generator_of(impl: Any) -> Generator:
     if isinstance(impl, Generator):
         return impl
     name = impl.impl if dtypes.is_key(impl) else getattr(impl, "_impl", impl)
-    if name == THREEFRY.name:
-        return THREEFRY
+    if name in generators:
+        return generators[name]
     if name in _KNOWN:
         raise NotImplementedError(
-            f"the generator {name!r} is not there yet; maxjax has 'threefry2x32'")
+            f"the generator {name!r} is not there; maxjax has {', '.join(map(repr, generators))}")
     known = ", ".join(f'"{name}"' for name in _KNOWN)
     raise ValueError(f'unrecognized PRNG implementation "{impl}". Did you mean one of: {known}?')
 
@@ -123,7 +124,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
 
     Args:
       seed: an integer, or a scalar array of one.
-      impl: the name of the generator; default "threefry2x32".
+      impl: the name of the generator: "threefry2x32", the default, "rbg" or "unsafe_rbg".
 
     Returns:
       An array of shape () and dtype ``key<fry>``.

@@ -13,6 +13,10 @@ from maxjax._base import dtypes
 from maxjax._base.missing import missing_names
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import check_arraylike, promote_inexact
+from maxjax.scipy._spectral import csd as csd
+from maxjax.scipy._spectral import istft as istft
+from maxjax.scipy._spectral import stft as stft
+from maxjax.scipy._spectral import welch as welch
 
 __getattr__ = missing_names(__name__)
 

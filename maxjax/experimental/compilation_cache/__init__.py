@@ -1,0 +1,3 @@
+"""jax.experimental.compilation_cache."""
+
+from __future__ import annotations

@@ -1,0 +1,170 @@
+"""Binomial and multinomial variates.
+
+Below ten expected successes: the number of geometric waiting times that fit (L. Devroye,
+"Non-Uniform Random Variate Generation", X.4.3). Above: W. Hörmann, "The generation of binomial
+random variates", transformed rejection (BTRS).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from maxjax import lax
+from maxjax import numpy as jnp
+from maxjax._ir.trace import Array
+from maxjax.numpy._promotion import canonical_shape
+from maxjax.random._basic import _uniform, as_float, float_dtype, result_shape, unstack
+from maxjax.random._keys import jitted, single_key, split_typed
+
+_TABLE = 10
+# log k! less Stirling's formula at k + 1.
+_TAILS = np.array([
+    math.lgamma(k + 1) - (0.5 * math.log(2 * math.pi) + (k + 0.5) * math.log(k + 1) - (k + 1))
+    for k in range(_TABLE)])
+
+
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """How many of ``n`` trials succeed, each with probability ``p``; as floats.
+
+    Args:
+      n: how many trials; NaN where it is negative.
+      p: the probability of success; NaN where it is not one.
+      shape: that of the result, to which ``n`` and ``p`` are broadcast; default their own.
+      dtype: of floats; default float32, or float64 with 64-bit types.
+
+    Raises:
+      ValueError: ``shape`` does not go with those of ``n`` and ``p``, or ``dtype`` is no float.
+
+    >>> key = jax.random.key(0)
+    >>> binomial(key, 10, 0.3, (5,))
+    Array([2., 2., 1., 2., 1.], dtype=float32)
+    """
+    typed = single_key("binomial", key)
+    dtype = float_dtype(dtype, "binomial")
+    return _binomial(typed, n, p, result_shape(shape, np.shape(n), np.shape(p)), dtype)
+
+
+@jitted("shape", "dtype")
+def _binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    n = jnp.broadcast_to(as_float(n, dtype), shape)
+    p = jnp.asarray(p)
+    p = jnp.broadcast_to(p if jnp.issubdtype(p.dtype, jnp.floating) else as_float(p, dtype), shape)
+    # The rarer outcome is counted.
+    rare = p < 0.5
+    q = jnp.where(rare, p, 1 - p)
+    bad_count = jnp.isnan(n) | (n < 0)
+    bad_chance = jnp.isnan(q) | (q < 0)
+    q = jnp.where(bad_chance, jnp.asarray(0.01, q.dtype), q)
+    count = jnp.floor(n)
+    by_waiting = bad_count | (n * q.astype(dtype) <= 10)
+    waited = _by_waiting(key, jnp.where(by_waiting, count, 0), q, shape, dtype)
+    rejected = _by_rejection(key, jnp.where(by_waiting, 10_000, count).astype(dtype),
+                             jnp.where(by_waiting, jnp.asarray(0.5, q.dtype), q), shape, dtype)
+    result = jnp.where(by_waiting, waited, rejected)
+    infinite = jnp.isinf(n)
+    invalid = bad_count | bad_chance
+    result = jnp.where(invalid, jnp.nan, result)
+    result = jnp.where(infinite & ~invalid, jnp.inf, result)
+    return jnp.where(rare | bad_count | jnp.isnan(p) | infinite, result, count - result).astype(
+        dtype)
+
+
+def _by_waiting(key: Any, count: Any, q: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    log_failure = jnp.log1p(-q).astype(dtype)
+
+    def step(state: Any) -> Any:
+        draws, trials, key = state
+        subkey, key = unstack(split_typed(key))
+        draws = jnp.where(trials <= count, draws + 1, draws)
+        wait = jnp.ceil(jnp.log(_uniform(subkey, shape, dtype, 0.0, 1.0)) / log_failure)
+        return draws, trials + wait, key
+
+    zeros = jnp.zeros(shape, dtype)
+    draws, _, _ = lax.while_loop(
+        lambda state: jnp.any(state[1] <= count), step, (zeros, zeros, key))
+    return draws - 1
+
+
+def _stirling_tail(k: Any) -> Any:
+    near = jnp.clip(k, 0, _TABLE - 1)
+    table = jnp.asarray(_TAILS, k.dtype)[near.astype(jnp.int32)]
+    square = (near + 1) * (near + 1)
+    series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (near + 1)
+    return jnp.where(k <= _TABLE - 1, table, series)
+
+
+def _by_rejection(key: Any, count: Any, q: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    chance, odds = q.astype(dtype), (q / (1 - q)).astype(dtype)
+    deviation = jnp.sqrt(count * chance * (1 - q).astype(dtype))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + (0.01 * q).astype(dtype)
+    centre = count * chance + 0.5
+    bound = 0.92 - 4.2 / b
+    alpha = (2.83 + 5.1 / b) * deviation
+    mode = jnp.floor((count + 1) * chance)
+
+    def step(state: Any) -> Any:
+        result, accepted, key = state
+        key, first, second = unstack(split_typed(key, (3,)))
+        u = _uniform(first, shape, dtype, 0.0, 1.0) - 0.5
+        v = _uniform(second, shape, dtype, 0.0, 1.0)
+        shifted = 0.5 - jnp.abs(u)
+        k = jnp.floor((2 * a / shifted + b) * u + centre)
+        quickly = (shifted >= 0.07) & (v <= bound)
+        outside = (k < 0) | (k > count)
+        height = jnp.log(v * alpha / (a / (shifted * shifted) + b))
+        limit = ((mode + 0.5) * jnp.log((mode + 1) / (odds * (count - mode + 1)))
+                 + (count + 1) * jnp.log((count - mode + 1) / (count - k + 1))
+                 + (k + 0.5) * jnp.log(odds * (count - k + 1) / (k + 1))
+                 + _stirling_tail(mode) + _stirling_tail(count - mode)
+                 - _stirling_tail(k) - _stirling_tail(count - k))
+        accept = quickly | (~outside & (height <= limit))
+        # As in JAX, a later proposal takes the place of an earlier one while others wait.
+        return jnp.where(accept, k, result), accepted | accept, key
+
+    result, _, _ = lax.while_loop(
+        lambda state: jnp.any(~state[1]), step,
+        (jnp.full(shape, -1, dtype), jnp.zeros(shape, bool), key))
+    return result
+
+
+def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None,
+                unroll: int | bool = 1) -> Array:
+    """How many of ``n`` trials have each of k outcomes; as floats.
+
+    Args:
+      n: how many trials, of shape ``(...)``.
+      p: the outcomes' probabilities, of shape ``(..., k)``; they sum to 1 along the last axis.
+      shape: that of the result, k included, to which ``n`` and ``p`` are broadcast; default that
+        of ``p``.
+      unroll: as ``jax.lax.scan`` takes it, over the outcomes.
+
+    Returns:
+      Floats of shape ``(..., k)`` that sum to ``n`` along the last axis.
+
+    Raises:
+      ValueError: ``n`` or ``p`` cannot be broadcast to ``shape``.
+
+    >>> key = jax.random.key(0)
+    >>> multinomial(key, 10, jnp.array([0.2, 0.3, 0.5]))
+    Array([1., 1., 8.], dtype=float32)
+    """
+    typed = single_key("multinomial", key)
+    dtype = float_dtype(dtype, "multinomial")
+    n, p = as_float(n, dtype), as_float(p, dtype)
+    shape = p.shape if shape is None else canonical_shape(shape)
+    n, p = jnp.broadcast_to(n, shape[:-1]), jnp.broadcast_to(p, shape)
+    # Each outcome takes its share of the trials that those before it have left.
+    left = lax.cumsum(p, axis=p.ndim - 1, reverse=True)
+    shares = jnp.moveaxis(p / jnp.where(left == 0, 1, left), -1, 0)
+
+    def draw(trials: Any, inputs: Any) -> Any:
+        share, key = inputs
+        count = _binomial(key, trials, jnp.clip(share, 0, 1), trials.shape, dtype)
+        return trials - count, count
+
+    _, counts = lax.scan(draw, n, (shares, split_typed(typed, (shape[-1],))), unroll=unroll)
+    return jnp.moveaxis(counts, 0, -1)

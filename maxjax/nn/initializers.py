@@ -97,7 +97,7 @@ def _fans(shape: Sequence[int], in_axis: _Axes, out_axis: _Axes,
 
 
 def _complex_uniform(key: Any, shape: Any, dtype: Any) -> Any:
-    """Uniform on the unit disc."""
+    """Uniform on the unit disc, of variance 1/2."""
     first, second = random.split(key)
     real = dtypes.real_dtype(dtype)
     radius = jnp.sqrt(random.uniform(first, shape, real)).astype(dtype)
@@ -158,7 +158,7 @@ def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: _Axes = 
             return random.normal(key, shape, kind) * jnp.sqrt(variance)
         if distribution == "uniform":
             if is_complex:
-                return _complex_uniform(key, shape, kind) * jnp.sqrt(variance)
+                return _complex_uniform(key, shape, kind) * jnp.sqrt(2 * variance)
             return random.uniform(key, shape, kind, -1) * jnp.sqrt(3 * variance)
         raise ValueError(
             f"invalid distribution for variance scaling initializer: {distribution}")

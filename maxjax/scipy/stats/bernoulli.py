@@ -28,12 +28,13 @@ def pmf(k: Any, p: Any, loc: Any = 0) -> Array:
 def cdf(k: Any, p: Any) -> Array:
     """The distribution function."""
     k, p = floats("bernoulli.cdf", k, p)
-    value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
-    return inside((p >= 0) & (p <= 1) & ~jnp.isnan(k), value, np.nan).astype(p.dtype)
+    value = jnp.where(k < 0, jnp.zeros_like(p), jnp.where(k < 1, 1 - p, 1))
+    return inside((p >= 0) & (p <= 1) & ~jnp.isnan(k), value, np.nan)
 
 
 def ppf(q: Any, p: Any) -> Array:
     """The quantile function, the inverse of ``cdf``."""
     q, p = floats("bernoulli.ppf", q, p)
     valid = (q >= 0) & (q <= 1) & (p >= 0) & (p <= 1)
-    return inside(valid, jnp.where(q <= 1 - p, 0, 1), np.nan).astype(p.dtype)
+    value = jnp.where(q <= 1 - p, jnp.zeros_like(p), jnp.ones_like(p))
+    return inside(valid, value, np.nan)

@@ -19,7 +19,7 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
     ways = -jnp.log1p(n) - special.betaln(n - z + 1, z + 1)
     value = ways + special.betaln(z + a, n - z + b) - special.betaln(a, b)
     value = inside((z >= 0) & (z <= n), value, -np.inf)
-    return jnp.asarray(inside((n >= 0) & (a > 0) & (b > 0), value, np.nan), value.dtype)
+    return inside((n >= 0) & (a > 0) & (b > 0), value, np.nan)
 
 
 def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:

@@ -9,12 +9,12 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import inside, weak_floats
 
 
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Array:
     """The logarithm of the probability of ``k``."""
-    k, n, p, loc = floats("binom.logpmf", k, n, p, loc)
+    k, n, p, loc = weak_floats("binom.logpmf", k, n, p, loc)
     z = k - loc
     ways = special.gammaln(n + 1) - special.gammaln(z + 1) - special.gammaln(n - z + 1)
     value = ways + special.xlogy(z, p) + special.xlog1py(n - z, -p)

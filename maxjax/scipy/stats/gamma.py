@@ -9,7 +9,7 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import floats, inside, weak_floats
 
 
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -39,7 +39,7 @@ def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """``1 - cdf``."""
-    x, a, loc, scale = floats("gamma.sf", x, a, loc, scale)
+    x, a, loc, scale = weak_floats("gamma.sf", x, a, loc, scale)
     return special.gammaincc(a, jnp.clip((x - loc) / scale, 0))
 
 

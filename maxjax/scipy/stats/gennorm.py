@@ -7,18 +7,18 @@ from typing import Any
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats
+from maxjax.scipy.stats._common import weak_floats
 
 
 def logpdf(x: Any, beta: Any) -> Array:
     """The logarithm of the density."""
-    x, beta = floats("gennorm.logpdf", x, beta)
+    x, beta = weak_floats("gennorm.logpdf", x, beta)
     return jnp.log(beta / 2) - special.gammaln(1 / beta) - jnp.abs(x) ** beta
 
 
 def cdf(x: Any, beta: Any) -> Array:
     """The distribution function."""
-    x, beta = floats("gennorm.cdf", x, beta)
+    x, beta = weak_floats("gennorm.cdf", x, beta)
     return (1 + jnp.sign(x) * special.gammainc(1 / beta, jnp.abs(x) ** beta)) / 2
 
 

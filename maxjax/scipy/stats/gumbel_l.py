@@ -9,12 +9,12 @@ import numpy as np
 from maxjax import nn
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import inside, weak_floats
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density."""
-    x, loc, scale = floats("gumbel_l.logpdf", x, loc, scale)
+    x, loc, scale = weak_floats("gumbel_l.logpdf", x, loc, scale)
     z = (x - loc) / scale
     return inside(scale > 0, z - jnp.exp(z) - jnp.log(scale), np.nan)
 
@@ -26,7 +26,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """``log(1 - cdf)``."""
-    x, loc, scale = floats("gumbel_l.logsf", x, loc, scale)
+    x, loc, scale = weak_floats("gumbel_l.logsf", x, loc, scale)
     return inside(scale > 0, -jnp.exp((x - loc) / scale), np.nan)
 
 
@@ -37,17 +37,17 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The distribution function."""
-    x, loc, scale = floats("gumbel_l.cdf", x, loc, scale)
+    x, loc, scale = weak_floats("gumbel_l.cdf", x, loc, scale)
     return inside(scale > 0, -jnp.expm1(-jnp.exp((x - loc) / scale)), np.nan)
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the distribution function."""
-    x, loc, scale = floats("gumbel_l.logcdf", x, loc, scale)
+    x, loc, scale = weak_floats("gumbel_l.logcdf", x, loc, scale)
     return inside(scale > 0, nn.log1mexp(jnp.exp((x - loc) / scale)), np.nan)
 
 
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The quantile function, the inverse of ``cdf``."""
-    p, loc, scale = floats("gumbel_l.ppf", p, loc, scale)
+    p, loc, scale = weak_floats("gumbel_l.ppf", p, loc, scale)
     return inside((p > 0) & (p < 1) & (scale > 0), jnp.log(-jnp.log1p(-p)) * scale + loc, np.nan)

@@ -7,7 +7,7 @@ from typing import Any
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats
+from maxjax.scipy.stats._common import floats, weak_floats
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -43,5 +43,5 @@ def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The distribution function."""
-    x, loc, scale = floats("logistic.cdf", x, loc, scale)
+    x, loc, scale = weak_floats("logistic.cdf", x, loc, scale)
     return special.expit((x - loc) / scale)

@@ -32,18 +32,18 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the distribution function."""
     x, loc, scale = floats("norm.logcdf", x, loc, scale)
-    return special.log_ndtr((x - loc) / scale)
+    return jnp.asarray(special.log_ndtr((x - loc) / scale), x.dtype)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The quantile function, the inverse of ``cdf``."""
-    return special.ndtri(q) * scale + loc
+    return jnp.asarray(special.ndtri(q) * scale + loc, float)
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """``log(1 - cdf)``."""
     x, loc, scale = floats("norm.logsf", x, loc, scale)
-    return special.log_ndtr(-(x - loc) / scale)
+    return jnp.asarray(special.log_ndtr(-(x - loc) / scale), x.dtype)
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -54,4 +54,4 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The inverse of ``sf``."""
-    return -special.ndtri(q) * scale + loc
+    return jnp.asarray(-special.ndtri(q) * scale + loc, float)

@@ -8,7 +8,7 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import floats, inside, weak_floats
 
 
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -32,7 +32,7 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the distribution function."""
-    x, b, loc, scale = floats("pareto.logcdf", x, b, loc, scale)
+    x, b, loc, scale = weak_floats("pareto.logcdf", x, b, loc, scale)
     z = (x - loc) / scale
     return inside(z >= 1, jnp.log1p(-jnp.where(z >= 1, z, 1) ** -b), -np.inf)
 
@@ -40,8 +40,8 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
 def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """``log(1 - cdf)``."""
     x, b, loc, scale = floats("pareto.logsf", x, b, loc, scale)
-    z = jnp.maximum((x - loc) / scale, 1)
-    return -b * jnp.log(z)
+    z = (x - loc) / scale
+    return inside(z >= 1, -b * jnp.log(jnp.where(z >= 1, z, 1)), 0)
 
 
 def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:

@@ -9,12 +9,12 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import floats, inside, weak_floats
 
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Array:
     """The logarithm of the probability of ``k``."""
-    k, mu, loc = floats("poisson.logpmf", k, mu, loc)
+    k, mu, loc = weak_floats("poisson.logpmf", k, mu, loc)
     z = k - loc
     value = special.xlogy(z, mu) - special.gammaln(z + 1) - mu
     return inside((z >= 0) & (z == jnp.floor(z)), value, -np.inf)
@@ -30,7 +30,7 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Array:
     k, mu, loc = floats("poisson.cdf", k, mu, loc)
     z = k - loc
     value = special.gammaincc(jnp.floor(jnp.maximum(z, 0)) + 1, mu)
-    return jnp.asarray(inside(z >= 0, value, 0), mu.dtype)
+    return inside(z >= 0, value, 0)
 
 
 def entropy(mu: Any, loc: Any = 0) -> Array:

@@ -9,12 +9,12 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import inside, weak_floats
 
 
 def logpdf(x: Any, kappa: Any) -> Array:
     """The logarithm of the density."""
-    x, kappa = floats("vonmises.logpdf", x, kappa)
+    x, kappa = weak_floats("vonmises.logpdf", x, kappa)
     value = kappa * (jnp.cos(x) - 1) - jnp.log(2 * np.pi * special.i0e(kappa))
     return inside(kappa > 0, value, np.nan)
 

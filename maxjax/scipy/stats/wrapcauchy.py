@@ -8,12 +8,12 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import inside, weak_floats
 
 
 def logpdf(x: Any, c: Any) -> Array:
     """The logarithm of the density."""
-    x, c = floats("wrapcauchy.logpdf", x, c)
+    x, c = weak_floats("wrapcauchy.logpdf", x, c)
     value = jnp.log(1 - c * c) - jnp.log(2 * np.pi) - jnp.log(1 + c * c - 2 * c * jnp.cos(x))
     return inside((c > 0) & (c < 1), inside((x >= 0) & (x <= 2 * np.pi), value, -np.inf), np.nan)
 

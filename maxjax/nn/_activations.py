@@ -239,7 +239,7 @@ def glu(x: Any, axis: int = -1) -> Array:
     """The first half along ``axis`` times the sigmoid of the second.
 
     Raises:
-      ValueError: the size is odd.
+      AssertionError: the size is odd.
     """
     return _glu(x, axis)
 
@@ -248,7 +248,7 @@ def _glu_function(x: Any, axis: int) -> Any:
     x = as_array(x, "glu")
     size = x.shape[axis]
     if size % 2:
-        raise ValueError("axis size must be divisible by 2")
+        raise AssertionError("axis size must be divisible by 2")
     first, second = jnp.split(x, 2, axis)
     return first * sigmoid(second)
 

@@ -13,7 +13,11 @@ from maxjax.scipy.stats._common import floats, inside, weak_floats
 
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Array:
-    """The logarithm of the probability of ``k``."""
+    """The logarithm of the probability of ``k``.
+
+    >>> jax.scipy.stats.poisson.logpmf(jnp.array([0, 1]), 2.5)
+    Array([-2.5      , -1.5837092], dtype=float32, weak_type=True)
+    """
     k, mu, loc = weak_floats("poisson.logpmf", k, mu, loc)
     z = k - loc
     value = special.xlogy(z, mu) - special.gammaln(z + 1) - mu
@@ -21,12 +25,20 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Array:
 
 
 def pmf(k: Any, mu: Any, loc: Any = 0) -> Array:
-    """The probability of ``k``."""
+    """The probability of ``k``.
+
+    >>> jax.scipy.stats.poisson.pmf(jnp.array([0, 1]), 2.5)
+    Array([0.08208501, 0.20521249], dtype=float32, weak_type=True)
+    """
     return jnp.exp(logpmf(k, mu, loc))
 
 
 def cdf(k: Any, mu: Any, loc: Any = 0) -> Array:
-    """The distribution function."""
+    """The distribution function.
+
+    >>> jax.scipy.stats.poisson.cdf(jnp.array([0, 1]), 2.5)
+    Array([0.082085 , 0.2872975], dtype=float32)
+    """
     k, mu, loc = floats("poisson.cdf", k, mu, loc)
     z = k - loc
     value = special.gammaincc(jnp.floor(jnp.maximum(z, 0)) + 1, mu)
@@ -34,7 +46,11 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Array:
 
 
 def entropy(mu: Any, loc: Any = 0) -> Array:
-    """The entropy, summed up to where the probabilities vanish; ``loc`` does not matter."""
+    """The entropy, summed up to where the probabilities vanish; ``loc`` does not matter.
+
+    >>> jax.scipy.stats.poisson.entropy(jnp.array([0.5, 2.5]))
+    Array([0.92763746, 1.8307266 ], dtype=float32)
+    """
     mu, _ = floats("poisson.entropy", mu, loc)
     # Beyond some size only the expansion in 1 / mu is exact to rounding.
     safe = jnp.where(mu > 0, mu, 1)

@@ -25,6 +25,16 @@ __all__ = ["all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves
 
 
 def static(**kwargs: Any) -> Any:
-    """A field of a dataclass that is part of the structure: see ``register_dataclass``."""
+    """A field of a dataclass that is part of the structure: see ``register_dataclass``.
+
+    >>> import dataclasses
+    >>> @jax.tree_util.register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     weight: float
+    ...     name: str = jax.tree.static(default='first')
+    >>> jax.tree.leaves(Layer(0.5))
+    [0.5]
+    """
     metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
     return dataclasses.field(metadata=metadata, **kwargs)

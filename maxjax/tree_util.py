@@ -38,7 +38,7 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
         list[Any], PyTreeDef]:
     """The leaves of a pytree, and its structure.
 
-    >>> tree_flatten({'b': 1, 'a': (2, None)})
+    >>> jax.tree_util.tree_flatten({'b': 1, 'a': (2, None)})
     ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
     """
     leaves, spec = pytree.flatten(tree, is_leaf)
@@ -50,27 +50,48 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
     Raises:
       ValueError: the number of leaves is not that of the structure.
+
+    >>> jax.tree_util.tree_unflatten(jax.tree_util.tree_structure({'a': 1, 'b': (2, 3)}), [4, 5, 6])
+    {'a': 4, 'b': (5, 6)}
     """
     return treedef.unflatten(leaves)
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """The leaves of a pytree."""
+    """The leaves of a pytree.
+
+    >>> jax.tree_util.tree_leaves({'a': 1, 'b': (2, 3)})
+    [1, 2, 3]
+    """
     return pytree.leaves(tree, is_leaf)
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
-    """The structure of a pytree."""
+    """The structure of a pytree.
+
+    >>> jax.tree_util.tree_structure({'a': 1, 'b': (2, 3)})
+    PyTreeDef({'a': *, 'b': (*, *)})
+    """
     return PyTreeDef(pytree.structure(tree, is_leaf))
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Whether each item is a leaf."""
+    """Whether each item is a leaf.
+
+    >>> jax.tree_util.all_leaves([1, 2])
+    True
+    >>> jax.tree_util.all_leaves([1, (2,)])
+    False
+    """
     return all(pytree.structure(item, is_leaf).is_leaf() for item in iterable)
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether instances of a class are nodes of pytrees."""
+    """Whether instances of a class are nodes of pytrees.
+
+    >>> jax.tree_util.is_tree_node(list), jax.tree_util.is_tree_node(int)
+    (True, False)
+    """
     return (typ in (list, tuple, dict, type(None)) or typ in pytree.registered
             or typ.__name__ in ("OrderedDict", "defaultdict") or pytree.is_namedtuple(typ))
 
@@ -80,13 +101,20 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
 
     Raises:
       ValueError: ``tree`` is a leaf.
+
+    >>> jax.tree_util.flatten_one_level({'a': 1, 'b': (2, 3)})
+    ([1, (2, 3)], ('a', 'b'))
     """
     node = _node(tree)
     return list(node.children), node.metadata
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
-    """The children of a node with their keys, and its metadata."""
+    """The children of a node with their keys, and its metadata.
+
+    >>> jax.tree_util.flatten_one_level_with_keys([5, (6,)])
+    ([(SequenceKey(idx=0), 5), (SequenceKey(idx=1), (6,))], None)
+    """
     node = _node(tree)
     return list(zip(node.keys, node.children, strict=True)), node.metadata
 
@@ -111,6 +139,9 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any,
 
     Raises:
       ValueError: ``tree`` is no prefix of one of ``rest``; names the place.
+
+    >>> jax.tree_util.tree_map(lambda x, y: x + y, {'a': 1, 'b': (2, 3)}, {'a': 1, 'b': (2, 3)})
+    {'a': 2, 'b': (4, 6)}
     """
     return pytree.map(f, tree, *rest, is_leaf=is_leaf)
 
@@ -121,6 +152,9 @@ def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any
 
     Raises:
       TypeError: there are no leaves and no ``initializer``.
+
+    >>> jax.tree_util.tree_reduce(lambda x, y: x + y, {'a': 1, 'b': (2, 3)})
+    6
     """
     leaves = pytree.leaves(tree, is_leaf)
     if initializer is _MISSING:
@@ -135,6 +169,9 @@ def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *,
 
     Raises:
       TypeError: there are no leaves and no ``identity``.
+
+    >>> jax.tree_util.tree_reduce_associative(lambda x, y: x + y, {'a': 1, 'b': (2, 3)})
+    6
     """
     values = pytree.leaves(tree, is_leaf)
     if not values:
@@ -152,7 +189,11 @@ def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *,
 
 
 def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Whether all leaves are true."""
+    """Whether all leaves are true.
+
+    >>> jax.tree_util.tree_all({'a': True, 'b': False})
+    False
+    """
     return all(pytree.leaves(tree, is_leaf))
 
 
@@ -162,6 +203,10 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
 
     Raises:
       TypeError: the tree is not ``outer_treedef`` with ``inner_treedef`` at each leaf.
+
+    >>> outer, inner = jax.tree_util.tree_structure([0, 0]), jax.tree_util.tree_structure({'a': 0})
+    >>> jax.tree_util.tree_transpose(outer, inner, [{'a': 1}, {'a': 2}])
+    {'a': [1, 2]}
     """
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
@@ -183,6 +228,9 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any,
 
     Raises:
       ValueError: the one is no prefix of the other.
+
+    >>> jax.tree_util.tree_broadcast({'a': 1, 'b': 2}, {'a': 0, 'b': (0, 0)})
+    {'a': 1, 'b': (2, 2)}
     """
     leaves, spec = pytree.flatten(prefix_tree, is_leaf)
     try:
@@ -200,9 +248,10 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any,
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """A path as text.
 
-    >>> keystr((DictKey('a'), SequenceKey(0)))
+    >>> path = (jax.tree_util.DictKey('a'), jax.tree_util.SequenceKey(0))
+    >>> jax.tree_util.keystr(path)
     "['a'][0]"
-    >>> keystr((DictKey('a'), SequenceKey(0)), simple=True, separator='/')
+    >>> jax.tree_util.keystr(path, simple=True, separator='/')
     'a/0'
     """
     if not simple:
@@ -218,21 +267,36 @@ _FIELDS = {SequenceKey: "idx", DictKey: "key", GetAttrKey: "name", FlattenedInde
 def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
                            is_leaf_takes_path: bool = False) -> tuple[
                                list[tuple[KeyPath, Any]], PyTreeDef]:
-    """Pairs (path, leaf), and the structure."""
+    """Pairs (path, leaf), and the structure.
+
+    >>> paths, _ = jax.tree_util.tree_flatten_with_path({'a': 1, 'b': (2, 3)})
+    >>> [(jax.tree_util.keystr(path), leaf) for path, leaf in paths]
+    [("['a']", 1), ("['b'][0]", 2), ("['b'][1]", 3)]
+    """
     paths, leaves, spec = pytree.flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     return list(zip(paths, leaves, strict=True)), PyTreeDef(spec)
 
 
 def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
                           is_leaf_takes_path: bool = False) -> list[tuple[KeyPath, Any]]:
-    """Pairs (path, leaf)."""
+    """Pairs (path, leaf).
+
+    >>> pairs = jax.tree_util.tree_leaves_with_path({'a': 1, 'b': (2, 3)})
+    >>> [jax.tree_util.keystr(path) for path, _ in pairs]
+    ["['a']", "['b'][0]", "['b'][1]"]
+    """
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
                        is_leaf: Callable[..., bool] | None = None,
                        is_leaf_takes_path: bool = False) -> Any:
-    """``tree_map`` with the path of each leaf as the first argument of ``f``."""
+    """``tree_map`` with the path of each leaf as the first argument of ``f``.
+
+    >>> jax.tree_util.tree_map_with_path(
+    ...     lambda path, x: jax.tree_util.keystr(path) + str(x), {'a': 1, 'b': (2, 3)})
+    {'a': "['a']1", 'b': ("['b'][0]2", "['b'][1]3")}
+    """
     paths, leaves, spec = pytree.flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [leaves]
     for other in rest:
@@ -246,12 +310,20 @@ def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
 # --- structures -----------------------------------------------------------------------------------
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The structures of the children of the root."""
+    """The structures of the children of the root.
+
+    >>> jax.tree_util.treedef_children(jax.tree_util.tree_structure({'a': 1, 'b': (2, 3)}))
+    [PyTreeDef(*), PyTreeDef((*, *))]
+    """
     return treedef.children()
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether a structure is that of a single leaf."""
+    """Whether a structure is that of a single leaf.
+
+    >>> jax.tree_util.treedef_is_leaf(jax.tree_util.tree_structure(0))
+    True
+    """
     return treedef.num_nodes == 1
 
 
@@ -270,12 +342,31 @@ def register_pytree_node(nodetype: type, flatten_func: Callable[[Any], tuple[Any
 
     Raises:
       ValueError: the class is registered already.
+
+    >>> class Pair(list):
+    ...     pass
+    >>> jax.tree_util.register_pytree_node(Pair, lambda p: (tuple(p), None), lambda _, p: Pair(p))
+    >>> jax.tree_util.tree_map(abs, Pair([-1, -2]))
+    [1, 2]
     """
     pytree.register(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
 
 
 def register_pytree_node_class(cls: Any) -> Any:
-    """Decorates a class with methods ``tree_flatten`` and (class) ``tree_unflatten``."""
+    """Decorates a class with methods ``tree_flatten`` and (class) ``tree_unflatten``.
+
+    >>> @jax.tree_util.register_pytree_node_class
+    ... class Box:
+    ...     def __init__(self, value):
+    ...         self.value = value
+    ...     def tree_flatten(self):
+    ...         return (self.value,), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, metadata, children):
+    ...         return cls(*children)
+    >>> jax.tree_util.tree_leaves(Box((1, 2)))
+    [1, 2]
+    """
     register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)
     return cls
 
@@ -285,7 +376,16 @@ def register_pytree_with_keys(nodetype: type,
                               unflatten_func: Callable[[Any, Any], Any],
                               flatten_func: Callable[[Any], tuple[Any, Any]] | None = None
                               ) -> None:
-    """Makes instances of a class nodes of pytrees whose children have keys."""
+    """Makes instances of a class nodes of pytrees whose children have keys.
+
+    >>> class Named(list):
+    ...     pass
+    >>> key = jax.tree_util.GetAttrKey('only')
+    >>> jax.tree_util.register_pytree_with_keys(
+    ...     Named, lambda n: ([(key, n[0])], None), lambda _, n: Named(n))
+    >>> jax.tree_util.keystr(jax.tree_util.tree_leaves_with_path(Named([5]))[0][0])
+    '.only'
+    """
     if flatten_func is None:
         def flatten_func(tree: Any) -> tuple[Any, Any]:
             pairs, metadata = flatten_with_keys(tree)
@@ -294,7 +394,20 @@ def register_pytree_with_keys(nodetype: type,
 
 
 def register_pytree_with_keys_class(cls: Any) -> Any:
-    """Decorates a class with methods ``tree_flatten_with_keys`` and (class) ``tree_unflatten``."""
+    """Decorates a class with methods ``tree_flatten_with_keys`` and (class) ``tree_unflatten``.
+
+    >>> @jax.tree_util.register_pytree_with_keys_class
+    ... class Box:
+    ...     def __init__(self, value):
+    ...         self.value = value
+    ...     def tree_flatten_with_keys(self):
+    ...         return ((jax.tree_util.GetAttrKey('value'), self.value),), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, metadata, children):
+    ...         return cls(*children)
+    >>> jax.tree_util.keystr(jax.tree_util.tree_leaves_with_path(Box(1))[0][0])
+    '.value'
+    """
     flatten = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(
         cls, operator.methodcaller("tree_flatten_with_keys"), cls.tree_unflatten, flatten)
@@ -315,6 +428,15 @@ def register_dataclass(nodetype: Any, data_fields: Sequence[str] | None = None,
     Raises:
       TypeError: only one of ``data_fields`` and ``meta_fields`` is given.
       ValueError: the fields are not those of the class.
+
+    >>> import dataclasses
+    >>> @jax.tree_util.register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     weight: float
+    ...     name: str = dataclasses.field(metadata={'static': True}, default='first')
+    >>> jax.tree_util.tree_leaves(Layer(0.5))
+    [0.5]
     """
     if data_fields is None or meta_fields is None:
         if (data_fields is None) != (meta_fields is None):
@@ -357,7 +479,14 @@ def register_dataclass(nodetype: Any, data_fields: Sequence[str] | None = None,
 
 
 def register_static(cls: Any) -> Any:
-    """Decorates a hashable class: its instances are structure, without leaves."""
+    """Decorates a hashable class: its instances are structure, without leaves.
+
+    >>> @jax.tree_util.register_static
+    ... class Mode(str):
+    ...     pass
+    >>> jax.tree_util.tree_leaves((Mode('train'), 1))
+    [1]
+    """
     pytree.register(cls, lambda value: ((), value), lambda value, children: value,
                     lambda value: ((), value))
     return cls
@@ -366,7 +495,7 @@ def register_static(cls: Any) -> Any:
 class Partial(functools.partial):
     """``functools.partial`` whose arguments are leaves; the function is structure.
 
-    >>> tree_leaves(Partial(max, 1, key=2))
+    >>> jax.tree_util.tree_leaves(jax.tree_util.Partial(max, 1, key=2))
     [1, 2]
     """
 

@@ -22,11 +22,17 @@ import maxjax
 import maxjax.lax
 import maxjax.numpy
 
+DISTRIBUTIONS = (
+    "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l "
+    "gumbel_r laplace logistic multinomial multivariate_normal nbinom norm pareto poisson t "
+    "truncnorm uniform vonmises wrapcauchy").split()
 MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkpoint",
            "custom_batching", "custom_derivatives", "test_util", "ops", "image",
            "example_libraries.optimizers", "scipy.special", "scipy.linalg", "scipy.fft",
            "scipy.signal", "scipy.ndimage", "scipy.optimize", "scipy.integrate",
-           "scipy.cluster.vq", "scipy.sparse.linalg", "scipy.stats", "experimental.ode")
+           "scipy.cluster.vq", "scipy.sparse.linalg", "scipy.stats", "experimental.ode",
+           "nn", "nn.initializers", "random", "tree", "tree_util",
+           *(f"scipy.stats.{name}" for name in DISTRIBUTIONS))
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 

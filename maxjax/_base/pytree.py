@@ -95,7 +95,11 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any,
 
 @dataclasses.dataclass(frozen=True)
 class SequenceKey:
-    """The place of an element of a list or tuple."""
+    """The place of an element of a list or tuple.
+
+    >>> str(jax.tree_util.SequenceKey(1))
+    '[1]'
+    """
 
     idx: int
 
@@ -105,7 +109,11 @@ class SequenceKey:
 
 @dataclasses.dataclass(frozen=True)
 class DictKey:
-    """The place of a value of a dictionary."""
+    """The place of a value of a dictionary.
+
+    >>> str(jax.tree_util.DictKey('a'))
+    "['a']"
+    """
 
     key: Hashable
 
@@ -115,7 +123,11 @@ class DictKey:
 
 @dataclasses.dataclass(frozen=True)
 class GetAttrKey:
-    """The place of an attribute: of a namedtuple, a dataclass, a class of the user's."""
+    """The place of an attribute: of a namedtuple, a dataclass, a class of the user's.
+
+    >>> str(jax.tree_util.GetAttrKey('a'))
+    '.a'
+    """
 
     name: str
 
@@ -125,7 +137,11 @@ class GetAttrKey:
 
 @dataclasses.dataclass(frozen=True)
 class FlattenedIndexKey:
-    """The place of a child of a registered class that names none."""
+    """The place of a child of a registered class that names none.
+
+    >>> str(jax.tree_util.FlattenedIndexKey(1))
+    '[<flat index 1>]'
+    """
 
     key: int
 

@@ -15,7 +15,7 @@ from maxjax._base.pytree import NAMESPACE, PyTreeSpec
 class PyTreeDef:
     """The structure of a pytree: its nodes, and ``*`` where it has leaves.
 
-    >>> PyTreeDef(pytree.structure({'b': 1, 'a': (2, None)}))
+    >>> jax.tree_util.tree_structure({'b': 1, 'a': (2, None)})
     PyTreeDef({'a': (*, None), 'b': *})
     """
 
@@ -127,6 +127,11 @@ def _node_text(kind: type, data: Any, children: tuple[str, ...]) -> str:
 
 
 def tuple_of(definitions: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees of the given structures."""
+    """The structure of a tuple of trees of the given structures.
+
+    >>> parts = [jax.tree_util.tree_structure([1, 2]), jax.tree_util.tree_structure(0)]
+    >>> jax.tree_util.treedef_tuple(parts)
+    PyTreeDef(([*, *], *))
+    """
     return PyTreeDef(optree.treespec_tuple(
         [definition.spec for definition in definitions], namespace=NAMESPACE))

@@ -32,7 +32,11 @@ def _floats(name: str, x: Any) -> Any:
 @custom_jvp
 @jit
 def relu(x: Any) -> Array:
-    """``max(x, 0)``; its derivative at 0 is 0."""
+    """``max(x, 0)``; its derivative at 0 is 0.
+
+    >>> jax.nn.relu(jnp.array([-1.0, 0.5, 2.0]))
+    Array([0. , 0.5, 2. ], dtype=float32)
+    """
     return jnp.maximum(x, 0)
 
 
@@ -42,7 +46,11 @@ relu.defjvps(lambda t, ans, x: lax.select(x > 0, t, full(x.shape, 0, t.dtype)))
 @custom_jvp
 @jit
 def relu6(x: Any) -> Array:
-    """``min(max(x, 0), 6)``; its derivative at 0 and 6 is 0."""
+    """``min(max(x, 0), 6)``; its derivative at 0 and 6 is 0.
+
+    >>> jax.nn.relu6(jnp.array([-1.0, 0.5, 7.0]))
+    Array([0. , 0.5, 6. ], dtype=float32)
+    """
     return jnp.minimum(jnp.maximum(x, 0), 6.0)
 
 
@@ -51,19 +59,31 @@ relu6.defjvps(lambda t, ans, x: lax.select((x > 0) & (x < 6), t, full(x.shape, 0
 
 @jit
 def identity(x: Any) -> Array:
-    """``x``."""
+    """``x``.
+
+    >>> jax.nn.identity(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-1. ,  0.5,  2. ], dtype=float32)
+    """
     check_arraylike("identity", x)
     return jnp.asarray(x)
 
 
 def sigmoid(x: Any) -> Array:
-    """``1 / (1 + exp(-x))``."""
+    """``1 / (1 + exp(-x))``.
+
+    >>> jax.nn.sigmoid(jnp.array([-1.0, 0.5, 2.0]))
+    Array([0.2689414 , 0.62245935, 0.880797  ], dtype=float32)
+    """
     return lax.logistic(as_array(x, "sigmoid"))
 
 
 @jit
 def silu(x: Any) -> Array:
-    """``x * sigmoid(x)``."""
+    """``x * sigmoid(x)``.
+
+    >>> jax.nn.silu(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-0.2689414 ,  0.31122968,  1.761594  ], dtype=float32)
+    """
     x = as_array(x, "silu")
     return x * sigmoid(x)
 
@@ -73,7 +93,11 @@ swish = silu
 
 @jit
 def mish(x: Any) -> Array:
-    """``x * tanh(softplus(x))``."""
+    """``x * tanh(softplus(x))``.
+
+    >>> jax.nn.mish(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-0.30340147,  0.37524518,  1.9439589 ], dtype=float32)
+    """
     x = as_array(x, "mish")
     return x * jnp.tanh(softplus(x))
 
@@ -108,7 +132,11 @@ def _logaddexp_jvp(primals: Any, tangents: Any) -> Any:
 
 @jit
 def softplus(x: Any) -> Array:
-    """``log(1 + exp(x))``."""
+    """``log(1 + exp(x))``.
+
+    >>> jax.nn.softplus(jnp.array([-1.0, 0.5, 2.0]))
+    Array([0.3132617, 0.974077 , 2.126928 ], dtype=float32)
+    """
     # Not by a maximum and an absolute value: their derivatives at 0 are conventions.
     x = as_array(x, "softplus")
     if dtypes.is_integer(x.dtype):
@@ -120,39 +148,63 @@ def softplus(x: Any) -> Array:
 
 @jit
 def sparse_plus(x: Any) -> Array:
-    """0 up to -1, ``x`` from 1 on, ``(x + 1)**2 / 4`` between."""
+    """0 up to -1, ``x`` from 1 on, ``(x + 1)**2 / 4`` between.
+
+    >>> jax.nn.sparse_plus(jnp.array([-1.0, 0.5, 2.0]))
+    Array([0.    , 0.5625, 2.    ], dtype=float32)
+    """
     x = as_array(x, "sparse_plus")
     return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
 @jit
 def sparse_sigmoid(x: Any) -> Array:
-    """The derivative of ``sparse_plus``."""
+    """The derivative of ``sparse_plus``.
+
+    >>> jax.nn.sparse_sigmoid(jnp.array([-1.0, 0.5, 2.0]))
+    Array([0.  , 0.75, 1.  ], dtype=float32)
+    """
     return 0.5 * jnp.clip(as_array(x, "sparse_sigmoid") + 1.0, 0.0, 2.0)
 
 
 @jit
 def soft_sign(x: Any) -> Array:
-    """``x / (|x| + 1)``."""
+    """``x / (|x| + 1)``.
+
+    >>> jax.nn.soft_sign(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-0.5       ,  0.33333334,  0.6666667 ], dtype=float32)
+    """
     x = as_array(x, "soft_sign")
     return x / (jnp.abs(x) + 1)
 
 
 def tanh(x: Any, /) -> Array:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    >>> jax.nn.tanh(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-0.7615942,  0.4621172,  0.9640276], dtype=float32)
+    """
     return jnp.tanh(x)
 
 
 @jit
 def log_sigmoid(x: Any) -> Array:
-    """``log(sigmoid(x))``."""
+    """``log(sigmoid(x))``.
+
+    >>> jax.nn.log_sigmoid(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-1.3132617, -0.474077 , -0.126928 ], dtype=float32)
+    """
     x = as_array(x, "log_sigmoid")
     return -softplus(-x)
 
 
 @jit
 def elu(x: Any, alpha: Any = 1.0) -> Array:
-    """``x`` above 0, ``alpha * (exp(x) - 1)`` below."""
+    """``x`` above 0, ``alpha * (exp(x) - 1)`` below.
+
+    >>> jax.nn.elu(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-0.63212055,  0.5       ,  2.        ], dtype=float32)
+    """
     x = as_array(x, "elu")
     # The branch that is not chosen must not overflow: its derivative would be NaN.
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
@@ -160,7 +212,11 @@ def elu(x: Any, alpha: Any = 1.0) -> Array:
 
 @jit
 def celu(x: Any, alpha: Any = 1.0) -> Array:
-    """``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))``."""
+    """``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))``.
+
+    >>> jax.nn.celu(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-0.63212055,  0.5       ,  2.        ], dtype=float32)
+    """
     x = as_array(x, "celu")
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
@@ -171,33 +227,53 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 @jit
 def selu(x: Any) -> Array:
-    """``elu`` with the scale and slope that keep mean 0 and variance 1."""
+    """``elu`` with the scale and slope that keep mean 0 and variance 1.
+
+    >>> jax.nn.selu(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-1.1113307,  0.5253505,  2.101402 ], dtype=float32)
+    """
     return _SELU_SCALE * elu(x, _SELU_ALPHA)
 
 
 @jit
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
-    """``x`` above 0, ``negative_slope * x`` below."""
+    """``x`` above 0, ``negative_slope * x`` below.
+
+    >>> jax.nn.leaky_relu(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-0.01,  0.5 ,  2.  ], dtype=float32)
+    """
     x = as_array(x, "leaky_relu")
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
 @jit
 def hard_tanh(x: Any) -> Array:
-    """``x`` cut off at -1 and 1."""
+    """``x`` cut off at -1 and 1.
+
+    >>> jax.nn.hard_tanh(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-1. ,  0.5,  1. ], dtype=float32)
+    """
     x = as_array(x, "hard_tanh")
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
 @jit
 def hard_sigmoid(x: Any) -> Array:
-    """``relu6(x + 3) / 6``."""
+    """``relu6(x + 3) / 6``.
+
+    >>> jax.nn.hard_sigmoid(jnp.array([-1.0, 0.5, 2.0]))
+    Array([0.33333334, 0.5833333 , 0.8333333 ], dtype=float32)
+    """
     return relu6(as_array(x, "hard_sigmoid") + 3.0) / 6.0
 
 
 @jit
 def hard_silu(x: Any) -> Array:
-    """``x * hard_sigmoid(x)``."""
+    """``x * hard_sigmoid(x)``.
+
+    >>> jax.nn.hard_silu(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-0.33333334,  0.29166666,  1.6666666 ], dtype=float32)
+    """
     x = as_array(x, "hard_silu")
     return x * hard_sigmoid(x)
 
@@ -210,6 +286,9 @@ def gelu(x: Any, approximate: bool = True) -> Array:
 
     Args:
       approximate: by tanh; else with the error function.
+
+    >>> jax.nn.gelu(jnp.array([-1.0, 0.5, 2.0]))
+    Array([-0.158808  ,  0.34571403,  1.9545977 ], dtype=float32)
     """
     x = _floats("gelu", x)
     if approximate:
@@ -222,14 +301,22 @@ def gelu(x: Any, approximate: bool = True) -> Array:
 
 @jit
 def squareplus(x: Any, b: Any = 4) -> Array:
-    """``(x + sqrt(x**2 + b)) / 2``."""
+    """``(x + sqrt(x**2 + b)) / 2``.
+
+    >>> jax.nn.squareplus(jnp.array([-1.0, 0.5, 2.0]))
+    Array([0.618034 , 1.2807764, 2.4142137], dtype=float32)
+    """
     x = _floats("squareplus", x)
     return (x + jnp.sqrt(jnp.square(x) + jnp.asarray(b).astype(x.dtype))) / 2
 
 
 @jit
 def log1mexp(x: Any) -> Array:
-    """``log(1 - exp(-x))`` for positive ``x``, without cancellation."""
+    """``log(1 - exp(-x))`` for positive ``x``, without cancellation.
+
+    >>> jax.nn.log1mexp(jnp.array([0.5, 2.0]))
+    Array([-0.93275213, -0.14541346], dtype=float32)
+    """
     x = _floats("log1mexp", x)
     threshold = jnp.log(2.0).astype(x.dtype)
     return jnp.where(x < threshold, jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
@@ -239,7 +326,10 @@ def glu(x: Any, axis: int = -1) -> Array:
     """The first half along ``axis`` times the sigmoid of the second.
 
     Raises:
-      ValueError: the size is odd.
+      AssertionError: the size is odd.
+
+    >>> jax.nn.glu(jnp.array([1.0, 2.0, 0.0, 2.0]))
+    Array([0.5     , 1.761594], dtype=float32)
     """
     return _glu(x, axis)
 
@@ -248,7 +338,7 @@ def _glu_function(x: Any, axis: int) -> Any:
     x = as_array(x, "glu")
     size = x.shape[axis]
     if size % 2:
-        raise ValueError("axis size must be divisible by 2")
+        raise AssertionError("axis size must be divisible by 2")
     first, second = jnp.split(x, 2, axis)
     return first * sigmoid(second)
 

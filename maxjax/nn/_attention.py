@@ -46,7 +46,8 @@ def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, ma
         seen.
       local_window_size: how many keys before and after itself a query sees; an int for both.
       implementation: None or "xla".
-      return_residual: also give the log-sum-exp of the scores, shape ``(B, T, N)``.
+      return_residual: also give the log-sum-exp of the scores, shape ``(B, T, N)``, which has no
+        derivative.
 
     Raises:
       ValueError: shapes or dtypes do not fit, or there is no such implementation.
@@ -112,7 +113,7 @@ def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, ma
         batch, length, heads, width).astype(given.dtype).reshape(given.shape)
     if not return_residual:
         return result
-    residual = jnp.transpose(logsumexp(scores, axis=-1), (0, 2, 1))
+    residual = lax.stop_gradient(jnp.transpose(logsumexp(scores, axis=-1), (0, 2, 1)))
     return result, residual.reshape(given.shape[:-1]).astype(given.dtype)
 
 

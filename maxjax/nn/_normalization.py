@@ -33,6 +33,9 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
 
     Args:
       where: the elements that count; the others give 0.
+
+    >>> jax.nn.softmax(jnp.array([0.0, 1.0, 2.0]))
+    Array([0.09003057, 0.24472846, 0.66524094], dtype=float32)
     """
     check_arraylike("softmax", x)
     x = jnp.asarray(x)
@@ -55,7 +58,11 @@ def _log_softmax(x: Any, axis: Any, where: Any) -> Any:
 
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
-    """``log(softmax(x))``, without overflow."""
+    """``log(softmax(x))``, without overflow.
+
+    >>> jax.nn.log_softmax(jnp.array([0.0, 1.0, 2.0]))
+    Array([-2.4076061, -1.407606 , -0.407606 ], dtype=float32)
+    """
     check_arraylike("log_softmax", x)
     return _log_softmax(x, tuple(axis) if isinstance(axis, list) else axis, where)
 
@@ -102,7 +109,11 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,
 
 
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
-    """``log(mean(exp(x)))`` along axes."""
+    """``log(mean(exp(x)))`` along axes.
+
+    >>> jax.nn.logmeanexp(jnp.array([0.0, 1.0, 2.0]))
+    Array(1.3089938, dtype=float32)
+    """
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     shape = np.shape(x)
     if where is None:
@@ -136,6 +147,9 @@ def standardize(x: Any, axis: Any = -1, mean: Any = None, variance: Any = None,
       mean, variance: those of ``x`` along the axes, unless given.
       where: the elements that count for them.
       algorithm: "fast" or "stable", how the variance is computed.
+
+    >>> jax.nn.standardize(jnp.array([0.0, 1.0, 2.0]))
+    Array([-1.2247357,  0.       ,  1.2247357], dtype=float32)
     """
     check_arraylike("standardize", x)
     if algorithm not in ("fast", "stable"):
@@ -161,6 +175,10 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
       x: indices.
       num_classes: the size of the new axis.
       dtype: of the result; the default float if None.
+
+    >>> jax.nn.one_hot(jnp.array([0, 2]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
     """
     check_arraylike("one_hot", x)
     number = int(num_classes)

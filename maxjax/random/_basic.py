@@ -98,6 +98,9 @@ def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
 
     Raises:
       ValueError: ``dtype`` is no unsigned integer.
+
+    >>> jax.random.bits(jax.random.key(0), (2,))
+    Array([4070199207, 4202968722], dtype=uint32)
     """
     dtype = dtypes.canonical(dtypes.uint64) if dtype is None else canonical_dtype(dtype, "bits")
     if not dtypes.is_unsigned(dtype):
@@ -120,7 +123,7 @@ def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any 
       key: one key, typed or raw.
       minval, maxval: broadcast to ``shape``.
 
-    >>> uniform(key(0), (2,))
+    >>> jax.random.uniform(jax.random.key(0), (2,))
     Array([0.947667 , 0.9785799], dtype=float32)
     """
     typed = single_key("uniform", key)
@@ -173,6 +176,9 @@ def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any
 
     Raises:
       TypeError: ``dtype`` is no integer.
+
+    >>> jax.random.randint(jax.random.key(0), (3,), 0, 10)
+    Array([9, 0, 2], dtype=int32)
     """
     typed = single_key("randint", key)
     dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, "randint")
@@ -236,7 +242,7 @@ def normal(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
            out_sharding: Any = None) -> Array:
     """Standard normal floats, or complex numbers of unit variance.
 
-    >>> normal(key(0), (2,))
+    >>> jax.random.normal(jax.random.key(0), (2,))
     Array([1.6226422, 2.0252647], dtype=float32)
     """
     typed = single_key("normal", key)
@@ -269,7 +275,11 @@ def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *,
                      out_sharding: Any = None) -> Array:
-    """Standard normal floats under the condition ``lower < x < upper``."""
+    """Standard normal floats under the condition ``lower < x < upper``.
+
+    >>> jax.random.truncated_normal(jax.random.key(0), -1.0, 1.0, (2,))
+    Array([0.8618594, 0.9412883], dtype=float32)
+    """
     typed = single_key("truncated_normal", key)
     dtype = float_dtype(dtype, "truncated_normal")
     shape = result_shape(shape, np.shape(lower), np.shape(upper))
@@ -299,6 +309,9 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
     Args:
       p: floats; the result has their shape unless ``shape`` is given.
       mode: "high" draws twice as many bits, so that very small ``p`` come out right.
+
+    >>> jax.random.bernoulli(jax.random.key(0), 0.3, (4,))
+    Array([False, False, False, False], dtype=bool)
     """
     if mode not in ("high", "low"):
         raise ValueError(f"got {mode=}, expected 'high' or 'low'")
@@ -328,7 +341,11 @@ def _wide_or_scalar(value: Any, shape: tuple[int, ...]) -> Any:
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """-1 or 1, each with probability 1/2."""
+    """-1 or 1, each with probability 1/2.
+
+    >>> jax.random.rademacher(jax.random.key(0), (2,))
+    Array([-1, -1], dtype=int32)
+    """
     typed = single_key("rademacher", key)
     dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(
         dtype, "rademacher")
@@ -345,7 +362,11 @@ def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 # --- by inversion ---------------------------------------------------------------------------------
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Exponential floats of mean 1."""
+    """Exponential floats of mean 1.
+
+    >>> jax.random.exponential(jax.random.key(0), (2,))
+    Array([2.950128 , 3.8434246], dtype=float32)
+    """
     typed = single_key("exponential", key)
     return _exponential(typed, canonical_shape(shape), float_dtype(dtype, "exponential"))
 
@@ -361,6 +382,9 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
 
     Args:
       mode: "low" or "high"; the latter draws twice as many bits for the tail.
+
+    >>> jax.random.gumbel(jax.random.key(0), (2,))
+    Array([2.9233725, 3.8326178], dtype=float32)
     """
     typed = single_key("gumbel", key)
     dtype = float_dtype(dtype, "gumbel")
@@ -392,7 +416,11 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
 
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Laplace floats, of density ``exp(-|x|) / 2``."""
+    """Laplace floats, of density ``exp(-|x|) / 2``.
+
+    >>> jax.random.laplace(jax.random.key(0), (2,))
+    Array([-2.2569816, -3.1502788], dtype=float32)
+    """
     typed = single_key("laplace", key)
     return _laplace(typed, canonical_shape(shape), float_dtype(dtype, "laplace"))
 
@@ -405,7 +433,11 @@ def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Logistic floats, whose cumulative distribution is the sigmoid."""
+    """Logistic floats, whose cumulative distribution is the sigmoid.
+
+    >>> jax.random.logistic(jax.random.key(0), (2,))
+    Array([2.896376 , 3.8217716], dtype=float32)
+    """
     typed = single_key("logistic", key)
     return _logistic(typed, canonical_shape(shape), float_dtype(dtype, "logistic"))
 
@@ -418,7 +450,11 @@ def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Cauchy floats, of density ``1 / (pi * (1 + x**2))``."""
+    """Cauchy floats, of density ``1 / (pi * (1 + x**2))``.
+
+    >>> jax.random.cauchy(jax.random.key(0), (2,))
+    Array([ 6.0274944, 14.837895 ], dtype=float32)
+    """
     typed = single_key("cauchy", key)
     return _cauchy(typed, canonical_shape(shape), float_dtype(dtype, "cauchy"))
 

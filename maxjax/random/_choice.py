@@ -36,7 +36,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
     Args:
       independent: reorder each line along ``axis`` on its own.
 
-    >>> permutation(key(0), 8)
+    >>> jax.random.permutation(jax.random.key(0), 8)
     Array([0, 1, 5, 6, 4, 3, 2, 7], dtype=int32)
     """
     typed = single_key("permutation", key)
@@ -79,6 +79,9 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
 
     Raises:
       ValueError: there are too few elements, or ``p`` has another length.
+
+    >>> jax.random.choice(jax.random.key(0), 10, (3,), replace=False)
+    Array([0, 1, 8], dtype=int32)
     """
     typed = single_key("choice", key)
     shape = canonical_shape(shape)
@@ -148,6 +151,9 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
 
     Raises:
       ValueError: the shapes do not fit, or there are too few indices.
+
+    >>> jax.random.categorical(jax.random.key(0), jnp.log(jnp.array([0.2, 0.8])), shape=(4,))
+    Array([1, 1, 1, 1], dtype=int32)
     """
     typed = single_key("categorical", key)
     check_arraylike("categorical", logits)

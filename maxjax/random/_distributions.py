@@ -36,8 +36,8 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
           out_sharding: Any = None) -> Array:
     """Gamma floats of shape parameter ``a`` and scale 1.
 
-    >>> gamma(key(0), 2.0, (3,))
-    Array([1.5897877, 1.7599413, 1.1290071], dtype=float32)
+    >>> jax.random.gamma(jax.random.key(0), 2.0, (2,))
+    Array([1.5897877, 1.7599413], dtype=float32)
     """
     typed = single_key("gamma", key)
     dtype = float_dtype(dtype, "gamma")
@@ -46,7 +46,11 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
 
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
              out_sharding: Any = None) -> Array:
-    """Logarithms of gamma floats; exact also where those would underflow."""
+    """Logarithms of gamma floats; exact also where those would underflow.
+
+    >>> jax.random.loggamma(jax.random.key(0), 2.0, (2,))
+    Array([0.46360055, 0.5652805 ], dtype=float32)
+    """
     typed = single_key("loggamma", key)
     dtype = float_dtype(dtype, "loggamma")
     return _gamma(typed, a, result_shape(shape, np.shape(a)), dtype, True)
@@ -60,7 +64,11 @@ def _gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *,
          out_sharding: Any = None) -> Array:
-    """Beta floats of parameters ``a`` and ``b``."""
+    """Beta floats of parameters ``a`` and ``b``.
+
+    >>> jax.random.beta(jax.random.key(0), 2.0, 3.0, (2,))
+    Array([0.23627363, 0.4904596 ], dtype=float32)
+    """
     typed = single_key("beta", key)
     dtype = float_dtype(dtype, "beta")
     return _beta(typed, a, b, result_shape(shape, np.shape(a), np.shape(b)), dtype)
@@ -82,6 +90,9 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *,
 
     Returns:
       An array of shape ``shape + alpha.shape[-1:]``.
+
+    >>> jax.random.dirichlet(jax.random.key(0), jnp.ones(3))
+    Array([0.36472058, 0.42828935, 0.2069901 ], dtype=float32)
     """
     typed = single_key("dirichlet", key)
     dtype = float_dtype(dtype, "dirichlet")
@@ -102,7 +113,11 @@ def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *,
               out_sharding: Any = None) -> Array:
-    """Chi-square floats of ``df`` degrees of freedom."""
+    """Chi-square floats of ``df`` degrees of freedom.
+
+    >>> jax.random.chisquare(jax.random.key(0), 2.0, (2,))
+    Array([1.2369726, 1.4525698], dtype=float32)
+    """
     typed = single_key("chisquare", key)
     dtype = float_dtype(dtype, "chisquare")
     return _chisquare(typed, df, result_shape(shape, np.shape(df)), dtype)
@@ -117,7 +132,11 @@ def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
       out_sharding: Any = None) -> Array:
-    """F floats of ``dfnum`` and ``dfden`` degrees of freedom."""
+    """F floats of ``dfnum`` and ``dfden`` degrees of freedom.
+
+    >>> jax.random.f(jax.random.key(0), 2.0, 3.0, (2,))
+    Array([3.2702725 , 0.06339812], dtype=float32)
+    """
     typed = single_key("f", key)
     dtype = float_dtype(dtype, "f")
     return _f(typed, dfnum, dfden, result_shape(shape, np.shape(dfnum), np.shape(dfden)), dtype)
@@ -132,7 +151,11 @@ def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> 
 
 
 def t(key: Any, df: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Student's t floats of ``df`` degrees of freedom."""
+    """Student's t floats of ``df`` degrees of freedom.
+
+    >>> jax.random.t(jax.random.key(0), 2.0, (2,))
+    Array([ 0.6536968, -7.0178027], dtype=float32)
+    """
     typed = single_key("t", key)
     dtype = float_dtype(dtype, "t")
     return _t(typed, df, result_shape(shape, np.shape(df)), dtype)
@@ -149,7 +172,11 @@ def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *,
                        out_sharding: Any = None) -> Array:
-    """Floats of density proportional to ``exp(-|x|**p)``."""
+    """Floats of density proportional to ``exp(-|x|**p)``.
+
+    >>> jax.random.generalized_normal(jax.random.key(0), 2.0, (2,))
+    Array([0.9542763 , 0.09015025], dtype=float32)
+    """
     typed = single_key("generalized_normal", key)
     return _generalized_normal(
         typed, p, canonical_shape(shape), float_dtype(dtype, "generalized_normal"))
@@ -165,7 +192,11 @@ def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) ->
 
 def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None, *,
          out_sharding: Any = None) -> Array:
-    """Points of the unit ball of the p-norm in ``d`` dimensions: shape ``shape + (d,)``."""
+    """Points of the unit ball of the p-norm in ``d`` dimensions: shape ``shape + (d,)``.
+
+    >>> jax.random.ball(jax.random.key(0), 3)
+    Array([0.91715974, 0.39274216, 0.0116535 ], dtype=float32)
+    """
     typed = single_key("ball", key)
     return _ball(typed, p, int(d), canonical_shape(shape), float_dtype(dtype, "ball"))
 
@@ -186,7 +217,11 @@ _ONE = np.float32(1)
 
 def lognormal(key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *,
               out_sharding: Any = None) -> Array:
-    """``exp(sigma * x)`` of normal ``x``."""
+    """``exp(sigma * x)`` of normal ``x``.
+
+    >>> jax.random.lognormal(jax.random.key(0), 0.5, (2,))
+    Array([2.2508798, 2.7528381], dtype=float32)
+    """
     typed = single_key("lognormal", key)
     dtype = float_dtype(dtype, "lognormal")
     shape = result_shape(shape, np.shape(sigma))
@@ -194,7 +229,11 @@ def lognormal(key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None,
 
 
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Lengths of normal vectors in three dimensions."""
+    """Lengths of normal vectors in three dimensions.
+
+    >>> jax.random.maxwell(jax.random.key(0), (2,))
+    Array([2.6310966, 0.9910329], dtype=float32)
+    """
     typed = single_key("maxwell", key)
     return _maxwell(typed, canonical_shape(shape), float_dtype(dtype, "maxwell"))
 
@@ -207,7 +246,11 @@ def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (),
                          dtype: Any = None) -> Array:
-    """``loc + scale * x`` of Maxwell floats x of either sign."""
+    """``loc + scale * x`` of Maxwell floats x of either sign.
+
+    >>> jax.random.double_sided_maxwell(jax.random.key(0), 0.0, 1.0, (2,))
+    Array([1.5457209, 1.5741276], dtype=float32)
+    """
     typed = single_key("double_sided_maxwell", key)
     dtype = float_dtype(dtype, "double_sided_maxwell")
     shape = canonical_shape(shape)
@@ -218,7 +261,11 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (),
 
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *,
          out_sharding: Any = None) -> Array:
-    """Wald (inverse Gaussian) floats of the given mean and scale 1."""
+    """Wald (inverse Gaussian) floats of the given mean and scale 1.
+
+    >>> jax.random.wald(jax.random.key(0), 2.0, (2,))
+    Array([0.533422  , 0.59811544], dtype=float32)
+    """
     typed = single_key("wald", key)
     dtype = float_dtype(dtype, "wald")
     shape = result_shape(shape, np.shape(mean))
@@ -244,6 +291,9 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
       mean: shape ``(..., n)``.
       cov: shape ``(..., n, n)``.
       method: how the root of ``cov`` is taken: "cholesky", "eigh" or "svd".
+
+    >>> jax.random.multivariate_normal(jax.random.key(0), jnp.zeros(2), jnp.eye(2))
+    Array([1.6226422, 2.0252647], dtype=float32)
     """
     typed = single_key("multivariate_normal", key)
     dtype = float_dtype(dtype, "multivariate_normal")
@@ -271,7 +321,12 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
 
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *,
                out_sharding: Any = None) -> Array:
-    """Random orthogonal (or unitary) matrices of shape ``shape + (n, m)``."""
+    """Random orthogonal (or unitary) matrices of shape ``shape + (n, m)``.
+
+    >>> q = jax.random.orthogonal(jax.random.key(0), 2)
+    >>> jnp.allclose(q @ q.T, jnp.eye(2), atol=1e-6)
+    Array(True, dtype=bool)
+    """
     typed = single_key("orthogonal", key)
     shape = canonical_shape(shape)
     dtype = float_dtype(None, "orthogonal") if dtype is None else canonical_dtype(
@@ -288,7 +343,11 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
 
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *,
            out_sharding: Any = None) -> Array:
-    """Pareto floats of shape parameter ``b``, from 1 on."""
+    """Pareto floats of shape parameter ``b``, from 1 on.
+
+    >>> jax.random.pareto(jax.random.key(0), 2.0, (2,))
+    Array([4.3713155, 6.8326483], dtype=float32)
+    """
     typed = single_key("pareto", key)
     dtype = float_dtype(dtype, "pareto")
     shape = result_shape(shape, np.shape(b))
@@ -297,7 +356,11 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *,
 
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (),
                 dtype: Any = None) -> Array:
-    """Weibull floats."""
+    """Weibull floats.
+
+    >>> jax.random.weibull_min(jax.random.key(0), 1.0, 2.0, (2,))
+    Array([1.7175937, 1.9604654], dtype=float32)
+    """
     typed = single_key("weibull_min", key)
     dtype = float_dtype(dtype, "weibull_min")
     uniforms = _uniform(typed, canonical_shape(shape), dtype, 0, 1)
@@ -307,7 +370,11 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (),
 
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *,
              out_sharding: Any = None) -> Array:
-    """Rayleigh floats."""
+    """Rayleigh floats.
+
+    >>> jax.random.rayleigh(jax.random.key(0), 2.0, (2,))
+    Array([0.65575665, 0.41620055], dtype=float32)
+    """
     typed = single_key("rayleigh", key)
     dtype = float_dtype(dtype, "rayleigh")
     shape = result_shape(shape, np.shape(scale))
@@ -318,7 +385,11 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *,
 
 def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *,
                out_sharding: Any = None) -> Array:
-    """Triangular floats between ``left`` and ``right``, most often near ``mode``."""
+    """Triangular floats between ``left`` and ``right``, most often near ``mode``.
+
+    >>> jax.random.triangular(jax.random.key(0), 0.0, 0.5, 1.0, (2,))
+    Array([0.8382394, 0.8965106], dtype=float32)
+    """
     typed = single_key("triangular", key)
     dtype = float_dtype(dtype, "triangular")
     shape = result_shape(shape, np.shape(left), np.shape(mode), np.shape(right))
@@ -334,7 +405,11 @@ def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dt
 
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *,
               out_sharding: Any = None) -> Array:
-    """How many trials of success probability ``p`` it takes to the first success."""
+    """How many trials of success probability ``p`` it takes to the first success.
+
+    >>> jax.random.geometric(jax.random.key(0), 0.3, (3,))
+    Array([1, 1, 4], dtype=int32)
+    """
     typed = single_key("geometric", key)
     dtype = int_dtype(dtype, "geometric")
     shape = result_shape(shape, np.shape(p))
@@ -355,7 +430,11 @@ def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *,
             out_sharding: Any = None) -> Array:
-    """Poisson integers of mean ``lam``; -1 where that is NaN."""
+    """Poisson integers of mean ``lam``; -1 where that is NaN.
+
+    >>> jax.random.poisson(jax.random.key(0), 2.0, (2,))
+    Array([0, 0], dtype=int32)
+    """
     typed = single_key("poisson", key)
     if typed.dtype.impl != "threefry2x32":
         raise NotImplementedError("`poisson` is only implemented for the threefry2x32 RNG, not "

@@ -128,12 +128,20 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
 
     Returns:
       An array of shape () and dtype ``key<fry>``.
+
+    >>> jax.random.key(0)
+    Array((), dtype=key<fry>) overlaying:
+    [0 0]
     """
     return _seeded("key", seed, impl if impl is not None else dtype)
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
-    """A raw random key from an integer: an array of shape (2,) and dtype uint32."""
+    """A raw random key from an integer: an array of shape (2,) and dtype uint32.
+
+    >>> jax.random.PRNGKey(1)
+    Array([0, 1], dtype=uint32)
+    """
     return random_unwrap_p.bind(_seeded("PRNGKey", seed, impl))
 
 
@@ -164,29 +172,51 @@ def _seeded(name: str, seed: Any, impl: Any) -> Any:
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
-    """Typed keys from raw words, shape ``(..., 2)`` and dtype uint32."""
+    """Typed keys from raw words, shape ``(..., 2)`` and dtype uint32.
+
+    >>> jax.random.wrap_key_data(jnp.array([0, 1], 'uint32'))
+    Array((), dtype=key<fry>) overlaying:
+    [0 1]
+    """
     return wrap_words(key_bits_array, generator_of(impl if impl is not None else dtype))
 
 
 def key_data(keys: Any) -> Array:
-    """The words of keys: shape ``keys.shape + (2,)`` and dtype uint32."""
+    """The words of keys: shape ``keys.shape + (2,)`` and dtype uint32.
+
+    >>> jax.random.key_data(jax.random.key(1))
+    Array([0, 1], dtype=uint32)
+    """
     typed, raw = typed_key(keys)
     return base_trace[0].operand(keys) if raw else random_unwrap_p.bind(typed)
 
 
 def key_impl(keys: Any) -> str:
-    """The name of the generator that keys are for."""
+    """The name of the generator that keys are for.
+
+    >>> str(jax.random.key_impl(jax.random.key(1)))
+    'threefry2x32'
+    """
     typed, _ = typed_key(keys)
     return typed.dtype.impl
 
 
 def key_dtype(impl_spec: Any = None) -> Any:
-    """The dtype of keys of a generator."""
+    """The dtype of keys of a generator.
+
+    >>> jax.random.key(0).dtype == jax.random.key_dtype()
+    True
+    """
     return generator_of(impl_spec).dtype
 
 
 def clone(key: Any) -> Any:
-    """The same key once more, for code that uses a key twice on purpose."""
+    """The same key once more, for code that uses a key twice on purpose.
+
+    >>> key = jax.random.key(0)
+    >>> jax.random.clone(key) == key
+    Array(True, dtype=bool)
+    """
     typed, raw = typed_key(key)
     return _like_given(typed, raw)
 
@@ -202,6 +232,10 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Array:
 
     Returns:
       Keys of shape ``(num,)``; raw if the given one is.
+
+    >>> jax.random.key_data(jax.random.split(jax.random.key(0)))
+    Array([[1797259609, 2579123966],
+           [ 928981903, 3453687069]], dtype=uint32)
     """
     typed, raw = checked_key("split", key)
     shape = tuple(map(size_index, num)) if isinstance(num, (tuple, list)) else (
@@ -220,6 +254,9 @@ def fold_in(key: Any, data: Any) -> Array:
 
     Args:
       data: a scalar; taken as uint32.
+
+    >>> jax.random.key_data(jax.random.fold_in(jax.random.key(0), 3))
+    Array([2467461003, 3840466878], dtype=uint32)
     """
     typed, raw = checked_key("fold_in", key)
     if np.shape(data):

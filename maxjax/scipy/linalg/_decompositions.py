@@ -33,7 +33,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False,
            [0., 1.]], dtype=float32)
     """
     a, = _inexact("cholesky", a)
-    factor = lax_linalg.cholesky(a if lower else _adjoint(a))
+    factor = lax_linalg.cholesky(a if lower else _adjoint(a), symmetrize_input=False)
     return factor if lower else _adjoint(factor)
 
 
@@ -112,10 +112,10 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False,
     if assume_a != "pos":
         return jnp.linalg.solve(a, b)
     a, b = _inexact("solve", a, b)
-    part = jnp.tril(a) if lower else jnp.triu(a)
-    diagonal = jnp.eye(a.shape[-1], dtype=bool)
-    whole = jnp.where(diagonal, a, part + _adjoint(part))
-    return cho_solve(cho_factor(whole, lower=lower), b)
+    # The factor is of one triangle, the derivative by all elements.
+    factor = cho_factor(lax.stop_gradient(a), lower=lower)
+    return lax.custom_linear_solve(lambda x: a @ x, b, lambda _, y: cho_solve(factor, y),
+                                   symmetric=True)
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:

@@ -155,6 +155,7 @@ def ndtri(p: Any) -> Array:
     >>> jax.scipy.special.ndtri(jnp.array([0.1, 0.5]))
     Array([-1.2815516,  0.       ], dtype=float32)
     """
+    check_arraylike("ndtri", p)
     p = jnp.asarray(p)
     only_wide(p)
     return _ndtri(p)

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.numpy._promotion import promote_args_inexact
+from maxjax.numpy._promotion import promote_args_inexact, type_of
 
 
 def floats(name: str, *args: Any) -> list[Any]:
-    """The arguments as floats of one dtype."""
+    """The arguments as floats of one dtype; weakly typed only if all of them are.
+
+    So an array of integers beside a Python float gives a strong type, as in JAX.
+    """
+    operands = promote_args_inexact(name, *args)
+    if not type_of(operands[0])[1] or all(type_of(arg)[1] for arg in args):
+        return operands
+    return [lax.convert_element_type(x, x.dtype) for x in operands]
+
+
+def weak_floats(name: str, *args: Any) -> list[Any]:
+    """The arguments as floats of one dtype, by JAX's usual promotion."""
     return promote_args_inexact(name, *args)
 
 

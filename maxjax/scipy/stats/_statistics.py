@@ -83,7 +83,7 @@ def _ranks(x: Any, method: str) -> Any:
     if method == "min":
         return lowest + 1
     if method == "average":
-        return 0.5 * (highest + lowest + 1).astype(jnp.result_type(float))
+        return 0.5 * (highest + lowest + 1)
     raise ValueError(f"unknown method '{method}'")
 
 
@@ -103,9 +103,9 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None,
     if method not in ("average", "min", "max", "dense", "ordinal"):
         raise ValueError(f"unknown method '{method}'")
     x = jnp.asarray(a)
-    if axis is None:
-        return _ranks(x.ravel(), method)
-    return jnp.apply_along_axis(lambda row: _ranks(row, method), axis, x)
+    ranks = (_ranks(x.ravel(), method) if axis is None else
+             jnp.apply_along_axis(lambda row: _ranks(row, method), axis, x))
+    return ranks.astype(jnp.result_type(float))
 
 
 def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,

@@ -13,7 +13,11 @@ from maxjax.scipy.stats._common import floats, inside
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
-    """The logarithm of the probability of ``k``."""
+    """The logarithm of the probability of ``k``.
+
+    >>> jax.scipy.stats.bernoulli.logpmf(jnp.array([0, 1]), 0.3)
+    Array([-0.35667497, -1.2039728 ], dtype=float32)
+    """
     k, p, loc = floats("bernoulli.logpmf", k, p, loc)
     z = k - loc
     value = special.xlogy(z, p) + special.xlog1py(1 - z, -p)
@@ -21,19 +25,32 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Array:
-    """The probability of ``k``."""
+    """The probability of ``k``.
+
+    >>> jax.scipy.stats.bernoulli.pmf(jnp.array([0, 1]), 0.3)
+    Array([0.7       , 0.29999998], dtype=float32)
+    """
     return jnp.exp(logpmf(k, p, loc))
 
 
 def cdf(k: Any, p: Any) -> Array:
-    """The distribution function."""
+    """The distribution function.
+
+    >>> jax.scipy.stats.bernoulli.cdf(jnp.array([0, 1]), 0.3)
+    Array([0.7, 1. ], dtype=float32)
+    """
     k, p = floats("bernoulli.cdf", k, p)
-    value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
-    return inside((p >= 0) & (p <= 1) & ~jnp.isnan(k), value, np.nan).astype(p.dtype)
+    value = jnp.where(k < 0, jnp.zeros_like(p), jnp.where(k < 1, 1 - p, 1))
+    return inside((p >= 0) & (p <= 1) & ~jnp.isnan(k), value, np.nan)
 
 
 def ppf(q: Any, p: Any) -> Array:
-    """The quantile function, the inverse of ``cdf``."""
+    """The quantile function, the inverse of ``cdf``.
+
+    >>> jax.scipy.stats.bernoulli.ppf(jnp.array([0.3, 0.5]), 0.3)
+    Array([0., 0.], dtype=float32)
+    """
     q, p = floats("bernoulli.ppf", q, p)
     valid = (q >= 0) & (q <= 1) & (p >= 0) & (p <= 1)
-    return inside(valid, jnp.where(q <= 1 - p, 0, 1), np.nan).astype(p.dtype)
+    value = jnp.where(q <= 1 - p, jnp.zeros_like(p), jnp.ones_like(p))
+    return inside(valid, value, np.nan)

@@ -13,15 +13,23 @@ from maxjax.scipy.stats._common import floats, inside
 
 
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
-    """The logarithm of the probability of ``k``."""
+    """The logarithm of the probability of ``k``.
+
+    >>> jax.scipy.stats.betabinom.logpmf(jnp.array([0, 1]), 5, 2.0, 3.0)
+    Array([-1.791759 , -1.4350843], dtype=float32)
+    """
     k, n, a, b, loc = floats("betabinom.logpmf", k, n, a, b, loc)
     z = jnp.floor(k) - loc
     ways = -jnp.log1p(n) - special.betaln(n - z + 1, z + 1)
     value = ways + special.betaln(z + a, n - z + b) - special.betaln(a, b)
     value = inside((z >= 0) & (z <= n), value, -np.inf)
-    return jnp.asarray(inside((n >= 0) & (a > 0) & (b > 0), value, np.nan), value.dtype)
+    return inside((n >= 0) & (a > 0) & (b > 0), value, np.nan)
 
 
 def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
-    """The probability of ``k``."""
+    """The probability of ``k``.
+
+    >>> jax.scipy.stats.betabinom.pmf(jnp.array([0, 1]), 5, 2.0, 3.0)
+    Array([0.16666675, 0.23809527], dtype=float32)
+    """
     return jnp.exp(logpmf(k, n, a, b, loc))

@@ -12,47 +12,79 @@ from maxjax.scipy.stats._common import floats
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The logarithm of the density."""
+    """The logarithm of the density.
+
+    >>> jax.scipy.stats.cauchy.logpdf(jnp.array([0.2, 0.5]))
+    Array([-1.1839507, -1.3678735], dtype=float32)
+    """
     x, loc, scale = floats("cauchy.logpdf", x, loc, scale)
     z = (x - loc) / scale
     return -(jnp.log(np.pi * scale) + jnp.log1p(z * z))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The density."""
+    """The density.
+
+    >>> jax.scipy.stats.cauchy.pdf(jnp.array([0.2, 0.5]))
+    Array([0.30606717, 0.25464788], dtype=float32)
+    """
     return jnp.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The distribution function."""
+    """The distribution function.
+
+    >>> jax.scipy.stats.cauchy.cdf(jnp.array([0.2, 0.5]))
+    Array([0.5628329 , 0.64758354], dtype=float32)
+    """
     x, loc, scale = floats("cauchy.cdf", x, loc, scale)
     return jnp.arctan2(1, -(x - loc) / scale) / np.pi
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The logarithm of the distribution function."""
+    """The logarithm of the distribution function.
+
+    >>> jax.scipy.stats.cauchy.logcdf(jnp.array([0.2, 0.5]))
+    Array([-0.57477254, -0.4345075 ], dtype=float32)
+    """
     return jnp.log(cdf(x, loc, scale))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """``1 - cdf``."""
+    """``1 - cdf``.
+
+    >>> jax.scipy.stats.cauchy.sf(jnp.array([0.2, 0.5]))
+    Array([0.43716705, 0.3524164 ], dtype=float32)
+    """
     x, loc, scale = floats("cauchy.sf", x, loc, scale)
     return cdf(-x, -loc, scale)
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """``log(1 - cdf)``."""
+    """``log(1 - cdf)``.
+
+    >>> jax.scipy.stats.cauchy.logsf(jnp.array([0.2, 0.5]))
+    Array([-0.8274399, -1.0429418], dtype=float32)
+    """
     x, loc, scale = floats("cauchy.logsf", x, loc, scale)
     return logcdf(-x, -loc, scale)
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The inverse of ``sf``."""
+    """The inverse of ``sf``.
+
+    >>> jax.scipy.stats.cauchy.isf(jnp.array([0.3, 0.5]))
+    Array([ 7.265424e-01, -4.371139e-08], dtype=float32)
+    """
     q, loc, scale = floats("cauchy.isf", q, loc, scale)
     return scale / jnp.tan(np.pi * q) + loc
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The quantile function, the inverse of ``cdf``."""
+    """The quantile function, the inverse of ``cdf``.
+
+    >>> jax.scipy.stats.cauchy.ppf(jnp.array([0.3, 0.5]))
+    Array([-7.265424e-01,  4.371139e-08], dtype=float32)
+    """
     q, loc, scale = floats("cauchy.ppf", q, loc, scale)
     return loc - scale / jnp.tan(np.pi * q)

@@ -19,6 +19,9 @@ def logpdf(x: Any, alpha: Any) -> Array:
     Args:
       x: shape ``(N, ...)``, or ``(N - 1, ...)`` without the last part of a sum of 1.
       alpha: shape ``(N,)``.
+
+    >>> jax.scipy.stats.dirichlet.logpdf(jnp.array([0.2, 0.3, 0.5]), jnp.array([1.0, 2.0, 3.0]))
+    Array(1.5040774, dtype=float32)
     """
     x, alpha = (jnp.asarray(v) for v in promote_inexact("dirichlet.logpdf", x, alpha))
     if alpha.ndim != 1:
@@ -36,5 +39,9 @@ def logpdf(x: Any, alpha: Any) -> Array:
 
 
 def pdf(x: Any, alpha: Any) -> Array:
-    """The density; see ``logpdf``."""
+    """The density; see ``logpdf``.
+
+    >>> jax.scipy.stats.dirichlet.pdf(jnp.array([0.2, 0.3, 0.5]), jnp.array([1.0, 2.0, 3.0]))
+    Array(4.5, dtype=float32)
+    """
     return jnp.exp(logpdf(x, alpha))

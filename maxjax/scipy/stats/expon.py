@@ -8,46 +8,74 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import inside, weak_floats
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The logarithm of the density."""
-    x, loc, scale = floats("expon.logpdf", x, loc, scale)
+    """The logarithm of the density.
+
+    >>> jax.scipy.stats.expon.logpdf(jnp.array([0.2, 0.5]))
+    Array([-0.2, -0.5], dtype=float32)
+    """
+    x, loc, scale = weak_floats("expon.logpdf", x, loc, scale)
     return inside(x >= loc, -(x - loc) / scale - jnp.log(scale), -np.inf)
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The density."""
+    """The density.
+
+    >>> jax.scipy.stats.expon.pdf(jnp.array([0.2, 0.5]))
+    Array([0.8187307 , 0.60653067], dtype=float32)
+    """
     return jnp.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The distribution function."""
-    x, loc, scale = floats("expon.cdf", x, loc, scale)
+    """The distribution function.
+
+    >>> jax.scipy.stats.expon.cdf(jnp.array([0.2, 0.5]))
+    Array([0.18126924, 0.39346933], dtype=float32)
+    """
+    x, loc, scale = weak_floats("expon.cdf", x, loc, scale)
     return inside(x >= loc, -jnp.expm1(-jnp.maximum(x - loc, 0) / scale), 0)
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The logarithm of the distribution function."""
-    x, loc, scale = floats("expon.logcdf", x, loc, scale)
+    """The logarithm of the distribution function.
+
+    >>> jax.scipy.stats.expon.logcdf(jnp.array([0.2, 0.5]))
+    Array([-1.7077718 , -0.93275213], dtype=float32)
+    """
+    x, loc, scale = weak_floats("expon.logcdf", x, loc, scale)
     z = jnp.where(x > loc, (x - loc) / scale, 1)
     return inside(x > loc, jnp.log(-jnp.expm1(-z)), -np.inf)
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """``1 - cdf``."""
-    x, loc, scale = floats("expon.sf", x, loc, scale)
+    """``1 - cdf``.
+
+    >>> jax.scipy.stats.expon.sf(jnp.array([0.2, 0.5]))
+    Array([0.8187307 , 0.60653067], dtype=float32)
+    """
+    x, loc, scale = weak_floats("expon.sf", x, loc, scale)
     return inside(x >= loc, jnp.exp(-(x - loc) / scale), 1)
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """``log(1 - cdf)``."""
-    x, loc, scale = floats("expon.logsf", x, loc, scale)
+    """``log(1 - cdf)``.
+
+    >>> jax.scipy.stats.expon.logsf(jnp.array([0.2, 0.5]))
+    Array([-0.2, -0.5], dtype=float32)
+    """
+    x, loc, scale = weak_floats("expon.logsf", x, loc, scale)
     return inside(x >= loc, -(x - loc) / scale, 0)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The quantile function, the inverse of ``cdf``."""
-    q, loc, scale = floats("expon.ppf", q, loc, scale)
+    """The quantile function, the inverse of ``cdf``.
+
+    >>> jax.scipy.stats.expon.ppf(jnp.array([0.3, 0.5]))
+    Array([0.35667497, 0.6931472 ], dtype=float32)
+    """
+    q, loc, scale = weak_floats("expon.ppf", q, loc, scale)
     return inside((q >= 0) & (q <= 1), loc - scale * jnp.log1p(-q), np.nan)

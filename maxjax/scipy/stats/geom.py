@@ -13,12 +13,20 @@ from maxjax.scipy.stats._common import floats, inside
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
-    """The logarithm of the probability of ``k``."""
+    """The logarithm of the probability of ``k``.
+
+    >>> jax.scipy.stats.geom.logpmf(jnp.array([0, 1]), 0.3)
+    Array([      -inf, -1.2039728], dtype=float32)
+    """
     k, p, loc = floats("geom.logpmf", k, p, loc)
     z = k - loc
     return inside(z > 0, special.xlog1py(z - 1, -p) + jnp.log(p), -np.inf)
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Array:
-    """The probability of ``k``."""
+    """The probability of ``k``.
+
+    >>> jax.scipy.stats.geom.pmf(jnp.array([0, 1]), 0.3)
+    Array([0.        , 0.29999998], dtype=float32)
+    """
     return jnp.exp(logpmf(k, p, loc))

@@ -10,18 +10,30 @@ from maxjax.scipy.stats._common import floats
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The logarithm of the density."""
+    """The logarithm of the density.
+
+    >>> jax.scipy.stats.laplace.logpdf(jnp.array([0.2, 0.5]))
+    Array([-0.8931472, -1.1931472], dtype=float32)
+    """
     x, loc, scale = floats("laplace.logpdf", x, loc, scale)
     return -(jnp.abs(x - loc) / scale + jnp.log(2 * scale))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The density."""
+    """The density.
+
+    >>> jax.scipy.stats.laplace.pdf(jnp.array([0.2, 0.5]))
+    Array([0.4093654 , 0.30326533], dtype=float32)
+    """
     return jnp.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The distribution function."""
+    """The distribution function.
+
+    >>> jax.scipy.stats.laplace.cdf(jnp.array([0.2, 0.5]))
+    Array([0.59063464, 0.69673467], dtype=float32)
+    """
     x, loc, scale = floats("laplace.cdf", x, loc, scale)
     z = (x - loc) / scale
     half = 0.5 * jnp.exp(-jnp.abs(z))

@@ -18,6 +18,9 @@ def logpmf(x: Any, n: Any, p: Any) -> Array:
 
     Args:
       x, p: shape ``(..., K)``.
+
+    >>> jax.scipy.stats.multinomial.logpmf(jnp.array([1, 2, 1]), 4, jnp.array([0.2, 0.3, 0.5]))
+    Array(-2.225624, dtype=float32)
     """
     p, = promote_inexact("multinomial.logpmf", p)
     x, n = jnp.asarray(x), jnp.asarray(n)
@@ -28,5 +31,9 @@ def logpmf(x: Any, n: Any, p: Any) -> Array:
 
 
 def pmf(x: Any, n: Any, p: Any) -> Array:
-    """The probability of the counts ``x``."""
+    """The probability of the counts ``x``.
+
+    >>> jax.scipy.stats.multinomial.pmf(jnp.array([1, 2, 1]), 4, jnp.array([0.2, 0.3, 0.5]))
+    Array(0.108, dtype=float32)
+    """
     return jnp.exp(logpmf(x, n, p))

@@ -22,6 +22,9 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
 
     Raises:
       NotImplementedError: ``allow_singular`` is given.
+
+    >>> jax.scipy.stats.multivariate_normal.logpdf(jnp.array([1.0, 0.0]), jnp.zeros(2), jnp.eye(2))
+    Array(-2.337877, dtype=float32)
     """
     if allow_singular is not None:
         raise NotImplementedError("allow_singular argument of multivariate_normal.logpdf")
@@ -46,5 +49,9 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
 
 
 def pdf(x: Any, mean: Any, cov: Any) -> Array:
-    """The density; see ``logpdf``."""
+    """The density; see ``logpdf``.
+
+    >>> jax.scipy.stats.multivariate_normal.pdf(jnp.array([1.0, 0.0]), jnp.zeros(2), jnp.eye(2))
+    Array(0.09653235, dtype=float32)
+    """
     return jnp.exp(logpdf(x, mean, cov))

@@ -13,7 +13,11 @@ from maxjax.scipy.stats._common import floats, inside
 
 
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Array:
-    """The logarithm of the probability of ``k``."""
+    """The logarithm of the probability of ``k``.
+
+    >>> jax.scipy.stats.nbinom.logpmf(jnp.array([0, 1]), 4, 0.3)
+    Array([-4.8158913, -3.7862718], dtype=float32)
+    """
     k, n, p, loc = floats("nbinom.logpmf", k, n, p, loc)
     z = k - loc
     ways = special.gammaln(z + n) - special.gammaln(n) - special.gammaln(z + 1)
@@ -22,5 +26,9 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Array:
 
 
 def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Array:
-    """The probability of ``k``."""
+    """The probability of ``k``.
+
+    >>> jax.scipy.stats.nbinom.pmf(jnp.array([0, 1]), 4, 0.3)
+    Array([0.0081 , 0.02268], dtype=float32)
+    """
     return jnp.exp(logpmf(k, n, p, loc))

@@ -13,45 +13,77 @@ from maxjax.scipy.stats._common import floats
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The logarithm of the density."""
+    """The logarithm of the density.
+
+    >>> jax.scipy.stats.norm.logpdf(jnp.array([0.2, 0.5]))
+    Array([-0.93893856, -1.0439386 ], dtype=float32)
+    """
     x, loc, scale = floats("norm.logpdf", x, loc, scale)
     return -(jnp.log(2 * np.pi * scale * scale) + ((x - loc) / scale) ** 2) / 2
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The density."""
+    """The density.
+
+    >>> jax.scipy.stats.norm.pdf(jnp.array([0.2, 0.5]))
+    Array([0.39104268, 0.35206527], dtype=float32)
+    """
     return jnp.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The distribution function."""
+    """The distribution function.
+
+    >>> jax.scipy.stats.norm.cdf(jnp.array([0.2, 0.5]))
+    Array([0.5792597 , 0.69146246], dtype=float32)
+    """
     x, loc, scale = floats("norm.cdf", x, loc, scale)
     return special.ndtr((x - loc) / scale)
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The logarithm of the distribution function."""
+    """The logarithm of the distribution function.
+
+    >>> jax.scipy.stats.norm.logcdf(jnp.array([0.2, 0.5]))
+    Array([-0.54600435, -0.3689464 ], dtype=float32)
+    """
     x, loc, scale = floats("norm.logcdf", x, loc, scale)
-    return special.log_ndtr((x - loc) / scale)
+    return jnp.asarray(special.log_ndtr((x - loc) / scale), x.dtype)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The quantile function, the inverse of ``cdf``."""
-    return special.ndtri(q) * scale + loc
+    """The quantile function, the inverse of ``cdf``.
+
+    >>> jax.scipy.stats.norm.ppf(jnp.array([0.3, 0.5]))
+    Array([-0.5244005,  0.       ], dtype=float32)
+    """
+    return jnp.asarray(special.ndtri(q) * scale + loc, float)
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """``log(1 - cdf)``."""
+    """``log(1 - cdf)``.
+
+    >>> jax.scipy.stats.norm.logsf(jnp.array([0.2, 0.5]))
+    Array([-0.8657395, -1.1759118], dtype=float32)
+    """
     x, loc, scale = floats("norm.logsf", x, loc, scale)
-    return special.log_ndtr(-(x - loc) / scale)
+    return jnp.asarray(special.log_ndtr(-(x - loc) / scale), x.dtype)
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """``1 - cdf``."""
+    """``1 - cdf``.
+
+    >>> jax.scipy.stats.norm.sf(jnp.array([0.2, 0.5]))
+    Array([0.42074028, 0.30853754], dtype=float32)
+    """
     x, loc, scale = floats("norm.sf", x, loc, scale)
     return special.ndtr(-(x - loc) / scale)
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The inverse of ``sf``."""
-    return -special.ndtri(q) * scale + loc
+    """The inverse of ``sf``.
+
+    >>> jax.scipy.stats.norm.isf(jnp.array([0.3, 0.5]))
+    Array([0.5244005, 0.       ], dtype=float32)
+    """
+    return jnp.asarray(-special.ndtri(q) * scale + loc, float)

@@ -9,32 +9,48 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import floats, inside, weak_floats
 
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Array:
-    """The logarithm of the probability of ``k``."""
-    k, mu, loc = floats("poisson.logpmf", k, mu, loc)
+    """The logarithm of the probability of ``k``.
+
+    >>> jax.scipy.stats.poisson.logpmf(jnp.array([0, 1]), 2.5)
+    Array([-2.5      , -1.5837092], dtype=float32, weak_type=True)
+    """
+    k, mu, loc = weak_floats("poisson.logpmf", k, mu, loc)
     z = k - loc
     value = special.xlogy(z, mu) - special.gammaln(z + 1) - mu
     return inside((z >= 0) & (z == jnp.floor(z)), value, -np.inf)
 
 
 def pmf(k: Any, mu: Any, loc: Any = 0) -> Array:
-    """The probability of ``k``."""
+    """The probability of ``k``.
+
+    >>> jax.scipy.stats.poisson.pmf(jnp.array([0, 1]), 2.5)
+    Array([0.08208501, 0.20521249], dtype=float32, weak_type=True)
+    """
     return jnp.exp(logpmf(k, mu, loc))
 
 
 def cdf(k: Any, mu: Any, loc: Any = 0) -> Array:
-    """The distribution function."""
+    """The distribution function.
+
+    >>> jax.scipy.stats.poisson.cdf(jnp.array([0, 1]), 2.5)
+    Array([0.082085 , 0.2872975], dtype=float32)
+    """
     k, mu, loc = floats("poisson.cdf", k, mu, loc)
     z = k - loc
     value = special.gammaincc(jnp.floor(jnp.maximum(z, 0)) + 1, mu)
-    return jnp.asarray(inside(z >= 0, value, 0), mu.dtype)
+    return inside(z >= 0, value, 0)
 
 
 def entropy(mu: Any, loc: Any = 0) -> Array:
-    """The entropy, summed up to where the probabilities vanish; ``loc`` does not matter."""
+    """The entropy, summed up to where the probabilities vanish; ``loc`` does not matter.
+
+    >>> jax.scipy.stats.poisson.entropy(jnp.array([0.5, 2.5]))
+    Array([0.92763746, 1.8307266 ], dtype=float32)
+    """
     mu, _ = floats("poisson.entropy", mu, loc)
     # Beyond some size only the expansion in 1 / mu is exact to rounding.
     safe = jnp.where(mu > 0, mu, 1)

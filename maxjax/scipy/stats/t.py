@@ -13,7 +13,11 @@ from maxjax.scipy.stats._common import floats
 
 
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The logarithm of the density."""
+    """The logarithm of the density.
+
+    >>> jax.scipy.stats.t.logpdf(jnp.array([0.2, 0.5]), 4.0)
+    Array([-1.0057051, -1.1323907], dtype=float32)
+    """
     x, df, loc, scale = floats("t.logpdf", x, df, loc, scale)
     z = (x - loc) / scale
     norm = special.gammaln((df + 1) / 2) - special.gammaln(df / 2) - jnp.log(np.pi * df) / 2
@@ -21,5 +25,9 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 
 def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The density."""
+    """The density.
+
+    >>> jax.scipy.stats.t.pdf(jnp.array([0.2, 0.5]), 4.0)
+    Array([0.3657866, 0.3222619], dtype=float32)
+    """
     return jnp.exp(logpdf(x, df, loc, scale))

@@ -25,7 +25,11 @@ def _log_mass(a: Any, b: Any) -> Array:
 
 
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The logarithm of the density."""
+    """The logarithm of the density.
+
+    >>> jax.scipy.stats.truncnorm.logpdf(jnp.array([0.2, 0.5]), -1.0, 1.5)
+    Array([-0.6834494, -0.7884495], dtype=float32)
+    """
     x, a, b, loc, scale = floats("truncnorm.logpdf", x, a, b, loc, scale)
     z = (x - loc) / scale
     value = norm.logpdf(z) - jnp.log(scale) - _log_mass(a, b)
@@ -33,12 +37,20 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 
 def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The density."""
+    """The density.
+
+    >>> jax.scipy.stats.truncnorm.pdf(jnp.array([0.2, 0.5]), -1.0, 1.5)
+    Array([0.50487244, 0.45454904], dtype=float32)
+    """
     return jnp.exp(logpdf(x, a, b, loc, scale))
 
 
 def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """``log(1 - cdf)``."""
+    """``log(1 - cdf)``.
+
+    >>> jax.scipy.stats.truncnorm.logsf(jnp.array([0.2, 0.5]), -1.0, 1.5)
+    Array([-0.7831583, -1.1644435], dtype=float32)
+    """
     x, a, b, loc, scale = floats("truncnorm.logsf", x, a, b, loc, scale)
     z = (x - loc) / scale
     value = _log_mass(jnp.clip(z, a, b), b) - _log_mass(a, b)
@@ -47,12 +59,20 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """``1 - cdf``."""
+    """``1 - cdf``.
+
+    >>> jax.scipy.stats.truncnorm.sf(jnp.array([0.2, 0.5]), -1.0, 1.5)
+    Array([0.4569605, 0.3120963], dtype=float32)
+    """
     return jnp.exp(logsf(x, a, b, loc, scale))
 
 
 def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The logarithm of the distribution function."""
+    """The logarithm of the distribution function.
+
+    >>> jax.scipy.stats.truncnorm.logcdf(jnp.array([0.2, 0.5]), -1.0, 1.5)
+    Array([-0.6105733 , -0.37410644], dtype=float32)
+    """
     x, a, b, loc, scale = floats("truncnorm.logcdf", x, a, b, loc, scale)
     z = (x - loc) / scale
     value = _log_mass(a, jnp.clip(z, a, b)) - _log_mass(a, b)
@@ -61,5 +81,9 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
-    """The distribution function."""
+    """The distribution function.
+
+    >>> jax.scipy.stats.truncnorm.cdf(jnp.array([0.2, 0.5]), -1.0, 1.5)
+    Array([0.5430395, 0.6879037], dtype=float32)
+    """
     return jnp.exp(logcdf(x, a, b, loc, scale))

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from maxjax._base.meshes import AbstractDevice as AbstractDevice
+from maxjax._base.meshes import AbstractMesh as AbstractMesh
+from maxjax._base.meshes import AxisType as AxisType
+from maxjax._base.meshes import Mesh as Mesh
+from maxjax._base.meshes import PartitionSpec as PartitionSpec
+from maxjax._base.meshes import get_abstract_mesh as get_abstract_mesh
+from maxjax._base.meshes import use_abstract_mesh as use_abstract_mesh
 from maxjax._base.missing import missing_names
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device

@@ -67,7 +67,8 @@ def traced(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[S
       call: what is traced in the function's place; ``key`` tells such calls apart.
       argument_names: one for each leaf of the arguments, for messages.
     """
-    full_key = (kind, key, tree, tuple(avals), config.trace_state(), context.axis_env)
+    full_key = (kind, key, tree, tuple(avals), config.trace_state(), context.axis_env,
+                context.manual)
     try:
         known = _traced.setdefault(function, {})
     except TypeError:      # unhashable, or it cannot be referred to weakly

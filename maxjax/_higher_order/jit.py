@@ -282,7 +282,7 @@ class PjitFunction:
     def _entry(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
         key: Any = (tree, avals, static, config.trace_state())
         if context.axis_env:
-            key = (*key, context.axis_env)
+            key = (*key, context.axis_env, context.manual)
         entry = self._entries.get(key)
         if entry is None:
             entry = self._new_entry(avals, tree, static)
@@ -309,7 +309,7 @@ class PjitFunction:
 
     def _trace_shared(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
         """The entry of a trace that another jit of the function may have made."""
-        key = (avals, tree, static, config.trace_state(), context.axis_env)
+        key = (avals, tree, static, config.trace_state(), context.axis_env, context.manual)
         traces = shared_traces(self._function)
         known = traces.get(key)
         if known is not None:

@@ -24,6 +24,9 @@ The rules, all optional but the first two, and their contracts:
     The named axes that an application communicates over (``maxjax._ir.axes``).
 ``batch_named(name, size, operands, axes, **params)``
     ``batch`` for an axis whose name is one of those; maybe no operand is batched.
+``varies(axes, **params)``
+    Over which manual mesh axes the results vary where the operands vary over ``axes``; the same
+    if absent.
 ``factors(in_avals, out_avals, **params)``
     The sharding rule (``maxjax._ir.factors``).
 ``effects(**params)``
@@ -38,7 +41,7 @@ Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from maxjax._base.errors import InternalError
@@ -66,6 +69,7 @@ class Primitive:
                  batch: Callable[..., Any] | None = None,
                  axis_names: Callable[..., Collection[Any]] | None = None,
                  batch_named: Callable[..., Any] | None = None,
+                 varies: Callable[..., frozenset[Any]] | None = None,
                  factors: Callable[..., Any] | None = None,
                  effects: Callable[..., frozenset[Effect]] | None = None,
                  eager: Callable[..., Any] | None = None,
@@ -90,6 +94,7 @@ class Primitive:
         self.batch = batch
         self.axis_names = axis_names
         self.batch_named = batch_named
+        self.varies = varies
         self.factors = factors
         self.effects = effects
         self.eager = eager
@@ -121,7 +126,9 @@ class OpSpec:
         out = primitive.abstract(*in_avals, **params)
         self.out_avals: tuple[ShapedArray, ...] = (
             tuple(out) if primitive.multiple_results else (out,))
-        self.out_aval = None if primitive.multiple_results else out
+        if primitive.cacheable and any([aval.vma for aval in in_avals]):
+            self.out_avals = varying_results(primitive, in_avals, params, self.out_avals)
+        self.out_aval = None if primitive.multiple_results else self.out_avals[0]
         self.run = _runner(primitive, in_avals, params, self.out_avals)
         # Bytes of the results: what a pending graph holds when it has run.
         self.weight = sum([aval.nbytes for aval in self.out_avals])
@@ -136,6 +143,18 @@ def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dic
     if primitive.evaluate is None:
         return None
     return functools.partial(primitive.evaluate, **params) if params else primitive.evaluate
+
+
+def varying_results(primitive: Primitive, in_avals: Sequence[ShapedArray], params: dict[str, Any],
+                    out_avals: Sequence[ShapedArray]) -> tuple[ShapedArray, ...]:
+    """The types of results, which vary over the manual axes that the operands vary over.
+
+    Jaxprs know their results' types themselves.
+    """
+    axes = frozenset().union(*[aval.vma for aval in in_avals])
+    if primitive.varies is not None:
+        axes = primitive.varies(axes, **params)
+    return tuple([aval.varying(axes) for aval in out_avals])
 
 
 _specs: dict[Any, OpSpec] = {}

@@ -89,6 +89,8 @@ class StagingTrace(Trace):
         return known[0]
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if context.manual is not None:
+            args = context.manual.align(self, primitive, args)
         atoms = [self.atom(arg) for arg in args]
         types = result_types(primitive, tuple([atom.aval for atom in atoms]), params)
         outvars = [Var(aval) for aval in types]

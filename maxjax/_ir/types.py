@@ -25,6 +25,8 @@ class ShapedArray:
     weak_type: bool
     ndim: int
     size: int
+    # The manual mesh axes over which the value may vary.
+    vma: frozenset[Any] = frozenset()
 
     def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
         try:
@@ -40,6 +42,10 @@ class ShapedArray:
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type)
+
+    def varying(self, axes: frozenset[Any]) -> ShapedArray:
+        """The same type of a value that varies over these manual mesh axes, and no others."""
+        return _intern_varying(self.shape, self.dtype, self.weak_type, axes)
 
     def strip_weak_type(self) -> ShapedArray:
         return ShapedArray(self.shape, self.dtype, False) if self.weak_type else self
@@ -78,10 +84,39 @@ class ShapedArray:
         return (ShapedArray, (self.shape, self.dtype, self.weak_type))
 
 
+class VaryingArray(ShapedArray):
+    """The type of a value inside ``shard_map`` that may differ along some axes of the mesh."""
+
+    __slots__ = ("shown", "vma")
+    shown: str
+
+    def update(self, shape: Any = None, dtype: Any = None,
+               weak_type: bool | None = None) -> ShapedArray:
+        return super().update(shape, dtype, weak_type).varying(self.vma)
+
+    def strip_weak_type(self) -> ShapedArray:
+        return super().strip_weak_type().varying(self.vma)
+
+    def tangent(self) -> ShapedArray:
+        return super().tangent().varying(self.vma)
+
+    to_tangent_aval = tangent
+    to_cotangent_aval = tangent
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        return f"{super().str_short(short_dtypes)}{{V:{self.shown}}}"
+
+    def __reduce__(self):
+        return (_intern_varying, (self.shape, self.dtype, self.weak_type, self.vma))
+
+
+# The axes of the mesh around, in order: types name theirs in this order.
+axis_order: list[tuple[Any, ...]] = [()]
+
 # Every living type is in `_all`; `_recent` is a bounded dictionary in front of it, which a plain
 # lookup can answer at C speed.
 _recent: dict[tuple[Any, Any, bool], ShapedArray] = {}
-_all: weakref.WeakValueDictionary[tuple[Any, Any, bool], ShapedArray] = (
+_all: weakref.WeakValueDictionary[tuple[Any, ...], ShapedArray] = (
     weakref.WeakValueDictionary())
 _lock = threading.Lock()
 _RECENT_LIMIT = 20_000
@@ -102,16 +137,36 @@ def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> ShapedArray:
     with _lock:
         aval = _all.get(key)
         if aval is None:
-            aval = object.__new__(ShapedArray)
-            aval.shape = shape
-            aval.dtype = dtype
-            aval.weak_type = weak_type
-            aval.ndim = len(shape)
-            aval.size = math.prod(shape)
-            _all[key] = aval
+            aval = _all[key] = _new(ShapedArray, *key)
         if len(_recent) >= _RECENT_LIMIT:
             _recent.clear()
         _recent[key] = aval
+    return aval
+
+
+def _intern_varying(shape: tuple[int, ...], dtype: Any, weak_type: bool,
+                    axes: frozenset[Any]) -> ShapedArray:
+    if not axes:
+        return ShapedArray(shape, dtype, weak_type)
+    key = (shape, dtype, weak_type, axes)
+    with _lock:
+        aval = _all.get(key)
+        if aval is None:
+            aval = _all[key] = _new(VaryingArray, shape, dtype, weak_type)
+            aval.vma = axes
+            names = [str(name) for name in axis_order[0] if name in axes] or sorted(map(str, axes))
+            aval.shown = names[0] if len(names) == 1 else f"({','.join(names)})"
+    return aval
+
+
+def _new(kind: type[ShapedArray], shape: tuple[int, ...], dtype: Any,
+         weak_type: bool) -> ShapedArray:
+    aval = object.__new__(kind)
+    aval.shape = shape
+    aval.dtype = dtype
+    aval.weak_type = weak_type
+    aval.ndim = len(shape)
+    aval.size = math.prod(shape)
     return aval
 
 
@@ -119,4 +174,5 @@ FLOAT0_SCALAR = ShapedArray((), dtypes.float0)
 
 
 def match_up_to_weak_type(left: ShapedArray, right: ShapedArray) -> bool:
-    return left is right or (left.shape == right.shape and left.dtype == right.dtype)
+    return left is right or (
+        left.shape == right.shape and left.dtype == right.dtype and left.vma == right.vma)

@@ -45,6 +45,8 @@ class BatchTracer(Tracer):
         whole = aval_of(value)
         shape = whole.shape
         self.aval = ShapedArray((*shape[:axis], *shape[axis + 1:]), whole.dtype, whole.weak_type)
+        if whole.vma:
+            self.aval = self.aval.varying(whole.vma)
         self.value = value
         self.axis = axis
 
@@ -75,6 +77,8 @@ class BatchTrace(Trace):
         return value if axis is None else BatchTracer(self, value, axis)
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if context.manual is not None:
+            args = context.manual.align(self, primitive, args)
         operands, axes = [], []
         batched = False
         for arg in args:
@@ -291,7 +295,7 @@ def _batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
         shape = aval.shape
         if axis is not None:
             shape = (*shape[:axis], size, *shape[axis:])
-        in_avals.append(ShapedArray(shape, aval.dtype, aval.weak_type))
+        in_avals.append(aval.update(shape=shape))
     batched: list[bool] = []
 
     def function(*args: Any) -> list[Any]:

@@ -64,6 +64,8 @@ class JVPTrace(Trace):
         return value, None
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if context.manual is not None:
+            args = context.manual.align(self, primitive, args)
         primals, tangents = [], []
         active = False
         for arg in args:

@@ -26,6 +26,9 @@ The rules, all optional but the first two, and their contracts:
     ``batch`` for an axis whose name is one of those; maybe no operand is batched.
 ``factors(in_avals, out_avals, **params)``
     The sharding rule (``maxjax._ir.factors``).
+``on_mesh``
+    True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
+    plain types, and ``mesh_types`` add to its results.
 ``effects(**params)``
     The ``Effect``s of an application. A primitive with this rule, whatever it gives, is never
     dropped, merged with another or moved past one.
@@ -48,6 +51,12 @@ from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 
 registry: dict[str, Primitive] = {}
+
+# What a mesh adds to the types of results, from what it adds to those of operands:
+# ``(primitive, in_avals, params, out_avals) -> out_avals``. Asked where a type is not plain.
+MeshTypes = Callable[["Primitive", tuple[ShapedArray, ...], dict[str, Any],
+                      tuple[ShapedArray, ...]], tuple[ShapedArray, ...]]
+mesh_types: list[MeshTypes] = []
 
 
 class Primitive:
@@ -73,7 +82,8 @@ class Primitive:
                  accepts: tuple[Any, ...] | None = None,
                  multiple_results: bool = False,
                  no_derivative: str | None = None,
-                 cacheable: bool = True):
+                 cacheable: bool = True,
+                 on_mesh: bool = False):
         if name in registry:
             raise InternalError(f"two primitives are called {name!r}")
         self.name = name
@@ -98,6 +108,7 @@ class Primitive:
         self.multiple_results = multiple_results
         self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
         self.cacheable = cacheable            # False where params hold jaxprs
+        self.on_mesh = on_mesh or not cacheable
         registry[name] = self
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -118,11 +129,10 @@ class OpSpec:
         self.primitive = primitive
         self.in_avals = in_avals
         self.params = params
-        out = primitive.abstract(*in_avals, **params)
-        self.out_avals: tuple[ShapedArray, ...] = (
-            tuple(out) if primitive.multiple_results else (out,))
-        self.out_aval = None if primitive.multiple_results else out
-        self.run = _runner(primitive, in_avals, params, self.out_avals)
+        self.out_avals = abstract_results(primitive, in_avals, params)
+        self.out_aval = None if primitive.multiple_results else self.out_avals[0]
+        self.run = _runner(primitive, tuple([aval.off_mesh() for aval in in_avals]), params,
+                           self.out_avals)
         # Bytes of the results: what a pending graph holds when it has run.
         self.weight = sum([aval.nbytes for aval in self.out_avals])
 
@@ -165,5 +175,17 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
     if not dimensions_active[0]:
         return op_spec(primitive, in_avals, params).out_avals
     # Symbolic sizes have types and nothing that runs.
-    out = primitive.abstract(*in_avals, **params)
-    return tuple(out) if primitive.multiple_results else (out,)
+    return abstract_results(primitive, in_avals, params)
+
+
+def abstract_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
+                     params: dict[str, Any]) -> tuple[ShapedArray, ...]:
+    """The types of the results, with what they tell of a mesh."""
+    if primitive.on_mesh or all([aval.plain for aval in in_avals]):
+        out = primitive.abstract(*in_avals, **params)
+        return tuple(out) if primitive.multiple_results else (out,)
+    out = primitive.abstract(*[aval.off_mesh() for aval in in_avals], **params)
+    results = tuple(out) if primitive.multiple_results else (out,)
+    for rule in mesh_types:
+        results = rule(primitive, in_avals, params, results)
+    return results

@@ -199,6 +199,7 @@ _LATE = {
     "make_mesh": "maxjax.sharding",
     "set_mesh": "maxjax.sharding",
     "NamedSharding": "maxjax.sharding",
+    "P": "maxjax.sharding",
     "reshard": "maxjax.sharding",
     "Shard": "maxjax.sharding",
 }

@@ -426,7 +426,7 @@ class Mesh(_Axes):
         return Mesh, (self.devices, self.axis_names, self.axis_types)
 
     def __repr__(self) -> str:
-        if self.empty:
+        if self is EMPTY_MESH:
             return "Mesh(axis_sizes=(), axis_names=())"
         return (f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
                 f"axis_types={self.axis_types})")

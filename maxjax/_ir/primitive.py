@@ -29,6 +29,9 @@ The rules, all optional but the first two, and their contracts:
     if absent.
 ``factors(in_avals, out_avals, **params)``
     The sharding rule (``maxjax._ir.factors``).
+``on_mesh``
+    True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
+    plain types, and ``mesh_types`` add to its results.
 ``effects(**params)``
     The ``Effect``s of an application. A primitive with this rule, whatever it gives, is never
     dropped, merged with another or moved past one.
@@ -41,7 +44,7 @@ Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 from maxjax._base.errors import InternalError
@@ -51,6 +54,12 @@ from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 
 registry: dict[str, Primitive] = {}
+
+# What a mesh adds to the types of results, from what it adds to those of operands:
+# ``(primitive, in_avals, params, out_avals) -> out_avals``. Asked where a type is not plain.
+MeshTypes = Callable[["Primitive", tuple[ShapedArray, ...], dict[str, Any],
+                      tuple[ShapedArray, ...]], tuple[ShapedArray, ...]]
+mesh_types: list[MeshTypes] = []
 
 
 class Primitive:
@@ -77,7 +86,8 @@ class Primitive:
                  accepts: tuple[Any, ...] | None = None,
                  multiple_results: bool = False,
                  no_derivative: str | None = None,
-                 cacheable: bool = True):
+                 cacheable: bool = True,
+                 on_mesh: bool = False):
         if name in registry:
             raise InternalError(f"two primitives are called {name!r}")
         self.name = name
@@ -103,6 +113,7 @@ class Primitive:
         self.multiple_results = multiple_results
         self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
         self.cacheable = cacheable            # False where params hold jaxprs
+        self.on_mesh = on_mesh or not cacheable
         registry[name] = self
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -123,13 +134,10 @@ class OpSpec:
         self.primitive = primitive
         self.in_avals = in_avals
         self.params = params
-        out = primitive.abstract(*in_avals, **params)
-        self.out_avals: tuple[ShapedArray, ...] = (
-            tuple(out) if primitive.multiple_results else (out,))
-        if primitive.cacheable and any([aval.vma for aval in in_avals]):
-            self.out_avals = varying_results(primitive, in_avals, params, self.out_avals)
+        self.out_avals = abstract_results(primitive, in_avals, params)
         self.out_aval = None if primitive.multiple_results else self.out_avals[0]
-        self.run = _runner(primitive, in_avals, params, self.out_avals)
+        self.run = _runner(primitive, tuple([aval.off_mesh() for aval in in_avals]), params,
+                           self.out_avals)
         # Bytes of the results: what a pending graph holds when it has run.
         self.weight = sum([aval.nbytes for aval in self.out_avals])
 
@@ -143,18 +151,6 @@ def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dic
     if primitive.evaluate is None:
         return None
     return functools.partial(primitive.evaluate, **params) if params else primitive.evaluate
-
-
-def varying_results(primitive: Primitive, in_avals: Sequence[ShapedArray], params: dict[str, Any],
-                    out_avals: Sequence[ShapedArray]) -> tuple[ShapedArray, ...]:
-    """The types of results, which vary over the manual axes that the operands vary over.
-
-    Jaxprs know their results' types themselves.
-    """
-    axes = frozenset().union(*[aval.vma for aval in in_avals])
-    if primitive.varies is not None:
-        axes = primitive.varies(axes, **params)
-    return tuple([aval.varying(axes) for aval in out_avals])
 
 
 _specs: dict[Any, OpSpec] = {}
@@ -184,5 +180,17 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
     if not dimensions_active[0]:
         return op_spec(primitive, in_avals, params).out_avals
     # Symbolic sizes have types and nothing that runs.
-    out = primitive.abstract(*in_avals, **params)
-    return tuple(out) if primitive.multiple_results else (out,)
+    return abstract_results(primitive, in_avals, params)
+
+
+def abstract_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
+                     params: dict[str, Any]) -> tuple[ShapedArray, ...]:
+    """The types of the results, with what they tell of a mesh."""
+    if primitive.on_mesh or all([aval.plain for aval in in_avals]):
+        out = primitive.abstract(*in_avals, **params)
+        return tuple(out) if primitive.multiple_results else (out,)
+    out = primitive.abstract(*[aval.off_mesh() for aval in in_avals], **params)
+    results = tuple(out) if primitive.multiple_results else (out,)
+    for rule in mesh_types:
+        results = rule(primitive, in_avals, params, results)
+    return results

@@ -168,6 +168,16 @@ class StagingTrace(Trace):
             Jaxpr(constvars, self.invars, outvars, self.eqns, self.debug_info), consts)
 
 
+def is_staging() -> bool:
+    """Whether a function is being traced to a jaxpr."""
+    trace: Any = context.trace
+    while trace is not None:
+        if isinstance(trace, StagingTrace):
+            return True
+        trace = getattr(trace, "parent", None) or getattr(trace, "outer", None)
+    return False
+
+
 def enumeration(names: Sequence[str]) -> str:
     """``a and b``, or ``a, b, and c``."""
     if len(names) < 3:

@@ -398,7 +398,7 @@ def _axis_index_abstract(*, axis_name):
     aval, manual = ShapedArray((), dtypes.int32), context.manual
     if manual is None:
         return aval
-    return aval.varying(manual.names.intersection(_tuple_of(axis_name)))
+    return aval.update(vma=manual.names.intersection(_tuple_of(axis_name)))
 
 
 axis_index_p = Primitive(

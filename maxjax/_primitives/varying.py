@@ -15,7 +15,7 @@ from typing import Any
 
 from maxjax._base import dtypes
 from maxjax._ir.axes import axis_size
-from maxjax._ir.primitive import Primitive
+from maxjax._ir.primitive import Primitive, mesh_types
 from maxjax._ir.trace import Trace, context
 from maxjax._ir.types import ShapedArray, axis_order
 from maxjax._primitives.arithmetic import add_p, mul_p
@@ -98,6 +98,17 @@ def vary(x: Any, axes: Iterable[Any]) -> Any:
     return pvary_p.bind(x, axes=missing) if missing else x
 
 
+def _vary_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
+                  out_avals: tuple[ShapedArray, ...]) -> tuple[ShapedArray, ...]:
+    """The types of results, which vary over the axes that the operands vary over."""
+    axes = _NONE.union(*[aval.vma for aval in in_avals])
+    if primitive.varies is not None:
+        axes = primitive.varies(axes, **params)
+    return tuple([aval.update(vma=axes) for aval in out_avals]) if axes else out_avals
+
+
+mesh_types.append(_vary_results)
+
 # --- the primitives -------------------------------------------------------------------------------
 # What runs has none of these: shard_map erases the types before (`_higher_order/shards.py`).
 
@@ -116,8 +127,8 @@ def _conversion(name: str, **rules: Any) -> Primitive:
 pvary_p = _conversion(
     "pvary",
     transpose=lambda cotangent, operand, *, axes: [psum_invariant_p.bind(cotangent, axes=axes)],
-    abstract=lambda x, *, axes: x.varying(x.vma.union(axes)),
-    varies=lambda own, *, axes: own.union(axes))
+    abstract=lambda x, *, axes: x.update(vma=x.vma.union(axes)),
+    on_mesh=True)
 
 psum_invariant_p = _conversion(
     "psum_invariant",

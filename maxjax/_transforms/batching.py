@@ -46,7 +46,7 @@ class BatchTracer(Tracer):
         shape = whole.shape
         self.aval = ShapedArray((*shape[:axis], *shape[axis + 1:]), whole.dtype, whole.weak_type)
         if whole.vma:
-            self.aval = self.aval.varying(whole.vma)
+            self.aval = self.aval.update(vma=whole.vma)
         self.value = value
         self.axis = axis
 

@@ -39,7 +39,7 @@ class Traced:
       tree: the structure of its results.
     """
 
-    __slots__ = ("closed", "consts", "tree")
+    __slots__ = ("closed", "consts", "out_specs", "tree")
 
     def __init__(self, closed: ClosedJaxpr, consts: list[Any], tree: Any):
         self.closed = closed

@@ -61,6 +61,7 @@ class _Context(threading.local):
         self.axis_env: tuple[tuple[Any, int], ...] = ()
         self.manual: Any = None
         self.batch_axis: Any = None
+        self.batch_spmd_axis: Any = None
 
 
 # The trace at the bottom, put here by the runtime: it records pending operations.

@@ -27,7 +27,7 @@ from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
-from maxjax._transforms.simplify import CALLS
+from maxjax._transforms.simplify import CALLS, MADE_CALLS
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
 MAX_OPERATIONS = 4096
@@ -240,6 +240,8 @@ class LazyTrace(Trace):
         called = CALLS.get(primitive.name)
         if called is not None:
             return self.call(params[called], args)
+        if primitive.name in MADE_CALLS:
+            return self.call(MADE_CALLS[primitive.name](params), args)
         if primitive.name == "custom_lin" and primitive.evaluate is not None:
             return primitive.evaluate(*args, **params)      # raises JAX's error
         avals = tuple([aval_of(arg) for arg in args])

@@ -23,6 +23,7 @@ from maxjax._ir.trace import (
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import full
+from maxjax._primitives.varying import vary
 
 
 class JVPTracer(Tracer):
@@ -144,6 +145,8 @@ def instantiate(tangent: Any, aval: ShapedArray) -> Any:
         aval = aval.tangent()
         if aval.dtype == dtypes.float0:
             return np.zeros(aval.shape, dtypes.float0)
+        if aval.vma:
+            return vary(instantiate(None, aval.off_mesh()), aval.vma)
         if aval.shape:
             return convert_element_type(
                 full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type)

@@ -217,6 +217,11 @@ def _all_to_all(x: Any, *, split_axis: int, concat_axis: int, axis_name: Any,
 
 def _ppermute(x: Any, *, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     count = math.prod(axis_size(name) for name in axis_name)
+    for ends in zip(*perm, strict=True):
+        if len(set(ends)) < len(ends):
+            raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
+        if any(not 0 <= end < count for end in ends):
+            raise IndexError(f"ppermute of {count} shards got {perm}")
     if len(axis_name) == 1 and len(perm) == count:
         return ppermute_p.bind(x, axis_name=axis_name, perm=perm)
     sources = np.full((count, 1), -1, np.int32)
@@ -225,7 +230,7 @@ def _ppermute(x: Any, *, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any
     source = _row(sources, axis_name)
     value = squeeze_p.bind(_taken(_gathered(x, axis_name), source), dimensions=(0,))
     nothing = lt_p.bind(squeeze_p.bind(source, dimensions=(0,)), scalar_like(0, dtypes.int32))
-    return select(nothing, zeros_like(value), value)
+    return select(nothing, value, zeros_like(value))
 
 
 _RULES: dict[Any, Callable[..., Any]] = {

@@ -340,6 +340,8 @@ class PjitFunction:
         names = argument_names(function, tree, static)
         closed = trace_to_jaxpr(flat, avals, location, "jit", names)
         closed, captured = hoist_tracers(closed)
+        closed.cache["name"] = self._name
+        closed.cache["argument names"] = names
         if config.log_compiles.value:
             logger.warning("Finished tracing %s for jit in %.9f sec", self._name,
                            time.perf_counter() - start)

@@ -523,7 +523,8 @@ class Around:
 NONE_AROUND = Around()
 
 
-# Whether any thread has ever set a mesh: one look, where nobody has.
+# Whether anybody has ever set a mesh or asked for a sharding within a program: one look, where
+# nobody has.
 ever_set = [False]
 
 

@@ -90,6 +90,16 @@ jit_p = Primitive(
 # --- the function ---------------------------------------------------------------------------------
 
 
+class _Unspecified:
+    """The default of ``jit``'s shardings."""
+
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+
+UNSPECIFIED = _Unspecified()
+
+
 class Entry:
     """What one signature of a jitted function was traced to."""
 

@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maxjax._base import meshes
-from maxjax._base.meshes import UNCONSTRAINED, AxisType, Mesh, PartitionSpec, entry_axes
+from maxjax._base.meshes import UNCONSTRAINED, Mesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, trimmed
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.primitive import OpSpec
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.sharding import constrained_spec
+from maxjax._primitives.sharding import constrained_spec, inner_mesh
 from maxjax._runtime.array import ArrayImpl
+from maxjax._sharding import types as types      # gives types of results their specs
 from maxjax._sharding.api import Partitioned, partition
 from maxjax._sharding.execute import whole_program
 from maxjax._sharding.specs import Dim, Dims, Spec
@@ -85,7 +86,11 @@ def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSh
                  out_specs: Sequence[PartitionSpec | None]) -> Partitioned:
     def constraint(eqn: JaxprEqn) -> Spec | None:
         found = constrained_spec(eqn)
-        return None if found is None else engine_spec(found[0], found[1].ndim)
+        if found is None:
+            return None
+        spec = engine_spec(found[0], eqn.outvars[0].aval.ndim)
+        return spec if found[1] else Spec(tuple(
+            Dim(dim.axes, open=True) for dim in spec.dims))
 
     return partition(
         closed, mesh.shape,
@@ -195,7 +200,8 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
     mesh = _mesh_for(closed, leaves, None if place is None else place[0], wanted)
     if mesh is None:
         given = next((sharding for sharding in wanted if sharding is not None), None)
-        where = place if given is None else (given, True)
+        where = (given, True) if given is not None else (
+            place if place is not None and is_one_device(place[0]) else None)
         return closed, [where if sharding is None else (sharding, True) for sharding in wanted]
     made = program_on_mesh(closed, mesh, leaves, wanted)
     return made.closed, [(sharding, True) for sharding in made.out_shardings]
@@ -212,7 +218,7 @@ def _mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
     for sharding in wanted:
         if isinstance(sharding, NamedSharding):
             return sharding.mesh      # type: ignore[return-value]
-    return mesh_of(place)
+    return mesh_of(place) or inner_mesh(closed)
 
 
 # --- devices --------------------------------------------------------------------------------------
@@ -222,53 +228,25 @@ def devices_of(place: Any) -> tuple[Any, ...]:
     return place._devices() if isinstance(place, Sharding) else (place,)
 
 
-def check_shape(sharding: Sharding, shape: Sequence[int], what: str) -> None:
-    """Raises ValueError where arrays of a shape cannot lie so: the rank, or a dimension."""
-    try:
-        sharding.check_compatible_aval(shape)
-    except ValueError as error:
-        raise ValueError(
-            f"One of {what} is incompatible with its sharding annotation {sharding!r}: {error}"
-        ) from None
-    sharding.shard_shape(shape)
-
-
-def type_on(aval: ShapedArray, sharding: Any) -> ShapedArray:
-    """The type of a value with a sharding.
+def with_devices(sharding: Any, value: ArrayImpl) -> Any:
+    """A sharding over an abstract mesh, over the devices that the value or the context has.
 
     Raises:
-      ValueError: along an Explicit axis a dimension does not divide.
+      ValueError: neither has that mesh.
     """
-    if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
-        return aval.off_mesh()
-    mesh = sharding.mesh.abstract_mesh
-    sizes = dict(mesh.shape_tuple)
-    explicit = set(mesh.explicit_axes)
-    if len(sharding.spec) > aval.ndim:
-        raise AssertionError((aval.ndim, sharding.spec))
-    entries = [tuple(axis for axis in entry_axes(entry) if axis in explicit)
-               for entry in sharding.spec]
-    spec = sharding.spec.update(partitions=entries)
-    for dim, (size, axes) in enumerate(zip(aval.shape, entries, strict=False)):
-        count = 1
-        for axis in axes:
-            count *= sizes[axis]
-        if size % count:
-            full = (*spec, *[None] * (aval.ndim - len(spec)))
-            shown = NamedSharding(mesh, PartitionSpec(*full))
-            raise ValueError(
-                f"Sharding spec {tuple(sharding.spec)} implies that array axis {dim} is "
-                f"partitioned {count} times, but does not evenly divide the dimension size "
-                f"{size}. Got shape: {aval.shape} and sharding {shown!r}")
-    return aval.on_mesh(mesh, spec)
+    if (not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh)
+            or not sharding.mesh.explicit_axes):
+        return sharding
+    for mesh in (getattr(value._place, "mesh", None), meshes.around().concrete):
+        if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
+            return NamedSharding(mesh, sharding.spec)
+    raise ValueError(
+        f"The sharding {sharding!r} has an abstract mesh, and the value is not on such a mesh. "
+        "Please enter into a mesh context via `jax.set_mesh`.")
 
 
 def is_one_device(place: Any) -> bool:
     return not isinstance(place, Sharding) or isinstance(place, SingleDeviceSharding)
-
-
-def is_explicit(mesh: Any) -> bool:
-    return AxisType.Explicit in mesh.axis_types
 
 
 def is_used(closed: ClosedJaxpr, leaves: Sequence[Any], leaf: Any) -> bool:

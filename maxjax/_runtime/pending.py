@@ -17,11 +17,14 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.config import checks_values
 from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.meshes import Mesh
 from maxjax._base.meshes import ever_set as mesh_set
+from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.trace import Trace, Tracer, aval_of, leaked_tracer_error, set_base_trace
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.sharding import type_on
 from maxjax._runtime import array as array_module
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
@@ -236,11 +239,10 @@ class LazyTrace(Trace):
                       params: dict[str, Any]) -> list[Any]:
         """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
         if primitive.placement is not None:
-            return put(self.operand(args[0]), primitive.placement(**params))
+            value = self.operand(args[0])
+            return put(value, on_mesh.with_devices(primitive.placement(**params), value))
         if primitive.eager is not None:
             return self.apply_eager(primitive, args, params)
-        if primitive.name == "mesh_cast":
-            return off_mesh(self.operand(args[0]))
         called = CALLS.get(primitive.name)
         if called is not None:
             return self.call(params[called], args)
@@ -269,6 +271,10 @@ class LazyTrace(Trace):
         return function(*args)
 
     # --- what the layers below the runtime ask of it ---
+    def put(self, leaf: Any, place: Any) -> ArrayImpl:
+        """A concrete leaf as an array that lies as a sharding says."""
+        return put(self.operand(leaf), place)
+
     def constant(self, value: Any, aval: ShapedArray) -> ArrayImpl:
         """An array of a NumPy value."""
         return ArrayImpl(aval, np.asarray(value))
@@ -334,7 +340,7 @@ class LazyTrace(Trace):
             for result, where in zip(results, places, strict=True):
                 if where is not None:
                     result._place, result._committed = where
-                    result.aval = on_mesh.type_on(result.aval, where[0])
+                    result.aval = type_on(result.aval, where[0])
         if kept is not None:
             if name:        # of a loop, say: it counts as one operation
                 invalid.check(name, results)
@@ -469,17 +475,13 @@ def put(value: ArrayImpl, place: Any) -> ArrayImpl:
     """
     if value._place is place and value._committed:
         return value
-    placed = ArrayImpl(on_mesh.type_on(value.aval, place), value.host())
-    placed._place = place
-    placed._committed = True
+    placed = ArrayImpl(type_on(value.aval, place), value.host())
+    if isinstance(place, NamedSharding) and not isinstance(place.mesh, Mesh):
+        # Out of the type alone: the value stays where it is.
+        placed._place, placed._committed = value._place, value._committed
+    else:
+        placed._place, placed._committed = place, True
     return placed
-
-
-def off_mesh(value: ArrayImpl) -> ArrayImpl:
-    """The array with a type that says nothing of a mesh."""
-    free = ArrayImpl(value.aval.off_mesh(), value.host())
-    free._place, free._committed = value._place, value._committed
-    return free
 
 
 lazy_trace = LazyTrace()

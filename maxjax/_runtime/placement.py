@@ -9,10 +9,14 @@ import numpy as np
 
 from maxjax._base import meshes, pytree
 from maxjax._base.meshes import PartitionSpec
-from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from maxjax._base.shardings import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    check_shape,
+)
 from maxjax._ir.trace import Array, Tracer, base_trace
-from maxjax._primitives.sharding import reshard_p, sharding_constraint_p
-from maxjax._runtime import on_mesh
+from maxjax._primitives.sharding import reshard_p, sharding_constraint_p, type_on
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
@@ -62,8 +66,8 @@ def _put(leaf: Any, place: Any) -> Any:
         place = NamedSharding(mesh, place)
     if isinstance(place, Sharding):
         place.is_fully_addressable      # noqa: B018  (raises where there are no devices)
-        on_mesh.type_on(value.aval, place)
-        on_mesh.check_shape(place, value.shape, "device_put args")
+        type_on(value.aval, place)
+        check_shape(place, value.shape, "device_put args")
     if isinstance(value, Tracer):
         return _put_traced(value, place)
     if isinstance(place, SingleDeviceSharding) and place.memory_kind == "device":
@@ -75,6 +79,7 @@ def _put_traced(value: Tracer, place: Any) -> Any:
     """Under a transformation: how the value is to lie, and nothing where that is one device."""
     if not isinstance(place, NamedSharding):
         return value
+    meshes.ever_set[0] = True
     if place.mesh.explicit_axes:
         return reshard_p.bind(value, dst_sharding=place)
     return sharding_constraint_p.bind(

@@ -21,8 +21,8 @@ from maxjax._base.shardings import NamedSharding as NamedSharding
 from maxjax._base.shardings import Sharding as Sharding
 from maxjax._base.shardings import SingleDeviceSharding as SingleDeviceSharding
 from maxjax._base.shardings import make_single_device_sharding as make_single_device_sharding
+from maxjax._higher_order.constraints import reshard as reshard
 from maxjax._ir.staging import is_staging
-from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
 
@@ -103,10 +103,4 @@ def get_mesh() -> Mesh:
     return meshes.around().concrete
 
 
-def _sharding(self: ArrayImpl) -> Sharding:
-    """Where the array's parts are."""
-    return SingleDeviceSharding(self.device)
-
-
-ArrayImpl.sharding = property(_sharding)      # type: ignore[attr-defined]
 __getattr__ = missing_names(__name__)

@@ -313,132 +313,6 @@ class _Axes:
         return self._all(AxisType.Manual)
 
 
-class Mesh(_Axes):
-    """An array of devices whose dimensions have names. Equal meshes are one object.
-
-    Args:
-      devices: an array of devices, or a nested sequence of them.
-      axis_names: one name, or one for each dimension.
-      axis_types: an ``AxisType`` for each; None: Auto.
-
-    Raises:
-      ValueError: as many names or types as there are dimensions are wanted.
-      TypeError: the types are none.
-
-    As a context (``with mesh:``) it gives meaning to a ``PartitionSpec`` in
-    ``with_sharding_constraint``; ``set_mesh`` does more.
-    """
-
-    __slots__ = ("__weakref__", "_entered", "_hash", "_internal", "axis_names", "axis_types",
-                 "devices")
-    devices: np.ndarray
-    _internal: tuple[Any, ...]
-
-    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
-        array = devices if isinstance(devices, np.ndarray) else np.array(devices, dtype=object)
-        names = _names(axis_names)
-        if array.ndim != len(names):
-            raise ValueError(
-                "Mesh requires the ndim of its first argument (`devices`) to equal the length of "
-                f"its second argument (`axis_names`), but got devices.ndim == {array.ndim} and "
-                f"len(axis_names) == {len(names)}.")
-        types = _types("Mesh", names, axis_types)
-        key = (tuple(array.flat), array.shape, names, types)
-        known = _meshes.get(key)
-        if known is not None:
-            return known
-        self = object.__new__(cls)
-        array = array.copy()
-        array.flags.writeable = False
-        self.devices = array
-        self.axis_names = names
-        self.axis_types = types
-        self._internal = key
-        self._hash = hash(key)
-        _meshes[key] = self
-        return self
-
-    @property
-    def axis_sizes(self) -> tuple[int, ...]:      # type: ignore[override]
-        """The sizes of the axes."""
-        return self.devices.shape
-
-    @property
-    def size(self) -> int:
-        """The number of devices."""
-        return self.devices.size if self.axis_names else 0
-
-    @property
-    def is_scalar(self) -> bool:
-        """Whether it has one device and no axes."""
-        return not self.axis_names and self.devices.size == 1
-
-    @property
-    def device_ids(self) -> np.ndarray:
-        """The devices' numbers, in the mesh's shape."""
-        return np.array([device.id for device in self.devices.flat], int).reshape(
-            self.devices.shape)
-
-    @property
-    def local_mesh(self) -> Mesh:
-        """The part of the mesh in this process: all of it."""
-        return self
-
-    @property
-    def local_devices(self) -> list[Any]:
-        """The devices of this process, in order."""
-        return list(self.devices.flat)
-
-    @property
-    def is_multi_process(self) -> bool:
-        """Whether devices belong to several processes: no."""
-        return False
-
-    @property
-    def abstract_mesh(self) -> AbstractMesh:
-        """The axes without the devices."""
-        first = next(iter(self.devices.flat), None)
-        kind = None if first is None else AbstractDevice(
-            first.device_kind, getattr(first, "num_cores", None), first.platform)
-        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types,
-                            abstract_device=kind)
-
-    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
-        """The same mesh but for what is given."""
-        return Mesh(self.devices if devices is None else devices,
-                    self.axis_names if axis_names is None else axis_names,
-                    self.axis_types if axis_types is None else axis_types)
-
-    def __enter__(self) -> Mesh:
-        _current.push(physical=self)
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        _current.pop()
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Mesh) and self._internal == other._internal)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __reduce__(self) -> Any:
-        return Mesh, (self.devices, self.axis_names, self.axis_types)
-
-    def __repr__(self) -> str:
-        if self is EMPTY_MESH:
-            return "Mesh(axis_sizes=(), axis_names=())"
-        return (f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
-                f"axis_types={self.axis_types})")
-
-    def __str__(self) -> str:
-        axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
-        return f"Mesh({axes}, axis_types={self.axis_types})"
-
-
-_meshes: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
-
-
 class AbstractMesh(_Axes):
     """A mesh of which only the axes are known: names, sizes and types.
 
@@ -505,6 +379,132 @@ class AbstractMesh(_Axes):
 
 
 EMPTY = AbstractMesh((), ())
+
+
+class Mesh(_Axes):
+    """An array of devices whose dimensions have names. Equal meshes are one object.
+
+    Args:
+      devices: an array of devices, or a nested sequence of them.
+      axis_names: one name, or one for each dimension.
+      axis_types: an ``AxisType`` for each; None: Auto.
+
+    Raises:
+      ValueError: as many names or types as there are dimensions are wanted.
+      TypeError: the types are none.
+
+    As a context (``with mesh:``) it gives meaning to a ``PartitionSpec`` in
+    ``with_sharding_constraint``; ``set_mesh`` does more.
+    """
+
+    __slots__ = ("__weakref__", "_hash", "_internal", "abstract_mesh", "axis_names", "axis_types",
+                 "devices")
+    devices: np.ndarray
+    abstract_mesh: AbstractMesh      # the axes without the devices
+    _internal: tuple[Any, ...]
+
+    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+        array = devices if isinstance(devices, np.ndarray) else np.array(devices, dtype=object)
+        names = _names(axis_names)
+        if array.ndim != len(names):
+            raise ValueError(
+                "Mesh requires the ndim of its first argument (`devices`) to equal the length of "
+                f"its second argument (`axis_names`), but got devices.ndim == {array.ndim} and "
+                f"len(axis_names) == {len(names)}.")
+        types = _types("Mesh", names, axis_types)
+        key = (tuple(array.flat), array.shape, names, types)
+        known = _meshes.get(key)
+        if known is not None:
+            return known
+        self = object.__new__(cls)
+        array = array.copy()
+        array.flags.writeable = False
+        self.devices = array
+        self.axis_names = names
+        self.axis_types = types
+        self._internal = key
+        self._hash = hash(key)
+        first = next(iter(array.flat), None)
+        kind = None if first is None else AbstractDevice(
+            first.device_kind, getattr(first, "num_cores", None), first.platform)
+        self.abstract_mesh = AbstractMesh(array.shape, names, types, abstract_device=kind)
+        _meshes[key] = self
+        return self
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:      # type: ignore[override]
+        """The sizes of the axes."""
+        return self.devices.shape
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return self.devices.size if self.axis_names else 0
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it has one device and no axes."""
+        return not self.axis_names and self.devices.size == 1
+
+    @property
+    def device_ids(self) -> np.ndarray:
+        """The devices' numbers, in the mesh's shape."""
+        return np.array([device.id for device in self.devices.flat], int).reshape(
+            self.devices.shape)
+
+    @property
+    def local_mesh(self) -> Mesh:
+        """The part of the mesh in this process: all of it."""
+        return self
+
+    @property
+    def local_devices(self) -> list[Any]:
+        """The devices of this process, in order."""
+        return list(self.devices.flat)
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether devices belong to several processes: no."""
+        return False
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """The same mesh but for what is given."""
+        return Mesh(self.devices if devices is None else devices,
+                    self.axis_names if axis_names is None else axis_names,
+                    self.axis_types if axis_types is None else axis_types)
+
+    def __enter__(self) -> Mesh:
+        _current.push(physical=self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        _current.pop()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Mesh) and self._internal == other._internal)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+    def __repr__(self) -> str:
+        if self is EMPTY_MESH:
+            return "Mesh(axis_sizes=(), axis_names=())"
+        return (f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
+                f"axis_types={self.axis_types})")
+
+    def __str__(self) -> str:
+        if self is EMPTY_MESH:
+            return "Mesh()"
+        axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
+        return f"Mesh({axes}, axis_types={self.axis_types})"
+
+
+_meshes: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
+
+
 EMPTY_MESH = Mesh(np.empty((), object), ())
 
 
@@ -523,6 +523,11 @@ class Around:
 NONE_AROUND = Around()
 
 
+# Whether anybody has ever set a mesh or asked for a sharding within a program: one look, where
+# nobody has.
+ever_set = [False]
+
+
 class _Current(threading.local):
     def __init__(self) -> None:
         self.around = NONE_AROUND
@@ -530,6 +535,8 @@ class _Current(threading.local):
 
     def set(self, around: Around) -> None:
         self.around = around
+        if not around.concrete.empty:
+            ever_set[0] = True
         # Programs traced under other meshes are other programs.
         set_trace_meshes(None if around == NONE_AROUND else around)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base.errors import DuplicateSpecError, IndivisibleError
@@ -188,11 +188,11 @@ class NamedSharding(Sharding):
         known = self._tilings.get(ndim)
         if known is None:
             sizes = dict(self.mesh.shape_tuple)
-            if len(self.spec) > ndim:
+            if any(entry is not None for entry in self.spec.partitions[ndim:]):
                 raise IndexError(f"{self.spec} is for arrays of rank {len(self.spec)} and more, "
                                  f"not {ndim}")
             entries = [entry_axes(entry) for entry in (
-                *self.spec, *[None] * (ndim - len(self.spec)))]
+                *self.spec.partitions[:ndim], *[None] * (ndim - len(self.spec)))]
             parts = tuple(math.prod(sizes[axis] for axis in axes) for axes in entries)
             positions = []
             for place in itertools.product(*map(range, self.mesh.axis_sizes)):
@@ -287,16 +287,20 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
                 f"{name.lower()} axes: {axes} and mesh: {mesh!s}")
 
 
+def check_shape(sharding: Sharding, shape: Sequence[int], what: str) -> None:
+    """Raises ValueError where arrays of a shape cannot lie so: the rank, or a dimension."""
+    try:
+        sharding.check_compatible_aval(shape)
+    except ValueError as error:
+        raise ValueError(
+            f"One of {what} is incompatible with its sharding annotation {sharding!r}: {error}"
+        ) from None
+    sharding.shard_shape(shape)
+
+
 def trimmed(entries: Sequence[Any]) -> PartitionSpec:
     """The spec without the whole dimensions at its end, as results on Auto axes show it."""
     kept = list(entries)
     while kept and kept[-1] in (None, ()):
         kept.pop()
     return PartitionSpec(*kept)
-
-
-def named_indices(mesh: Mesh) -> Iterator[tuple[Any, dict[Any, int]]]:
-    """Each device, and its position along each axis."""
-    for place, device in zip(itertools.product(*map(range, mesh.axis_sizes)),
-                             mesh.devices.flat, strict=True):
-        yield device, dict(zip(mesh.axis_names, place, strict=True))

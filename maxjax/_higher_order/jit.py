@@ -90,6 +90,16 @@ jit_p = Primitive(
 # --- the function ---------------------------------------------------------------------------------
 
 
+class _Unspecified:
+    """The default of ``jit``'s shardings."""
+
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+
+UNSPECIFIED = _Unspecified()
+
+
 class Entry:
     """What one signature of a jitted function was traced to."""
 
@@ -340,6 +350,8 @@ class PjitFunction:
         names = argument_names(function, tree, static)
         closed = trace_to_jaxpr(flat, avals, location, "jit", names)
         closed, captured = hoist_tracers(closed)
+        closed.cache["name"] = self._name
+        closed.cache["argument names"] = names
         if config.log_compiles.value:
             logger.warning("Finished tracing %s for jit in %.9f sec", self._name,
                            time.perf_counter() - start)

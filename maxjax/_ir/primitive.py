@@ -35,6 +35,8 @@ The rules, all optional but the first two, and their contracts:
 ``effects(**params)``
     The ``Effect``s of an application. A primitive with this rule, whatever it gives, is never
     dropped, merged with another or moved past one.
+``placement(**params)``
+    The sharding that the result of an application outside programs has.
 ``eager(operands, **params)``
     What an application outside programs does at once, on arrays: NumPy values of the results.
 
@@ -81,6 +83,7 @@ class Primitive:
                  varies: Callable[..., frozenset[Any]] | None = None,
                  factors: Callable[..., Any] | None = None,
                  effects: Callable[..., frozenset[Effect]] | None = None,
+                 placement: Callable[..., Any] | None = None,
                  eager: Callable[..., Any] | None = None,
                  flops: Callable[..., float] | None = None,
                  accepts: tuple[Any, ...] | None = None,
@@ -107,6 +110,7 @@ class Primitive:
         self.varies = varies
         self.factors = factors
         self.effects = effects
+        self.placement = placement
         self.eager = eager
         self.flops = flops
         self.accepts = accepts                # dtypes of the operands, for the operations to check

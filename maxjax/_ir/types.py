@@ -66,6 +66,24 @@ class ShapedArray:
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
 
+    def without_dim(self, dim: int) -> ShapedArray:
+        """The type of what stands along one dimension."""
+        shape = (*self.shape[:dim], *self.shape[dim + 1:])
+        if self.plain:
+            return ShapedArray(shape, self.dtype, self.weak_type)
+        on_mesh = self.mesh_spec
+        if on_mesh is not None:
+            mesh, spec = on_mesh
+            on_mesh = mesh, spec.update(partitions=(*spec.partitions[:dim],
+                                                    *spec.partitions[dim + 1:]))
+        return ShapedArray(shape, self.dtype, self.weak_type, on_mesh, self.vma)
+
+    def on_mesh(self, mesh: AbstractMesh, spec: PartitionSpec) -> ShapedArray:
+        """The type with a spec along the mesh's Explicit axes, filled up to the rank."""
+        missing = self.ndim - len(spec)
+        return self.update(mesh_spec=(
+            mesh, spec.update(partitions=(*spec, *[None] * missing)) if missing else spec))
+
     def off_mesh(self) -> ShapedArray:
         """The type without what it says of a mesh."""
         return self if self.plain else ShapedArray(self.shape, self.dtype, self.weak_type)

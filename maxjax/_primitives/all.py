@@ -22,6 +22,7 @@ from maxjax._primitives import (  # noqa: F401
     random_rejection,
     reduction,
     shape,
+    sharding,
     sorting,
     special,
     special_functions,

@@ -116,8 +116,8 @@ mesh_types.append(_vary_results)
 def _conversion(name: str, **rules: Any) -> Primitive:
     primitive = linear_primitive(
         name,
-        batch=lambda size, operands, axes, **params: (
-            primitive.bind(*operands, **params), axes[0]),
+        batch=lambda size, operands, batch_axes, **params: (
+            primitive.bind(*operands, **params), batch_axes[0]),
         axis_names=lambda *, axes: axes,
         factors=replicated_factors,
         **rules)

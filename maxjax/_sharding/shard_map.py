@@ -23,7 +23,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import div_p
 from maxjax._primitives.collective import psum_p
 from maxjax._primitives.rules import is_linear, replicated_factors, scalar_like
-from maxjax._primitives.shape import reshape
+from maxjax._primitives.shape import expand_axis, squeeze_p
 from maxjax._primitives.varying import manual_axes, vary
 from maxjax._sharding.execute import whole_program
 from maxjax._sharding.shard_body import runnable
@@ -151,7 +151,7 @@ class _Split:
     """A body split for linearization.
 
     Attributes:
-      forward: inputs -> (outputs, residuals made); scalars among those have a dimension.
+      forward: inputs -> (residuals made, outputs); scalars among those have a dimension.
       linear: (residuals, tangents) -> tangents of the outputs.
       sources: for each residual of ``linear`` the number of the input that it is, or None.
       specs: of the residuals that are made.
@@ -184,21 +184,21 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
     scalar = [bool(len(spec)) and not atom.aval.shape
               for atom, spec in zip(made, split.specs, strict=True)]
     short = ClosedJaxpr(
-        forward.jaxpr.replace(outvars=[*forward.jaxpr.outvars[:count], *made]), forward.consts)
+        forward.jaxpr.replace(outvars=[*made, *forward.jaxpr.outvars[:count]]), forward.consts)
     if not any(scalar):
         split.forward, split.linear = short, linear
         return split
 
     def with_dimension(*args: Any) -> list[Any]:
         outs = eval_jaxpr(short.jaxpr, short.consts, *args)
-        return [*outs[:count], *(reshape(x, (1,)) if flag else x
-                                 for x, flag in zip(outs[count:], scalar, strict=True))]
+        return [*(expand_axis(x, 0) if flag else x
+                  for x, flag in zip(outs[:len(made)], scalar, strict=True)), *outs[len(made):]]
 
     flags = iter(scalar)
     lifted = [source is None and next(flags) for source in split.sources]
 
     def without_dimension(*args: Any) -> list[Any]:
-        given = [reshape(x, ()) if flag else x
+        given = [squeeze_p.bind(x, dimensions=(0,)) if flag else x
                  for x, flag in zip(args[:len(lifted)], lifted, strict=True)]
         return eval_jaxpr(linear.jaxpr, linear.consts, *given, *args[len(lifted):])
 
@@ -222,12 +222,12 @@ def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, j
         split = _split(jaxpr, nonzero, axes, params["check_vma"])
     results = shard_map_p.bind(
         *primals, jaxpr=split.forward, in_specs=in_specs,
-        out_specs=(*out_specs, *split.specs), **params)
-    count = len(out_specs)
-    outs = results[:count]
+        out_specs=(*split.specs, *out_specs), **params)
+    count = len(split.specs)
+    outs = results[count:]
     if not any(split.out_nonzero):
-        return outs, [None] * count
-    made = iter(zip(results[count:], split.specs, strict=True))
+        return outs, [None] * len(outs)
+    made = iter(zip(results[:count], split.specs, strict=True))
     residuals = [next(made) if source is None else (primals[source], in_specs[source])
                  for source in split.sources]
     out_tangents = shard_map_p.bind(
@@ -257,7 +257,11 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool,
         return [psum_p.bind(x, axes=names, axis_index_groups=None) if names else x
                 for x, names in zip(results, axes, strict=True)]
 
-    return trace_to_jaxpr(body, transposed.in_avals, jaxpr.jaxpr.debug_info), nonzero
+    # Cotangents first, then what is known.
+    known = len(linear) - sum(linear)
+    order = (*range(known, len(transposed.in_avals)), *range(known))
+    result = trace_to_jaxpr(body, transposed.in_avals, jaxpr.jaxpr.debug_info)
+    return rearranged(result, order), nonzero
 
 
 def _unmentioned(spec: PartitionSpec, params: dict[str, Any]) -> tuple[Any, ...]:
@@ -284,8 +288,8 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr,
         body, nonzero = _transposed(
             jaxpr, linear, given, tuple(_unmentioned(spec, params) for spec in in_specs), check_vma)
     results = shard_map_p.bind(
-        *chosen(operands, known), *values, jaxpr=body,
-        in_specs=(*chosen(in_specs, known), *chosen(out_specs, given)),
+        *values, *chosen(operands, known), jaxpr=body,
+        in_specs=(*chosen(out_specs, given), *chosen(in_specs, known)),
         out_specs=tuple(chosen(chosen(in_specs, linear), nonzero)), **params)
     return merged(linear, merged(nonzero, results))
 

@@ -42,11 +42,7 @@ class BatchTracer(Tracer):
 
     def __init__(self, trace: BatchTrace, value: Any, axis: int):
         self._trace = trace
-        whole = aval_of(value)
-        shape = whole.shape
-        self.aval = ShapedArray((*shape[:axis], *shape[axis + 1:]), whole.dtype, whole.weak_type)
-        if whole.vma:
-            self.aval = self.aval.update(vma=whole.vma)
+        self.aval = aval_of(value).without_dim(axis)
         self.value = value
         self.axis = axis
 
@@ -298,7 +294,7 @@ def _batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
         shape = aval.shape
         if axis is not None:
             shape = (*shape[:axis], size, *shape[axis:])
-        in_avals.append(aval.update(shape=shape))
+        in_avals.append(ShapedArray(shape, aval.dtype, aval.weak_type, vma=aval.vma))
     batched: list[bool] = []
 
     def function(*args: Any) -> list[Any]:

@@ -153,7 +153,7 @@ def instantiate(tangent: Any, aval: ShapedArray) -> Any:
         tangent = np.zeros((), aval.dtype)
     elif isinstance(tangent, Array):
         return tangent
-    return base_trace[0].constant(tangent, aval.tangent())
+    return vary(base_trace[0].constant(tangent, aval.tangent().off_mesh()), aval.vma)
 
 
 @derived

@@ -194,7 +194,7 @@ _LATE = {
     "remat": "maxjax._higher_order.checkpoint",
     "checkpoint_policies": "maxjax._higher_order.checkpoint",
     "pure_callback": "maxjax._higher_order.callback",
-    "pmap": "maxjax._sharding.shard_map_api",
+    "pmap": "maxjax._sharding.pmap",
     "shard_map": "maxjax._sharding.shard_map_api",
     "make_mesh": "maxjax.sharding",
     "set_mesh": "maxjax.sharding",

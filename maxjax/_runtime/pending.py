@@ -29,6 +29,7 @@ from maxjax._runtime import array as array_module
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
+from maxjax._runtime.devices import devices
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
 from maxjax._transforms.simplify import CALLS, MADE_CALLS
@@ -285,6 +286,10 @@ class LazyTrace(Trace):
         return function(*args)
 
     # --- what the layers below the runtime ask of it ---
+    def devices(self, backend: str | None) -> list[Any]:
+        """All devices of a platform; None: of the default one."""
+        return devices(backend)
+
     def put(self, leaf: Any, place: Any) -> ArrayImpl:
         """A concrete leaf as an array that lies as a sharding says."""
         return put(self.operand(leaf), place)

@@ -23,6 +23,7 @@ from maxjax._runtime.array import ArrayImpl
 from maxjax._sharding import types as types      # gives types of results their specs
 from maxjax._sharding.api import Partitioned, partition
 from maxjax._sharding.execute import whole_program
+from maxjax._sharding.shard_map import manual_results
 from maxjax._sharding.specs import Dim, Dims, Spec
 
 Placement = Sharding | None
@@ -202,7 +203,9 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
         given = next((sharding for sharding in wanted if sharding is not None), None)
         where = (given, True) if given is not None else (
             place if place is not None and is_one_device(place[0]) else None)
-        return closed, [where if sharding is None else (sharding, True) for sharding in wanted]
+        own = manual_results(closed)
+        return closed, [where if sharding is None else (sharding, True)
+                        for sharding in map(lambda asked, made: asked or made, wanted, own)]
     made = program_on_mesh(closed, mesh, leaves, wanted)
     return made.closed, [(sharding, True) for sharding in made.out_shardings]
 

@@ -32,7 +32,8 @@ from maxjax._runtime.array import ArrayImpl, Cell
 from maxjax._runtime.devices import devices
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
-from maxjax._transforms.simplify import CALLS, MADE_CALLS
+from maxjax._sharding.shard_map import program_of as shard_map_program
+from maxjax._transforms.simplify import CALLS
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
 MAX_OPERATIONS = 4096
@@ -259,7 +260,7 @@ class LazyTrace(Trace):
         """Runs what ``shard_map`` makes of its body; its specs say where the results are."""
         values = [self.operand(arg) for arg in args]
         values = [x if x._place is None else ArrayImpl(x.aval.off_mesh(), x.host()) for x in values]
-        results = self.call(MADE_CALLS["shard_map"](params), values)
+        results = self.call(shard_map_program(params, once=True), values)
         mesh = params["mesh"]
         if isinstance(mesh, Mesh):
             for result, spec in zip(results, params["out_specs"], strict=True):

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.callback import pure_callback_p
+from maxjax._higher_order.debugging import debug_callback_p, debug_print_p
 from maxjax._ir.axes import axis_size, named_axes
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, derived
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
@@ -56,16 +58,17 @@ Sizes = tuple[tuple[Any, int], ...]
 
 
 @derived
-def runnable(closed: ClosedJaxpr, sizes: Sizes) -> ClosedJaxpr:
+def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[Any, ...] = ()) -> ClosedJaxpr:
     """The program of one shard, for ``whole_program``.
 
     Args:
       sizes: the names and sizes of the axes around.
+      copied: the axes along which every shard prints, even what is the same on all.
     """
     inlined = inline_calls(closed)
 
     def run(*args: Any) -> list[Any]:
-        return _run(inlined.jaxpr, inlined.consts, args, sizes)
+        return _run(inlined.jaxpr, inlined.consts, args, sizes, copied)
 
     with named_axes(sizes), manual_axes(None):
         return trace_to_jaxpr(run, [_plain(aval) for aval in closed.in_avals],
@@ -76,7 +79,8 @@ def _plain(aval: ShapedArray) -> ShapedArray:
     return aval.update(vma=frozenset()) if aval.vma else aval
 
 
-def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes) -> list[Any]:
+def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes,
+         copied: tuple[Any, ...]) -> list[Any]:
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
 
@@ -90,20 +94,35 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes)
             result = rule(*operands, **eqn.params)
         else:
             params = eqn.params if eqn.primitive.cacheable else {
-                name: _param(value, sizes) for name, value in eqn.params.items()}
+                name: _param(value, sizes, copied) for name, value in eqn.params.items()}
+            if eqn.primitive in _CALLBACKS and params["vmap_method"] is None:
+                params["vmap_method"] = "sequential"
+            for _ in range(_extra_prints(eqn, sizes, copied)):
+                context.trace.apply(eqn.primitive, operands, params)
             result = context.trace.apply(eqn.primitive, operands, params)
         results = result if eqn.primitive.multiple_results else [result]
         values.update(zip(eqn.outvars, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _param(value: Any, sizes: Sizes) -> Any:
+_CALLBACKS = (pure_callback_p,)
+
+
+def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[Any, ...]) -> int:
+    """How many shards print the same as another one."""
+    if not copied or eqn.primitive not in (debug_callback_p, debug_print_p):
+        return 0
+    varying = frozenset().union(*[atom.aval.vma for atom in eqn.invars])
+    return math.prod(size for name, size in sizes if name in copied and name not in varying) - 1
+
+
+def _param(value: Any, sizes: Sizes, copied: tuple[Any, ...]) -> Any:
     if isinstance(value, ClosedJaxpr):
-        return runnable(value, sizes)
+        return runnable(value, sizes, copied)
     if isinstance(value, ShapedArray):
         return _plain(value)
     if type(value) is tuple:
-        return tuple([_param(item, sizes) for item in value])
+        return tuple([_param(item, sizes, copied) for item in value])
     return value
 
 

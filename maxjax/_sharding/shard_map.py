@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from maxjax._base.meshes import AxisType, Mesh, PartitionSpec, entry_axes, spec_axes, use_abstract_mesh
+from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.control import chosen, merged, needed_inputs, rearranged
 from maxjax._ir.axes import axes_of, named_axes
+from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
@@ -101,8 +103,13 @@ def _inside(params: dict[str, Any]) -> Any:
 
 @derived
 def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
-             out_specs: tuple[PartitionSpec, ...], manual: frozenset[Any]) -> ClosedJaxpr:
-    local = runnable(jaxpr, mesh.shape_tuple)
+             out_specs: tuple[PartitionSpec, ...], manual: frozenset[Any],
+             copied: tuple[Any, ...]) -> ClosedJaxpr:
+    ordered = [effect for effect in jaxpr.effects if effect in ORDERED]
+    if ordered and mesh.size > 1:
+        raise ValueError("The following ordered effects are not supported for more than 1 device: "
+                         f"{ordered}")
+    local = runnable(jaxpr, mesh.shape_tuple, copied)
     with named_axes(mesh.shape_tuple), manual_axes(None):
         return whole_program(
             local, {name: size for name, size in mesh.shape_tuple if name in manual},
@@ -111,10 +118,35 @@ def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
              for spec, aval in zip(out_specs, local.out_avals, strict=True)])
 
 
-def program_of(params: dict[str, Any]) -> ClosedJaxpr:
-    """The program of whole values that an application runs."""
+ORDERED = (ordered_debug_effect, ordered_io_effect)
+
+
+def program_of(params: dict[str, Any], once: bool = False) -> ClosedJaxpr:
+    """The program of whole values that an application runs.
+
+    Args:
+      once: what is the same on all shards is printed once, as outside programs; else by each.
+
+    Raises:
+      ValueError: the body has effects that are ordered, and there are several devices.
+    """
+    manual = params["newly_manual_axes"]
+    copied = () if once or not params["check_vma"] else tuple(sorted(manual, key=str))
     return _program(params["jaxpr"], params["mesh"], params["in_specs"], params["out_specs"],
-                    params["newly_manual_axes"])
+                    manual, copied)
+
+
+@derived
+def manual_results(closed: ClosedJaxpr) -> list[NamedSharding | None]:
+    """Where a program's results are that come out of a ``shard_map`` over devices."""
+    found: dict[Any, NamedSharding | None] = {}
+    for eqn in closed.eqns:
+        if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh):
+            found.update((var, NamedSharding(eqn.params["mesh"], spec)) for var, spec in zip(
+                eqn.outvars, eqn.params["out_specs"], strict=True))
+        elif eqn.primitive.name == "jit":
+            found.update(zip(eqn.outvars, manual_results(eqn.params["jaxpr"]), strict=True))
+    return [found.get(atom) if isinstance(atom, Var) else None for atom in closed.jaxpr.outvars]
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Any,

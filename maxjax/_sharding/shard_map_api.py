@@ -14,6 +14,7 @@ from maxjax._base.meshes import (
     Mesh,
     PartitionSpec,
     entry_axes,
+    ever_set,
     get_abstract_mesh,
     spec_axes,
 )
@@ -125,6 +126,7 @@ class _Call:
         return mesh, self.axis_names or names - frozenset(mesh.manual_axes)
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
+        ever_set[0] = True
         mesh, manual = self.surroundings()
         leaves, tree = pytree.flatten(args)
         values = operands_of(leaves)

@@ -1,75 +1,106 @@
-"""jax.sharding: where the parts of an array are."""
+"""jax.sharding: meshes of devices, and how arrays are spread over them."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from maxjax._base import meshes
+from maxjax._base.meshes import AbstractDevice as AbstractDevice
+from maxjax._base.meshes import AbstractMesh as AbstractMesh
+from maxjax._base.meshes import AxisType as AxisType
+from maxjax._base.meshes import Mesh as Mesh
+from maxjax._base.meshes import PartitionSpec as PartitionSpec
+from maxjax._base.meshes import get_abstract_mesh as get_abstract_mesh
+from maxjax._base.meshes import use_abstract_mesh as use_abstract_mesh
 from maxjax._base.missing import missing_names
-from maxjax._runtime.array import ArrayImpl
+from maxjax._base.shardings import NamedSharding as NamedSharding
+from maxjax._base.shardings import Sharding as Sharding
+from maxjax._base.shardings import SingleDeviceSharding as SingleDeviceSharding
+from maxjax._base.shardings import make_single_device_sharding as make_single_device_sharding
+from maxjax._higher_order.constraints import reshard as reshard
+from maxjax._ir.staging import is_staging
 from maxjax._runtime.devices import Device
+from maxjax._runtime.devices import devices as all_devices
+
+P = PartitionSpec
 
 
-class Sharding:
-    """How an array is spread over devices."""
+def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str],
+              axis_types: tuple[AxisType, ...] | None = None, *,
+              devices: Sequence[Device] | None = None) -> Mesh:
+    """A mesh of the first devices, or of the given ones.
 
-    device_set: set[Device]
+    Args:
+      axis_shapes: the sizes of the axes.
+      axis_names: a name for each.
+      axis_types: an ``AxisType`` for each; None: all Explicit.
 
+    Raises:
+      ValueError: there are fewer devices.
 
-class SingleDeviceSharding(Sharding):
-    """The whole array is on one device."""
-
-    def __init__(self, device: Device, *, memory_kind: str | None = None):
-        self._device = device
-        self.memory_kind = memory_kind or "device"
-
-    @property
-    def device_set(self) -> set[Device]:      # type: ignore[override]
-        """The devices that hold a part."""
-        return {self._device}
-
-    addressable_devices = device_set
-
-    @property
-    def num_devices(self) -> int:
-        return 1
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        return True
-
-    @property
-    def is_fully_addressable(self) -> bool:
-        return True
-
-    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of each device's part."""
-        return tuple(global_shape)
-
-    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, Any]:
-        """Each device's part, as slices."""
-        return {self._device: (slice(None),) * len(global_shape)}
-
-    addressable_devices_indices_map = devices_indices_map
-
-    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Whether both put each element of an array of rank ``ndim`` on the same device."""
-        return getattr(other, "device_set", None) == self.device_set
-
-    def __eq__(self, other: object) -> bool:
-        return (isinstance(other, SingleDeviceSharding) and self._device is other._device
-                and self.memory_kind == other.memory_kind)
-
-    def __hash__(self) -> int:
-        return hash((self._device, self.memory_kind))
-
-    def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+    >>> make_mesh((1,), ("x",))
+    Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Explicit,))
+    """
+    sizes = tuple(int(size) for size in axis_shapes)
+    given = list(all_devices() if devices is None else devices)
+    count = math.prod(sizes)
+    if len(given) < count:
+        raise ValueError(f"Number of devices {len(given)} must be >= the product of mesh_shape "
+                         f"{sizes}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"Number of devices {len(given[:count])} must equal the product of "
+                         f"mesh_shape {sizes}")
+    array = np.array(given[:count], dtype=object).reshape(sizes)
+    if axis_types is None:
+        names = (axis_names,) if isinstance(axis_names, str) else axis_names
+        axis_types = (AxisType.Explicit,) * len(names)
+    return Mesh(array, axis_names, axis_types)
 
 
-def _sharding(self: ArrayImpl) -> SingleDeviceSharding:
-    """Where the array is."""
-    return SingleDeviceSharding(self.device)
+class set_mesh:
+    """Sets the mesh of what follows; as a context manager, of a block.
+
+    Args:
+      mesh: a ``Mesh``; None: none.
+
+    Raises:
+      ValueError: it is no mesh, or a function is being traced for jit.
+
+    >>> with set_mesh(make_mesh((1,), ("x",))):
+    ...     get_abstract_mesh().shape_tuple
+    (('x', 1),)
+    """
+
+    def __init__(self, mesh: Mesh | None):
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
+        if is_staging():
+            raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
+        chosen = meshes.EMPTY_MESH if mesh is None else mesh
+        self._previous = meshes.set_around(meshes.Around(
+            chosen.abstract_mesh, chosen, meshes.around().physical))
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: Any) -> None:
+        meshes.set_around(self._previous)
 
 
-ArrayImpl.sharding = property(_sharding)      # type: ignore[attr-defined]
+def get_mesh() -> Mesh:
+    """The mesh that is set; an empty one if none is.
+
+    Raises:
+      ValueError: a function is being traced for jit.
+    """
+    if is_staging():
+        raise ValueError("`get_mesh` can only be used outside of `jax.jit`. Maybe you want "
+                         "`jax.sharding.get_abstract_mesh()`?")
+    return meshes.around().concrete
+
+
 __getattr__ = missing_names(__name__)

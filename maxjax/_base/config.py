@@ -251,6 +251,7 @@ _TRACE_OPTIONS = (enable_x64, rank_promotion, dtype_promotion, threefry_partitio
 
 class _TraceState(threading.local):
     value: tuple[Any, ...] | None = None
+    meshes: Any = None      # what maxjax._base.meshes has set around the running code
 
 
 _trace_state = _TraceState()
@@ -262,8 +263,15 @@ def trace_state() -> tuple[Any, ...]:
     cached = _trace_state.value
     if cached is None or cached[0] != _generation[0]:
         cached = _trace_state.value = (
-            _generation[0], tuple(option.value for option in _TRACE_OPTIONS))
+            _generation[0],
+            (*(option.value for option in _TRACE_OPTIONS), _trace_state.meshes))
     return cached[1]
+
+
+def set_trace_meshes(meshes: Any) -> None:
+    """What this thread's programs are traced under, besides the options."""
+    _trace_state.meshes = meshes
+    _trace_state.value = None
 
 
 def _advance_generation() -> None:

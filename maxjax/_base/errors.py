@@ -89,6 +89,18 @@ class TypePromotionError(ValueError):
     """Dtypes have no implicit promotion."""
 
 
+class IndivisibleError(ValueError):
+    """The size of a dimension is not divisible by the number of its parts."""
+
+
+class DuplicateSpecError(Exception):
+    """A partition spec names a mesh axis twice."""
+
+
+class ShardingTypeError(Exception):
+    """The types of the operands do not say how the result lies over the Explicit axes."""
+
+
 class CompileError(RuntimeError):
     """MAX could not compile a program; holds what the compiler said."""
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._higher_order.jit import PjitFunction, make_jit
+from maxjax._higher_order.jit import UNSPECIFIED, PjitFunction, make_jit
+from maxjax._higher_order.jit_sharded import with_shardings
 from maxjax._ir.axes import named_axes
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import eval_jaxpr
@@ -221,16 +222,6 @@ class _NotSpecified:
 _NOT_SPECIFIED = _NotSpecified()
 
 
-class _Unspecified:
-    """The default of ``jit``'s shardings."""
-
-    def __repr__(self) -> str:
-        return "UnspecifiedValue"
-
-
-UNSPECIFIED = _Unspecified()
-
-
 def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
         out_shardings: Any = UNSPECIFIED,
         static_argnums: int | Sequence[int] | None = None,
@@ -254,7 +245,9 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
         once for all sizes of 2 and more; in it such a size is symbolic: arithmetic, shapes and
         comparisons work, and a comparison that comes out otherwise at another size has the function
         traced once more. maxjax's own: JAX does not have it.
-      keep_unused, device, backend, compiler_options, in_shardings, out_shardings: accepted.
+      in_shardings, out_shardings: a ``Sharding``, a ``PartitionSpec`` (of the mesh that is set) or
+        None (left open) for each argument, or result; prefix pytrees of them.
+      keep_unused, device, backend, compiler_options: accepted.
 
     Raises:
       TypeError: ``fun`` is not callable.
@@ -270,8 +263,11 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
         _check_placement(device, backend)
 
     def decorate(function: Callable[..., Any]) -> PjitFunction:
-        return make_jit(function, static_argnums, static_argnames, donate_argnums,
+        made = make_jit(function, static_argnums, static_argnames, donate_argnums,
                         donate_argnames, keep_unused, inline, dynamic_dims)
+        if in_shardings is UNSPECIFIED and out_shardings is UNSPECIFIED:
+            return made
+        return with_shardings(made, in_shardings, out_shardings)
 
     return decorate if isinstance(fun, _NotSpecified) else decorate(fun)
 

@@ -53,12 +53,13 @@ class outside_programs:
         self.trace = current_trace(base_trace[0])
         self.trace.__enter__()
         self.axis_env, context.axis_env = context.axis_env, ()
+        self.manual, context.manual = context.manual, None
         self.errors = np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
         self.errors.__enter__()
 
     def __exit__(self, *error: Any) -> None:
         self.errors.__exit__(*error)
-        context.axis_env = self.axis_env
+        context.axis_env, context.manual = self.axis_env, self.manual
         self.trace.__exit__(*error)
 
 

@@ -39,7 +39,7 @@ class Traced:
       tree: the structure of its results.
     """
 
-    __slots__ = ("closed", "consts", "tree")
+    __slots__ = ("closed", "consts", "out_specs", "tree")
 
     def __init__(self, closed: ClosedJaxpr, consts: list[Any], tree: Any):
         self.closed = closed
@@ -67,7 +67,8 @@ def traced(function: Callable[..., Any], kind: str, tree: Any, avals: Sequence[S
       call: what is traced in the function's place; ``key`` tells such calls apart.
       argument_names: one for each leaf of the arguments, for messages.
     """
-    full_key = (kind, key, tree, tuple(avals), config.trace_state(), context.axis_env)
+    full_key = (kind, key, tree, tuple(avals), config.trace_state(), context.axis_env,
+                context.manual)
     try:
         known = _traced.setdefault(function, {})
     except TypeError:      # unhashable, or it cannot be referred to weakly
@@ -184,14 +185,20 @@ def check_carry(what: str, name: str, in_tree: Any, in_avals: Sequence[ShapedArr
     if all(map(match_up_to_weak_type, in_avals, out_avals)):
         return
     paths = pytree.flatten_with_path(pytree.unflatten(in_tree, range(len(in_avals))))[0]
-    lines = [
-        f"{component(path)} has type {mine.str_short()} but the corresponding output carry "
-        f"component has type {other.str_short()}, so {_mismatch(mine, other)}"
-        for path, mine, other in zip(paths, in_avals, out_avals, strict=True)
-        if not match_up_to_weak_type(mine, other)]
+    lines, casts = [], []
+    for path, mine, other in zip(paths, in_avals, out_avals, strict=True):
+        if match_up_to_weak_type(mine, other):
+            continue
+        lines.append(
+            f"{component(path)} has type {mine.str_short()} but the corresponding output carry "
+            f"component has type {other.str_short()}, so {_mismatch(mine, other)}")
+        if mine.vma != other.vma:
+            casts.append((
+                other.vma - mine.vma, "the initial carry value corresponding to "
+                f"{component(path)}"))
     raise TypeError(
         f"{what} function carry input and carry output must have equal types, but they differ:\n\n"
-        f"{_listed(lines)}\n\n"
+        f"{_listed(lines)}\n\n{_casts(casts, ',')}"
         "Revise the function so that all output types match the corresponding input types.")
 
 
@@ -220,7 +227,7 @@ def check_branches(what: str, first: tuple[str, Callable[..., Any], Traced],
             f"{what} branch outputs must have the same pytree structure, but they differ:\n\n"
             f"{functions}\n{_listed(lines, False)}\n\n"
             f"Revise {name} and/or {other_name} so that they have the same pytree structure.")
-    lines = []
+    lines, casts = [], []
     for path, left, right in zip(
             pytree.flatten_with_path(result)[0], mine.closed.out_avals, other.closed.out_avals,
             strict=True):
@@ -230,9 +237,13 @@ def check_branches(what: str, first: tuple[str, Callable[..., Any], Traced],
         lines.append(
             f"the output of {name}{place} has type {left.str_short()} but the corresponding "
             f"output of {other_name} has type {right.str_short()}, so {_mismatch(left, right)}")
+        if left.vma != right.vma:
+            missing = right.vma - left.vma
+            where = name if missing else other_name
+            casts.append((missing or left.vma - right.vma, f"the output of {where}{place}"))
     raise TypeError(
         f"{what} branches must have equal output types but they differ.\n\n{functions}\n"
-        f"{_listed(lines)}\n\n"
+        f"{_listed(lines)}\n\n{_casts(casts, '')}"
         f"Revise {name} and/or {other_name} so that all output types match.")
 
 
@@ -243,11 +254,26 @@ def _listed(lines: Sequence[str], capital: bool = True) -> str:
     return ";\n".join(f"  * {line}" for line in lines) + "."
 
 
+def _casts(places: Sequence[tuple[frozenset[Any], str]], comma: str) -> str:
+    """What to do about values that vary over other manual axes: for each, which, and where."""
+    if not places:
+        return ""
+    axes = [tuple(axis for axis in context.manual.axes if axis in missing)
+            if context.manual is not None else tuple(missing) for missing, _ in places]
+    calls = [f"`jax.lax.pcast(..., {names}, to='varying')`{comma} to {where}"
+             for names, (_, where) in zip(axes, places, strict=True)]
+    advice = (f"This might be fixed by applying {calls[0]}." if len(calls) == 1 else
+              "This might be fixed by:\n" + ";\n".join(f"  * applying {call}" for call in calls)
+              + ".")
+    return (f"{advice}\nSee https://docs.jax.dev/en/latest/notebooks/shard_map.html#scan-vma for "
+            "more information.\n\n")
+
+
 def _mismatch(left: ShapedArray, right: ShapedArray) -> str:
-    if left.dtype != right.dtype:
-        return ("the dtypes do not match" if left.shape == right.shape else
-                "the dtypes do not match, and the shapes do not match")
-    return "the shapes do not match"
+    what = [name for name, differ in (
+        ("dtypes", left.dtype != right.dtype), ("shapes", left.shape != right.shape),
+        ("manual axis types", left.vma != right.vma)) if differ]
+    return ", and ".join(f"the {name} do not match" for name in what)
 
 
 def structure_differences(left: Any, right: Any, leaf: str = "", path: tuple[Any, ...] = ()):

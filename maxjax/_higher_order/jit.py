@@ -90,6 +90,16 @@ jit_p = Primitive(
 # --- the function ---------------------------------------------------------------------------------
 
 
+class _Unspecified:
+    """The default of ``jit``'s shardings."""
+
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+
+UNSPECIFIED = _Unspecified()
+
+
 class Entry:
     """What one signature of a jitted function was traced to."""
 
@@ -282,7 +292,7 @@ class PjitFunction:
     def _entry(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
         key: Any = (tree, avals, static, config.trace_state())
         if context.axis_env:
-            key = (*key, context.axis_env)
+            key = (*key, context.axis_env, context.manual)
         entry = self._entries.get(key)
         if entry is None:
             entry = self._new_entry(avals, tree, static)
@@ -309,7 +319,7 @@ class PjitFunction:
 
     def _trace_shared(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
         """The entry of a trace that another jit of the function may have made."""
-        key = (avals, tree, static, config.trace_state(), context.axis_env)
+        key = (avals, tree, static, config.trace_state(), context.axis_env, context.manual)
         traces = shared_traces(self._function)
         known = traces.get(key)
         if known is not None:
@@ -343,6 +353,8 @@ class PjitFunction:
         spans.add(f"trace {self._name}", "trace", started)
         monitoring.record_phase("/jax/core/compile/jaxpr_trace_duration", since, time.time(),
                                 fun_name=self._name)
+        closed.cache["name"] = self._name
+        closed.cache["argument names"] = names
         if config.log_compiles.value:
             logger.warning("Finished tracing %s for jit in %.9f sec", self._name,
                            time.perf_counter() - start)

@@ -24,11 +24,19 @@ The rules, all optional but the first two, and their contracts:
     The named axes that an application communicates over (``maxjax._ir.axes``).
 ``batch_named(name, size, operands, axes, **params)``
     ``batch`` for an axis whose name is one of those; maybe no operand is batched.
+``varies(axes, **params)``
+    Over which manual mesh axes the results vary where the operands vary over ``axes``; the same
+    if absent.
 ``factors(in_avals, out_avals, **params)``
     The sharding rule (``maxjax._ir.factors``).
+``on_mesh``
+    True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
+    plain types, and ``mesh_types`` add to its results.
 ``effects(**params)``
     The ``Effect``s of an application. A primitive with this rule, whatever it gives, is never
     dropped, merged with another or moved past one.
+``placement(**params)``
+    The sharding that the result of an application outside programs has.
 ``eager(operands, **params)``
     What an application outside programs does at once, on arrays: NumPy values of the results.
 
@@ -49,6 +57,12 @@ from maxjax._ir.types import ShapedArray
 
 registry: dict[str, Primitive] = {}
 
+# What a mesh adds to the types of results, from what it adds to those of operands:
+# ``(primitive, in_avals, params, out_avals) -> out_avals``. Asked where a type is not plain.
+MeshTypes = Callable[["Primitive", tuple[ShapedArray, ...], dict[str, Any],
+                      tuple[ShapedArray, ...]], tuple[ShapedArray, ...]]
+mesh_types: list[MeshTypes] = []
+
 
 class Primitive:
     """See the module's description."""
@@ -66,14 +80,17 @@ class Primitive:
                  batch: Callable[..., Any] | None = None,
                  axis_names: Callable[..., Collection[Any]] | None = None,
                  batch_named: Callable[..., Any] | None = None,
+                 varies: Callable[..., frozenset[Any]] | None = None,
                  factors: Callable[..., Any] | None = None,
                  effects: Callable[..., frozenset[Effect]] | None = None,
+                 placement: Callable[..., Any] | None = None,
                  eager: Callable[..., Any] | None = None,
                  flops: Callable[..., float] | None = None,
                  accepts: tuple[Any, ...] | None = None,
                  multiple_results: bool = False,
                  no_derivative: str | None = None,
-                 cacheable: bool = True):
+                 cacheable: bool = True,
+                 on_mesh: bool = False):
         if name in registry:
             raise InternalError(f"two primitives are called {name!r}")
         self.name = name
@@ -90,14 +107,17 @@ class Primitive:
         self.batch = batch
         self.axis_names = axis_names
         self.batch_named = batch_named
+        self.varies = varies
         self.factors = factors
         self.effects = effects
+        self.placement = placement
         self.eager = eager
         self.flops = flops
         self.accepts = accepts                # dtypes of the operands, for the operations to check
         self.multiple_results = multiple_results
         self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
         self.cacheable = cacheable            # False where params hold jaxprs
+        self.on_mesh = on_mesh or not cacheable
         registry[name] = self
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -118,11 +138,10 @@ class OpSpec:
         self.primitive = primitive
         self.in_avals = in_avals
         self.params = params
-        out = primitive.abstract(*in_avals, **params)
-        self.out_avals: tuple[ShapedArray, ...] = (
-            tuple(out) if primitive.multiple_results else (out,))
-        self.out_aval = None if primitive.multiple_results else out
-        self.run = _runner(primitive, in_avals, params, self.out_avals)
+        self.out_avals = abstract_results(primitive, in_avals, params)
+        self.out_aval = None if primitive.multiple_results else self.out_avals[0]
+        self.run = _runner(primitive, tuple([aval.off_mesh() for aval in in_avals]), params,
+                           self.out_avals)
         # Bytes of the results: what a pending graph holds when it has run.
         self.weight = sum([aval.nbytes for aval in self.out_avals])
 
@@ -165,5 +184,17 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
     if not dimensions_active[0]:
         return op_spec(primitive, in_avals, params).out_avals
     # Symbolic sizes have types and nothing that runs.
-    out = primitive.abstract(*in_avals, **params)
-    return tuple(out) if primitive.multiple_results else (out,)
+    return abstract_results(primitive, in_avals, params)
+
+
+def abstract_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
+                     params: dict[str, Any]) -> tuple[ShapedArray, ...]:
+    """The types of the results, with what they tell of a mesh."""
+    if primitive.on_mesh or all([aval.plain for aval in in_avals]):
+        out = primitive.abstract(*in_avals, **params)
+        return tuple(out) if primitive.multiple_results else (out,)
+    out = primitive.abstract(*[aval.off_mesh() for aval in in_avals], **params)
+    results = tuple(out) if primitive.multiple_results else (out,)
+    for rule in mesh_types:
+        results = rule(primitive, in_avals, params, results)
+    return results

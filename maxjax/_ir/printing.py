@@ -226,6 +226,7 @@ shown_params: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "reshape": lambda params: {**params, "sharding": None},
     "all_to_all": lambda params: {name: value for name, value in params.items()
                                   if name != "axis_sizes"},
+    "shard_map": lambda params: {**params, "jaxpr": params["jaxpr"].jaxpr},
     "iota": lambda params: {**params, "sharding": None},
     "scan": lambda params: {name: value for name, value in params.items()
                             if name not in ("linear", "_split_transpose")},

@@ -89,6 +89,8 @@ class StagingTrace(Trace):
         return known[0]
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if context.manual is not None:
+            args = context.manual.align(self, primitive, args)
         atoms = [self.atom(arg) for arg in args]
         types = result_types(primitive, tuple([atom.aval for atom in atoms]), params)
         outvars = [Var(aval) for aval in types]
@@ -164,6 +166,16 @@ class StagingTrace(Trace):
                 consts.append(value)
         return ClosedJaxpr(
             Jaxpr(constvars, self.invars, outvars, self.eqns, self.debug_info), consts)
+
+
+def is_staging() -> bool:
+    """Whether a function is being traced to a jaxpr."""
+    trace: Any = context.trace
+    while trace is not None:
+        if isinstance(trace, StagingTrace):
+            return True
+        trace = getattr(trace, "parent", None) or getattr(trace, "outer", None)
+    return False
 
 
 def enumeration(names: Sequence[str]) -> str:

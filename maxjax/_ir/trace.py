@@ -52,13 +52,16 @@ class Trace:
 
 
 class _Context(threading.local):
-    """The current trace of this thread, the named axes around it (``maxjax._ir.axes``), and the
-    name of the axis that the running batching rule maps."""
+    """The current trace of this thread, the named axes around it (``maxjax._ir.axes``), those among
+    them whose values have types that say so (``maxjax._primitives.varying``), and the name of the
+    axis that the running batching rule maps."""
 
     def __init__(self) -> None:
         self.trace: Trace = base_trace[0]
         self.axis_env: tuple[tuple[Any, int], ...] = ()
+        self.manual: Any = None
         self.batch_axis: Any = None
+        self.batch_spmd_axis: Any = None
 
 
 # The trace at the bottom, put here by the runtime: it records pending operations.

@@ -6,48 +6,93 @@ import math
 import os
 import threading
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes
+from maxjax._base.meshes import AbstractMesh, PartitionSpec, entry_axes
 from maxjax._ir.dimensions import constant_size
 
 
+# How a value lies over a mesh, as far as its type says: over the Explicit axes.
+MeshSpec = tuple[AbstractMesh, PartitionSpec]
+NO_AXES: frozenset[Any] = frozenset()
+
+
 class ShapedArray:
-    """Shape, dtype and weakness of an array.
+    """Shape, dtype and weakness of an array, and on a mesh what its type says of that.
 
     Equal types are one object: they compare and hash by identity, so that a cache keyed by
     types costs nothing but the lookup.
+
+    Attributes:
+      mesh_spec: the mesh and the spec along its Explicit axes; None: nothing is said.
+      vma: the manual mesh axes that the value varies along.
+      plain: whether neither says anything.
     """
 
-    __slots__ = ("__weakref__", "dtype", "ndim", "shape", "size", "weak_type")
+    __slots__ = ("__weakref__", "dtype", "mesh_spec", "ndim", "plain", "shape", "size", "vma",
+                 "weak_type")
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     ndim: int
     size: int
+    mesh_spec: MeshSpec | None
+    vma: frozenset[Any]
+    plain: bool
 
-    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
+    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False,
+                mesh_spec: MeshSpec | None = None,
+                vma: frozenset[Any] = NO_AXES) -> ShapedArray:
         try:
-            return _recent[shape, dtype, weak_type]
+            if mesh_spec is None and not vma:
+                return _recent[shape, dtype, weak_type]
         except (KeyError, TypeError):
-            return _intern(tuple([constant_size(d) for d in shape]), dtypes.as_dtype(dtype),
-                           bool(weak_type))
+            pass
+        return _intern(tuple([constant_size(d) for d in shape]), dtypes.as_dtype(dtype),
+                       bool(weak_type), mesh_spec, vma)
 
     def update(self, shape: Any = None, dtype: Any = None,
-               weak_type: bool | None = None) -> ShapedArray:
-        """The same type but for what is given."""
+               weak_type: bool | None = None, **on_mesh: Any) -> ShapedArray:
+        """The same type but for what is given; another shape has no ``mesh_spec``."""
         return ShapedArray(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
-            self.weak_type if weak_type is None else weak_type)
+            self.weak_type if weak_type is None else weak_type,
+            on_mesh.get("mesh_spec", self.mesh_spec if shape is None else None),
+            on_mesh.get("vma", self.vma))
 
     def strip_weak_type(self) -> ShapedArray:
-        return ShapedArray(self.shape, self.dtype, False) if self.weak_type else self
+        return self.update(weak_type=False) if self.weak_type else self
+
+    def without_dim(self, dim: int) -> ShapedArray:
+        """The type of what stands along one dimension."""
+        shape = (*self.shape[:dim], *self.shape[dim + 1:])
+        if self.plain:
+            return ShapedArray(shape, self.dtype, self.weak_type)
+        on_mesh = self.mesh_spec
+        if on_mesh is not None:
+            mesh, spec = on_mesh
+            on_mesh = mesh, spec.update(partitions=(*spec.partitions[:dim],
+                                                    *spec.partitions[dim + 1:]))
+        return ShapedArray(shape, self.dtype, self.weak_type, on_mesh, self.vma)
+
+    def on_mesh(self, mesh: AbstractMesh, spec: PartitionSpec) -> ShapedArray:
+        """The type with a spec along the mesh's Explicit axes, filled up to the rank."""
+        missing = self.ndim - len(spec)
+        return self.update(mesh_spec=(
+            mesh, spec.update(partitions=(*spec, *[None] * missing)) if missing else spec))
+
+    def off_mesh(self) -> ShapedArray:
+        """The type without what it says of a mesh."""
+        return self if self.plain else ShapedArray(self.shape, self.dtype, self.weak_type)
 
     def tangent(self) -> ShapedArray:
         """The type of a tangent or cotangent of a value of this type."""
         dtype = dtypes.tangent_dtype(self.dtype)
-        return ShapedArray(self.shape, dtype, self.weak_type and dtype is not dtypes.float0)
+        return ShapedArray(self.shape, dtype, self.weak_type and dtype is not dtypes.float0,
+                           self.mesh_spec, self.vma)
 
     to_tangent_aval = tangent
     to_cotangent_aval = tangent
@@ -60,7 +105,26 @@ class ShapedArray:
         """``float32[2,3]``, or ``f32[2,3]`` with ``short_dtypes``."""
         name = (dtypes.short_name(self.dtype) if short_dtypes
                 else "float0" if self.dtype == dtypes.float0 else self.dtype.name)
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        if self.plain:
+            return f"{name}[{','.join(map(str, self.shape))}]"
+        return f"{name}[{','.join(self._sizes_on_mesh())}]{self._axes_text()}"
+
+    def _sizes_on_mesh(self) -> list[str]:
+        if self.mesh_spec is None:
+            return list(map(str, self.shape))
+        entries = (*self.mesh_spec[1], *[None] * self.ndim)
+        return [f"{size}@{_axes(axes)}" if (axes := entry_axes(entry)) else str(size)
+                for size, entry in zip(self.shape, entries, strict=False)]
+
+    def _axes_text(self) -> str:
+        """``{V:x}``: varying, unreduced and reduced axes."""
+        order = [axis for axis in axis_order[0] if axis in self.vma]
+        parts = [("V", order if len(order) == len(self.vma) else sorted(self.vma, key=str))]
+        if self.mesh_spec is not None:
+            spec = self.mesh_spec[1]
+            parts += [("U", sorted(spec.unreduced)), ("R", sorted(spec.reduced))]
+        shown = ", ".join(f"{letter}:{_axes(axes)}" for letter, axes in parts if axes)
+        return f"{{{shown}}}" if shown else ""
 
     def __len__(self) -> int:
         if not self.shape:
@@ -75,14 +139,21 @@ class ShapedArray:
         return f"{'~' if self.weak_type else ''}{self.str_short()}"
 
     def __reduce__(self):
-        return (ShapedArray, (self.shape, self.dtype, self.weak_type))
+        return (ShapedArray, (self.shape, self.dtype, self.weak_type, self.mesh_spec, self.vma))
+
+
+# The manual axes of the mesh around, or of the last one, in order: types name theirs so.
+axis_order: list[tuple[Any, ...]] = [()]
+
+
+def _axes(axes: Sequence[Any]) -> str:
+    return str(axes[0]) if len(axes) == 1 else f"({','.join(map(str, axes))})"
 
 
 # Every living type is in `_all`; `_recent` is a bounded dictionary in front of it, which a plain
 # lookup can answer at C speed.
-_recent: dict[tuple[Any, Any, bool], ShapedArray] = {}
-_all: weakref.WeakValueDictionary[tuple[Any, Any, bool], ShapedArray] = (
-    weakref.WeakValueDictionary())
+_recent: dict[Any, ShapedArray] = {}
+_all: weakref.WeakValueDictionary[Any, ShapedArray] = weakref.WeakValueDictionary()
 _lock = threading.Lock()
 _RECENT_LIMIT = 20_000
 
@@ -97,8 +168,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> ShapedArray:
-    key = (shape, dtype, weak_type)
+def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool, mesh_spec: MeshSpec | None,
+            vma: frozenset[Any]) -> ShapedArray:
+    plain = mesh_spec is None and not vma
+    key: Any = (shape, dtype, weak_type) if plain else (shape, dtype, weak_type, mesh_spec, vma)
     with _lock:
         aval = _all.get(key)
         if aval is None:
@@ -108,6 +181,9 @@ def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> ShapedArray:
             aval.weak_type = weak_type
             aval.ndim = len(shape)
             aval.size = math.prod(shape)
+            aval.mesh_spec = mesh_spec
+            aval.vma = vma
+            aval.plain = plain
             _all[key] = aval
         if len(_recent) >= _RECENT_LIMIT:
             _recent.clear()
@@ -119,4 +195,5 @@ FLOAT0_SCALAR = ShapedArray((), dtypes.float0)
 
 
 def match_up_to_weak_type(left: ShapedArray, right: ShapedArray) -> bool:
-    return left is right or (left.shape == right.shape and left.dtype == right.dtype)
+    return left is right or (
+        left.shape == right.shape and left.dtype == right.dtype and left.vma == right.vma)

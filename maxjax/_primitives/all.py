@@ -23,6 +23,7 @@ from maxjax._primitives import (  # noqa: F401
     random_rejection,
     reduction,
     shape,
+    sharding,
     sorting,
     special,
     special_functions,

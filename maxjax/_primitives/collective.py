@@ -15,6 +15,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import mul
 from maxjax._primitives.comparison import eq_p
@@ -136,8 +137,10 @@ def _psum_transpose(cotangent, operand, *, axes, axis_index_groups):
 
 
 psum_p = _reduction("psum", reduce_sum_p, transpose=_psum_transpose)
-pmax_p = _reduction("pmax", reduce_max_p, no_derivative="it has none in JAX either")
-pmin_p = _reduction("pmin", reduce_min_p, no_derivative="it has none in JAX either")
+pmax_p, pmin_p = [
+    _reduction(name, positional, no_derivative="it has none in JAX either",
+               varies=lambda own, *, axes, axis_index_groups: own.difference(axes))
+    for name, positional in (("pmax", reduce_max_p), ("pmin", reduce_min_p))]
 
 
 def _collective(name: str, **rules: Any) -> Primitive:
@@ -230,21 +233,23 @@ def _check_size(axis_size, size):
         raise AssertionError("axis size doesn't match")
 
 
-def _all_gather_abstract(x, *, all_gather_dimension, axis_size, tiled, **params):
+def all_gather_abstract(x, *, all_gather_dimension, axis_size, tiled, **params):
     dim, shape = all_gather_dimension, x.shape
     shape = (_with_size(shape, dim, shape[dim] * axis_size) if tiled
              else (*shape[:dim], axis_size, *shape[dim:]))
     return ShapedArray(shape, x.dtype, x.weak_type)
 
 
-def _all_gather_batch(size, operands, batch_axes, *, all_gather_dimension, tiled, **params):
-    dim, axis = all_gather_dimension, batch_axes[0]
-    if not tiled and dim < axis:
-        axis += 1
-    elif dim >= axis:
-        dim += 1
-    return all_gather_p.bind(
-        *operands, all_gather_dimension=dim, tiled=tiled, **params), axis
+def all_gather_batch(primitive):
+    def batch(size, operands, batch_axes, *, all_gather_dimension, tiled, **params):
+        dim, axis = all_gather_dimension, batch_axes[0]
+        if not tiled and dim < axis:
+            axis += 1
+        elif dim >= axis:
+            dim += 1
+        return primitive().bind(
+            *operands, all_gather_dimension=dim, tiled=tiled, **params), axis
+    return batch
 
 
 def _all_gather_batch_named(mapped, size, operands, batch_axes, *, all_gather_dimension,
@@ -267,9 +272,9 @@ def _all_gather_transpose(cotangent, operand, *, all_gather_dimension, **params)
 
 all_gather_p = _collective(
     "all_gather",
-    abstract=_all_gather_abstract,
+    abstract=all_gather_abstract,
     transpose=_all_gather_transpose,
-    batch=_all_gather_batch,
+    batch=all_gather_batch(lambda: all_gather_p),
     batch_named=_all_gather_batch_named,
 )
 
@@ -389,9 +394,16 @@ all_to_all_p = _collective(
 
 # --- axis_index -----------------------------------------------------------------------------------
 
+def _axis_index_abstract(*, axis_name):
+    aval, manual = ShapedArray((), dtypes.int32), context.manual
+    if manual is None:
+        return aval
+    return aval.update(vma=manual.names.intersection(_tuple_of(axis_name)))
+
+
 axis_index_p = Primitive(
     "axis_index",
-    abstract=lambda *, axis_name: ShapedArray((), dtypes.int32),
+    abstract=_axis_index_abstract,
     evaluate=_unbound,
     host_reason=HOST_REASON,
     axis_names=_names,
@@ -399,4 +411,5 @@ axis_index_p = Primitive(
         iota(dtypes.int32, (size,), 0), 0),
     no_derivative="it has no operands",
     factors=replicated_factors,
+    cacheable=False,      # its type is said by the axes around
 )

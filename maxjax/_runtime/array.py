@@ -8,6 +8,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import DeletedArrayError
+from maxjax._base.shardings import Sharding, SingleDeviceSharding
 from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.devices import Device, default_device
@@ -35,7 +36,7 @@ class Cell:
 class ArrayImpl(Array):
     """An array on a device. Lazy: its value is computed when somebody looks at it."""
 
-    __slots__ = ("_cell", "_committed", "_device", "_value")
+    __slots__ = ("_cell", "_committed", "_place", "_value")
     _value: np.ndarray | None
     _cell: Cell | None
 
@@ -43,7 +44,8 @@ class ArrayImpl(Array):
         self.aval = aval
         self._value = value
         self._cell = cell
-        self._device: Device | None = None      # None: the default device, not committed to it
+        # The device, or how the array lies over several; None: the default device, not committed.
+        self._place: Device | Sharding | None = None
         self._committed = False
 
     def host(self) -> np.ndarray:
@@ -91,7 +93,7 @@ class ArrayImpl(Array):
 
     @property
     def is_fully_replicated(self) -> bool:
-        return True
+        return self.sharding.is_fully_replicated
 
     @property
     def committed(self) -> bool:
@@ -99,13 +101,20 @@ class ArrayImpl(Array):
         return self._committed
 
     @property
-    def device(self) -> Device:
-        """The device that holds the array."""
-        return self._device or default_device()
+    def sharding(self) -> Sharding:
+        """Where the array's parts are."""
+        place = self._place
+        return place if isinstance(place, Sharding) else SingleDeviceSharding(
+            place or default_device())
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the array; its sharding if there are several."""
+        return self._place or default_device()
 
     def devices(self) -> set[Device]:
         """The devices that hold the array."""
-        return {self.device}
+        return self.sharding.device_set
 
     def is_deleted(self) -> bool:
         """Whether the array was deleted or donated."""

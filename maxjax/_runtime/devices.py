@@ -40,6 +40,9 @@ class Device:
     def memory_stats(self) -> None:
         return None
 
+    def __reduce__(self):
+        return _device, (self.platform, self.id)
+
     def __repr__(self) -> str:
         return f"{self.platform.capitalize()}Device(id={self.id})"
 
@@ -68,6 +71,10 @@ def devices(backend: str | None = None) -> list[Device]:
             count = int(match.group(1)) if match else 1
         _devices.extend(Device("cpu", index) for index in range(count))
     return list(_devices)
+
+
+def _device(platform: str, index: int) -> Device:
+    return devices(platform)[index]
 
 
 def default_device() -> Device:

@@ -17,16 +17,22 @@ import numpy as np
 from maxjax._base import dtypes, spans
 from maxjax._base.config import checks_values
 from maxjax._base.errors import JaxRuntimeError
+from maxjax._base.meshes import Mesh
+from maxjax._base.meshes import ever_set as mesh_set
+from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.trace import Trace, Tracer, aval_of, leaked_tracer_error, set_base_trace
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.sharding import type_on
 from maxjax._runtime import array as array_module
-from maxjax._runtime import invalid
+from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
+from maxjax._runtime.devices import devices
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
+from maxjax._sharding.shard_map import program_of as shard_map_program
 from maxjax._transforms.simplify import CALLS
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
@@ -189,7 +195,7 @@ class LazyTrace(Trace):
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         inputs: list[Any] = []
         avals = []
-        device: Any = None
+        place: Any = None
         for arg in args:
             if arg.__class__ is ArrayImpl:
                 cell = arg._cell
@@ -199,8 +205,8 @@ class LazyTrace(Trace):
                     value = arg._value
                     inputs.append(arg.host() if value is None else value)
                 avals.append(arg.aval)
-                if arg._device is not None:
-                    device = common_device(primitive, device, arg)
+                if arg._place is not None:
+                    place = common_place(primitive.name, place, arg, args)
             elif isinstance(arg, Tracer):
                 raise leaked_tracer_error(arg)
             else:
@@ -227,12 +233,11 @@ class LazyTrace(Trace):
             result.aval = spec.out_aval
             result._value = None
             result._cell = cell
-            result._device = None
+            result._place = None
             result._committed = False
             cell.array = _reference(result)
-        if device is not None:
-            for item in results if primitive.multiple_results else [result]:
-                item._device, item._committed = device
+        if place is not None or mesh_set[0]:
+            put_results(results if primitive.multiple_results else [result], place, spec, args)
         graph = pending
         graph.cells.append(cell)
         graph.bytes += spec.weight
@@ -245,16 +250,33 @@ class LazyTrace(Trace):
     def apply_program(self, primitive: Primitive, args: tuple[Any, ...],
                       params: dict[str, Any]) -> list[Any]:
         """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
+        if primitive.placement is not None:
+            value = self.operand(args[0])
+            return put(value, on_mesh.with_devices(primitive.placement(**params), value))
         if primitive.eager is not None:
             return self.apply_eager(primitive, args, params)
         called = CALLS.get(primitive.name)
         if called is not None:
             return self.call(params[called], args)
+        if primitive.name == "shard_map":
+            return self.apply_shard_map(args, params)
         if primitive.name == "custom_lin" and primitive.evaluate is not None:
             return primitive.evaluate(*args, **params)      # raises JAX's error
         avals = tuple([aval_of(arg) for arg in args])
         return self.call(program_module.call_of(primitive, avals, params), args,
                          name=primitive.name)
+
+    def apply_shard_map(self, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
+        """Runs what ``shard_map`` makes of its body; its specs say where the results are."""
+        values = [self.operand(arg) for arg in args]
+        values = [x if x._place is None else ArrayImpl(x.aval.off_mesh(), x.host()) for x in values]
+        results = self.call(shard_map_program(params, once=True), values)
+        mesh = params["mesh"]
+        if isinstance(mesh, Mesh):
+            for result, spec in zip(results, params["out_specs"], strict=True):
+                result._place, result._committed = NamedSharding(mesh, spec), True
+                result.aval = type_on(result.aval, result._place)
+        return results
 
     def apply_eager(self, primitive: Primitive, args: tuple[Any, ...],
                     params: dict[str, Any]) -> list[Any]:
@@ -275,6 +297,14 @@ class LazyTrace(Trace):
         return function(*args)
 
     # --- what the layers below the runtime ask of it ---
+    def devices(self, backend: str | None) -> list[Any]:
+        """All devices of a platform; None: of the default one."""
+        return devices(backend)
+
+    def put(self, leaf: Any, place: Any) -> ArrayImpl:
+        """A concrete leaf as an array that lies as a sharding says."""
+        return put(self.operand(leaf), place)
+
     def constant(self, value: Any, aval: ShapedArray) -> ArrayImpl:
         """An array of a NumPy value."""
         return ArrayImpl(aval, np.asarray(value))
@@ -300,17 +330,18 @@ class LazyTrace(Trace):
         return tuple([value.aval for value in values])
 
     def call(self, closed: ClosedJaxpr, leaves: Sequence[Any],
-             donated: Sequence[int] = (), name: str = "") -> list[ArrayImpl]:
+             donated: Sequence[int] = (), name: str = "",
+             out_shardings: Sequence[Any] | None = None) -> list[ArrayImpl]:
         """Runs a jaxpr on concrete leaves; ``name`` is that of the one primitive it holds."""
         values = []
         foreign = []
-        device = None
+        place = None
         for leaf in leaves:
             if leaf.__class__ is ArrayImpl:
                 value = leaf._value
                 values.append(leaf.host() if value is None else value)
-                if leaf._device is not None:
-                    device = common_device(None, device, leaf)
+                if leaf._place is not None:
+                    place = common_place(name, place, leaf, leaves, closed)
             elif isinstance(leaf, np.ndarray):
                 value = physical_value(leaf)
                 values.append(value)
@@ -322,7 +353,11 @@ class LazyTrace(Trace):
                 values.append(self.operand(leaf).host())
         if donated:
             _check_donated_once(leaves, donated)
-        program: Program = closed.cache.get("program") or program_of(closed)
+        places: Sequence[Any] | None = None
+        ran = closed
+        if place is not None or out_shardings is not None or mesh_set[0]:
+            ran, places = on_mesh.placed_program(closed, leaves, place, out_shardings)
+        program: Program = ran.cache.get("program") or program_of(ran)
         kept = self._kept_operands(closed, leaves, values) if checks_values[0] else None
         outputs = program.run(values)
         if foreign:
@@ -330,10 +365,12 @@ class LazyTrace(Trace):
             outputs = [value.copy() if any(np.may_share_memory(value, array) for array in foreign)
                        else value for value in outputs]
         results = [ArrayImpl(aval, value if value.__class__ is np.ndarray else np.asarray(value))
-                   for aval, value in zip(program.out_avals, outputs, strict=True)]
-        if device is not None:
-            for result in results:
-                result._device, result._committed = device
+                   for aval, value in zip(closed.out_avals, outputs, strict=True)]
+        if places is not None:
+            for result, where in zip(results, places, strict=True):
+                if where is not None:
+                    result._place, result._committed = where
+                    result.aval = type_on(result.aval, where[0])
         if kept is not None:
             if name:        # of a loop, say: it counts as one operation
                 invalid.check(name, results)
@@ -424,17 +461,57 @@ def physical_value(value: np.ndarray) -> np.ndarray:
     return value if dtype is value.dtype or dtype == value.dtype else value.astype(dtype)
 
 
-def common_device(primitive: Primitive | None, known: Any, operand: ArrayImpl) -> Any:
-    """The device of a result, from the operands that are on a device of their own."""
-    here = (operand._device, operand._committed)
+def common_place(name: str, known: Any, operand: ArrayImpl, operands: Sequence[Any],
+                 closed: ClosedJaxpr | None = None) -> Any:
+    """Where a result is, and whether on purpose, from the operands that are somewhere on purpose.
+
+    Raises:
+      ValueError: two are on different devices.
+    """
+    here = (operand._place, operand._committed)
     if known is None or known[0] is here[0]:
         return here if known is None or here[1] else known
-    if known[1] and here[1]:
-        name = primitive.name if primitive is not None else "the call"
-        raise ValueError(
-            "Received incompatible devices for jitted computation. Got arguments of "
-            f"{name} on devices {known[0]} and {here[0]} (shape {operand.aval.str_short()})")
-    return known if known[1] else here
+    if not (known[1] and here[1]):
+        return known if known[1] else here
+    if closed is not None and not on_mesh.is_used(closed, operands, operand):
+        return known
+    devices = [on_mesh.devices_of(place) for place, _ in (known, here)]
+    if devices[0] != devices[1] and set(devices[0]) != set(devices[1]):
+        first = next(x for x in operands if x.__class__ is ArrayImpl and x._place is known[0])
+        raise ValueError(on_mesh.incompatible(name, operands, first, operand, closed))
+    one = on_mesh.is_one_device(known[0])
+    return here if one and not on_mesh.is_one_device(here[0]) else known
+
+
+def put_results(results: Sequence[ArrayImpl], place: Any, spec: Any,
+                operands: Sequence[Any]) -> None:
+    """Says where the results of an operation are."""
+    mesh = on_mesh.mesh_of(None if place is None else place[0])
+    if mesh is None:
+        if place is not None:
+            for result in results:
+                result._place, result._committed = place
+        return
+    for result, sharding in zip(
+            results, on_mesh.result_shardings(spec, operands, mesh), strict=True):
+        result._place, result._committed = sharding, True
+
+
+def put(value: ArrayImpl, place: Any) -> ArrayImpl:
+    """The array on a device, or lying as a sharding says.
+
+    Raises:
+      ValueError: it cannot lie so.
+    """
+    if value._place is place and value._committed:
+        return value
+    placed = ArrayImpl(type_on(value.aval, place), value.host())
+    if isinstance(place, NamedSharding) and not isinstance(place.mesh, Mesh):
+        # Out of the type alone: the value stays where it is.
+        placed._place, placed._committed = value._place, value._committed
+    else:
+        placed._place, placed._committed = place, True
+    return placed
 
 
 lazy_trace = LazyTrace()

@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import pytree
+from maxjax._base import meshes, pytree
+from maxjax._base.meshes import PartitionSpec
+from maxjax._base.shardings import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    check_shape,
+)
 from maxjax._ir.trace import Array, Tracer, base_trace
+from maxjax._primitives.sharding import reshard_p, sharding_constraint_p, type_on
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
+from maxjax._runtime.pending import put
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False,
@@ -20,47 +29,62 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
     Args:
       x: a pytree of arrays and scalars; NumPy arrays are copied.
-      device: a device, a sharding of one device, or a prefix pytree of them. None: the default
-        device, to which the arrays are not committed.
+      device: a device, a sharding, a ``PartitionSpec`` (of the mesh that is set), or a prefix
+        pytree of them. None: the default device, to which the arrays are not committed; arrays
+        stay where they are.
 
     Raises:
-      ValueError: the device is none, or a sharding of several.
+      ValueError: the device is none; the value's rank is too small for the sharding, or a
+        dimension not divisible.
       TypeError: a leaf is no array.
     """
     leaves, spec = pytree.flatten(x)
     places = pytree.broadcast_prefix(
-        device, x, lambda node: node is None or single_device(node) is not None,
-        "device_put device") if isinstance(device, (tuple, list, dict)) else [device] * len(leaves)
+        device, x, is_place, "device_put device") if isinstance(device, (tuple, list, dict)) else [device] * len(leaves)
     return pytree.unflatten(spec, [
         _put(leaf, place) for leaf, place in zip(leaves, places, strict=True)])
 
 
-def single_device(place: Any) -> Device | None:
-    """The device of a device or of a sharding of one."""
-    if isinstance(place, Device):
-        return place
-    devices = getattr(place, "device_set", None)
-    if devices is not None and len(devices) == 1:
-        return next(iter(devices))
-    return None
+def is_place(node: Any) -> bool:
+    return node is None or isinstance(node, (Device, Sharding, PartitionSpec))
 
 
 def _put(leaf: Any, place: Any) -> Any:
     value = base_trace[0].operand(leaf)
-    if place is None or isinstance(value, Tracer):
-        # There is one memory: under a transformation a value is where it is.
+    if place is None:
         return value
-    device = single_device(place)
-    if device is None:
+    if not is_place(place):
         raise ValueError(
-            "device_put takes a device or a sharding of one device, got "
-            f"{place!r}")
-    if value._device is device and value._committed:
+            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, "
+            "`Format`, `jax.memory.Space` or a pytree of these values. Received invalid value: "
+            f"{place}")
+    if isinstance(place, PartitionSpec):
+        mesh = meshes.around().concrete
+        if mesh.empty:
+            raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed "
+                             "to device_put")
+        place = NamedSharding(mesh, place)
+    if isinstance(place, Sharding):
+        place.is_fully_addressable      # noqa: B018  (raises where there are no devices)
+        type_on(value.aval, place)
+        check_shape(place, value.shape, "device_put args")
+    if isinstance(value, Tracer):
+        return _put_traced(value, place)
+    if isinstance(place, SingleDeviceSharding) and place.memory_kind == "device":
+        place = place._device
+    return put(value, place)
+
+
+def _put_traced(value: Tracer, place: Any) -> Any:
+    """Under a transformation: how the value is to lie, and nothing where that is one device."""
+    if not isinstance(place, NamedSharding):
         return value
-    placed = ArrayImpl(value.aval, value.host())
-    placed._device = device
-    placed._committed = True
-    return placed
+    meshes.ever_set[0] = True
+    if place.mesh.explicit_axes:
+        return reshard_p.bind(value, dst_sharding=place)
+    return sharding_constraint_p.bind(
+        value, sharding=place, layout=None, context_mesh=meshes.around().concrete,
+        unconstrained_dims=frozenset())
 
 
 def device_get(x: Any) -> Any:
@@ -112,4 +136,4 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     """
     wanted = platform or default_backend()
     return [x for x in gc.get_objects()
-            if type(x) is ArrayImpl and not x.is_deleted() and x.device.platform == wanted]
+            if type(x) is ArrayImpl and not x.is_deleted() and next(iter(x.devices())).platform == wanted]

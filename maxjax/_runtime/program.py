@@ -254,7 +254,7 @@ def _graph_jaxpr(cells: Sequence[Any], inputs: Sequence[Any],
     variables: dict[int, Var] = {}
     invars = []
     for value, aval in inputs:
-        var = variables[id(value)] = Var(aval)
+        var = variables[id(value)] = Var(aval.off_mesh())
         invars.append(var)
     eqns = []
     for cell in cells:
@@ -263,7 +263,7 @@ def _graph_jaxpr(cells: Sequence[Any], inputs: Sequence[Any],
         parts = cell.parts or [cell]
         outvars = []
         for part, aval in zip(parts, cell.spec.out_avals, strict=True):
-            var = variables[id(part)] = Var(aval)
+            var = variables[id(part)] = Var(aval.off_mesh())
             outvars.append(var)
         eqns.append(JaxprEqn(cell.spec.primitive, operands, cell.spec.params, outvars))
     outvars = [variables[id(part)] for part in outputs]

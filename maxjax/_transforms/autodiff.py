@@ -15,6 +15,7 @@ from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.trace import Array, aval_of, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.varying import vary
 from maxjax._transforms.jvp import instantiate, jvp_flat
 from maxjax._transforms.linear_functions import (
     VJP,
@@ -279,7 +280,8 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
         check_output("grad", holomorphic, out)
         # As weakly typed as the result.
         aval = aval_of(out)
-        cotangent = base_trace[0].constant(np.ones((), aval.dtype), aval)
+        cotangent = vary(
+            base_trace[0].constant(np.ones((), aval.dtype), aval.off_mesh()), aval.vma)
         gradients = pytree.unflatten(function.in_tree, [
             like_argument(gradient, aval if holomorphic or not dtypes.is_complex(aval.dtype)
                           else aval.strip_weak_type())

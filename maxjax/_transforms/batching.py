@@ -42,9 +42,7 @@ class BatchTracer(Tracer):
 
     def __init__(self, trace: BatchTrace, value: Any, axis: int):
         self._trace = trace
-        whole = aval_of(value)
-        shape = whole.shape
-        self.aval = ShapedArray((*shape[:axis], *shape[axis + 1:]), whole.dtype, whole.weak_type)
+        self.aval = aval_of(value).without_dim(axis)
         self.value = value
         self.axis = axis
 
@@ -55,13 +53,14 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     """Applies each primitive's batching rule under the parent trace."""
 
-    __slots__ = ("axis_name", "parent", "size")
+    __slots__ = ("axis_name", "parent", "size", "spmd_axis")
 
-    def __init__(self, parent: Trace, size: int, axis_name: Any = None):
+    def __init__(self, parent: Trace, size: int, axis_name: Any = None, spmd_axis: Any = None):
         super().__init__()
         self.parent = parent
         self.size = size
         self.axis_name = axis_name
+        self.spmd_axis = spmd_axis      # the mesh axis that the elements lie along
 
     def unbox(self, value: Any) -> tuple[Any, int | None]:
         if type(value) is BatchTracer:
@@ -75,6 +74,8 @@ class BatchTrace(Trace):
         return value if axis is None else BatchTracer(self, value, axis)
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if context.manual is not None:
+            args = context.manual.align(self, primitive, args)
         operands, axes = [], []
         batched = False
         for arg in args:
@@ -91,12 +92,13 @@ class BatchTrace(Trace):
         if rule is None:
             raise NotImplementedError(f"Batching rule for '{primitive.name}' not implemented")
         # The trace is not always self: one above may have passed this on.
-        previous = context.trace, context.batch_axis
-        context.trace, context.batch_axis = self.parent, self.axis_name
+        previous = context.trace, context.batch_axis, context.batch_spmd_axis
+        context.trace, context.batch_axis, context.batch_spmd_axis = (
+            self.parent, self.axis_name, self.spmd_axis)
         try:
             out, out_axis = rule(self.size, operands, axes, **params)
         finally:
-            context.trace, context.batch_axis = previous
+            context.trace, context.batch_axis, context.batch_spmd_axis = previous
         if primitive.multiple_results:
             return [self.box(o, a) for o, a in zip(out, out_axis, strict=True)]
         return self.box(out, out_axis)
@@ -199,7 +201,7 @@ class BatchTrace(Trace):
 
     def batch(self, function: Callable[..., Sequence[Any]], operands: Sequence[Any],
               axes: Sequence[int | None]) -> tuple[list[Any], list[Any]]:
-        return batch_flat(function, self.size, operands, axes, self.axis_name)
+        return batch_flat(function, self.size, operands, axes, self.axis_name, self.spmd_axis)
 
 
 class _OutAxes:
@@ -251,9 +253,10 @@ def to_axis(value: Any, axis: int | None, target: int, size: int) -> Any:
 
 
 def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequence[Any],
-               axes: Sequence[int | None], axis_name: Any = None) -> tuple[list[Any], list[Any]]:
+               axes: Sequence[int | None], axis_name: Any = None, spmd_axis: Any = None
+               ) -> tuple[list[Any], list[Any]]:
     """Results of ``function`` on each element, and their batch axes (None: the same for all)."""
-    trace = BatchTrace(context.trace, size, axis_name)
+    trace = BatchTrace(context.trace, size, axis_name, spmd_axis)
     try:
         with current_trace(trace), named_axes(() if axis_name is None else [(axis_name, size)]):
             boxed = [trace.box(x, axis) for x, axis in zip(operands, axes, strict=True)]
@@ -279,24 +282,25 @@ def batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
     name = context.batch_axis
     if name is not None and not jaxpr_uses_axis(closed, name):
         name = None      # one jaxpr for axes of all names
-    return _batch_jaxpr(closed, size, axes, batched_outputs, name)
+    return _batch_jaxpr(closed, size, axes, batched_outputs, name, context.batch_spmd_axis)
 
 
 @derived
 def _batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
-                 batched_outputs: tuple[bool, ...] | bool, axis_name: Any) -> tuple[
-                     ClosedJaxpr, tuple[bool, ...]]:
+                 batched_outputs: tuple[bool, ...] | bool, axis_name: Any,
+                 spmd_axis: Any) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     in_avals = []
     for aval, axis in zip(closed.in_avals, axes, strict=True):
         shape = aval.shape
         if axis is not None:
             shape = (*shape[:axis], size, *shape[axis:])
-        in_avals.append(ShapedArray(shape, aval.dtype, aval.weak_type))
+        in_avals.append(ShapedArray(shape, aval.dtype, aval.weak_type, vma=aval.vma))
     batched: list[bool] = []
 
     def function(*args: Any) -> list[Any]:
         outs, out_axes = batch_flat(
-            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), size, args, axes, axis_name)
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), size, args, axes, axis_name,
+            spmd_axis)
         force = ((batched_outputs,) * len(outs) if isinstance(batched_outputs, bool)
                  else batched_outputs)
         result = []

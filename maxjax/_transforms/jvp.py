@@ -23,6 +23,7 @@ from maxjax._ir.trace import (
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import full
+from maxjax._primitives.varying import vary
 
 
 class JVPTracer(Tracer):
@@ -64,6 +65,8 @@ class JVPTrace(Trace):
         return value, None
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if context.manual is not None:
+            args = context.manual.align(self, primitive, args)
         primals, tangents = [], []
         active = False
         for arg in args:
@@ -142,13 +145,15 @@ def instantiate(tangent: Any, aval: ShapedArray) -> Any:
         aval = aval.tangent()
         if aval.dtype == dtypes.float0:
             return np.zeros(aval.shape, dtypes.float0)
+        if aval.vma:
+            return vary(instantiate(None, aval.off_mesh()), aval.vma)
         if aval.shape:
             return convert_element_type(
                 full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type)
         tangent = np.zeros((), aval.dtype)
     elif isinstance(tangent, Array):
         return tangent
-    return base_trace[0].constant(tangent, aval.tangent())
+    return vary(base_trace[0].constant(tangent, aval.tangent().off_mesh()), aval.vma)
 
 
 @derived

@@ -65,6 +65,8 @@ class LinearTrace(Trace):
         return LinearTracer(self, LinearVar(aval))
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if context.manual is not None:
+            args = context.manual.align(self, primitive, args)
         operands = []
         linear = False
         for arg in args:

@@ -15,6 +15,9 @@ from maxjax._ir.primitive import op_spec, registry
 CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
          "remat2": "jaxpr"}
 
+# Those whose jaxpr is made of the parameters: name -> what makes it.
+MADE_CALLS: dict[str, Callable[[dict[str, Any]], ClosedJaxpr]] = {}
+
 # What stands for several operations until it is compiled, one NumPy rule for all of them:
 # name -> what gives the jaxpr of an equation.
 EXPANSIONS: dict[str, Callable[[JaxprEqn], ClosedJaxpr]] = {}
@@ -92,6 +95,8 @@ def _called(eqn: JaxprEqn, names: Collection[str] | None) -> Any:
         return None
     if name in CALLS:
         return eqn.params[CALLS[name]]
+    if name in MADE_CALLS:
+        return MADE_CALLS[name](eqn.params)
     return EXPANSIONS[name](eqn) if names is not None and name in EXPANSIONS else None
 
 

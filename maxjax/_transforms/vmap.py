@@ -26,7 +26,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
         the same for all elements.
       axis_name: a name for the axis, for collectives such as ``lax.psum`` inside ``fun``.
       axis_size: the number of elements, where no argument tells.
-      spmd_axis_name: the mesh axis that the elements lie along; accepted.
+      spmd_axis_name: the mesh axis that the elements lie along, for a ``shard_map`` inside.
 
     Raises:
       TypeError: ``in_axes`` or ``out_axes`` holds something else than ints and None.
@@ -77,7 +77,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
             outputs = [None if isinstance(x, Array) else x for x in leaves]
             return [x if isinstance(x, Array) else vmap_output(x) for x in leaves]
 
-        outs, dims = batch_flat(flat, size, values, axes, axis_name)
+        outs, dims = batch_flat(flat, size, values, axes, axis_name, spmd_axis_name)
         dummy = pytree.unflatten(out_tree, range(len(outs)))
         targets = flatten_axes("vmap out_axes", out_axes, dummy, out_tree)
         results = []

@@ -7,6 +7,7 @@ from typing import Any
 
 from maxjax._base import pytree
 from maxjax._higher_order.composed import bind_composed, composite_p
+from maxjax._higher_order.constraints import with_sharding_constraint
 from maxjax._higher_order.control import operands_of
 from maxjax._ir.trace import Array
 from maxjax._primitives.identities import (
@@ -16,11 +17,13 @@ from maxjax._primitives.identities import (
     device_put_p,
     optimization_barrier_p,
 )
+from maxjax._primitives.sharding import sharding_constraint_p
 from maxjax.lax._operands import operand as as_operand
 
 __all__ = [
     "after_all", "after_all_p", "composite", "create_token", "create_token_p", "dce_sink",
     "dce_sink_p", "device_put_p", "optimization_barrier", "optimization_barrier_p",
+    "sharding_constraint_p", "with_sharding_constraint",
 ]
 
 

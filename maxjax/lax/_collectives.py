@@ -14,7 +14,7 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._ir.axes import axis_size as size_of
 from maxjax._ir.axes import is_bound
-from maxjax._ir.trace import Array, base_trace, context
+from maxjax._ir.trace import Array, aval_of, base_trace, context
 from maxjax._primitives.collective import (
     all_gather_p,
     all_to_all_p,
@@ -29,10 +29,11 @@ from maxjax._primitives.collective import (
 )
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import expand_axis, squeeze_p
+from maxjax._primitives.varying import all_gather_invariant_p, psum_invariant_p, vary, vma_of
 
 __all__ = [
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p",
-    "axis_size", "pbroadcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute",
+    "axis_size", "pbroadcast", "pcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute",
     "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes",
 ]
 
@@ -76,6 +77,28 @@ def _operand(leaf: Any) -> Array:
     except TypeError:
         raise TypeError(
             f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
+
+
+def _are_manual(axes: Sequence[Any]) -> bool:
+    """Whether types say which values vary over some of these axes."""
+    manual = context.manual
+    return manual is not None and not manual.names.isdisjoint(axes)
+
+
+def _state(x: Any, axes: Sequence[Any], operation: str) -> str:
+    """"varying" or "invarying".
+
+    Raises:
+      ValueError: along some of the axes the one, along others the other.
+    """
+    vma = vma_of(x)
+    states = {"varying" if axis in vma else "invarying" for axis in axes}
+    if len(states) > 1:
+        raise ValueError(
+            f"jax.lax.{operation} can only accept axis_name which corresponds to one of varying, "
+            f"unreduced, reduced or invarying state of the input. Got input type: "
+            f"{aval_of(x).str_short()}, axes: {tuple(axes)} and input state: {states}")
+    return states.pop()
 
 
 def _each(function: Callable[[Any], Any], x: Any) -> Any:
@@ -125,6 +148,12 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         if context.trace is base_trace[0]:
             return _multiplied(leaf, axes, groups)
         _check_bound(axes, "psum")
+        if _are_manual(axes):
+            if groups is not None:
+                raise NotImplementedError("axis_index_groups of psum where check_vma is on")
+            if _state(leaf, axes, "psum") == "invarying":
+                leaf = vary(leaf, axes)
+            return psum_invariant_p.bind(leaf, axes=axes)
         return psum_p.bind(leaf, axes=axes, axis_index_groups=groups)
 
     return _each(total, x)
@@ -165,6 +194,7 @@ def _extreme(primitive: Any, x: Any, axis_name: Any, axis_index_groups: Any) -> 
     def extreme(leaf: Any) -> Any:
         value = _operand(leaf)
         _check_bound(axes, "psum")
+        value = vary(value, axes)
         return primitive.bind(value, axes=axes, axis_index_groups=groups)
 
     return _each(extreme, x)
@@ -217,7 +247,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
         return x
 
     def permuted(leaf: Any) -> Any:
-        value = _operand(leaf)
+        value = vary(_operand(leaf), axes)
         _check_bound(axes, "ppermute")
         return ppermute_p.bind(value, axis_name=axes, perm=pairs)
 
@@ -247,11 +277,53 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     axes = _axes(axis_name)
 
     def sent(leaf: Any) -> Any:
-        value = _operand(leaf)
+        value = vary(_operand(leaf), axes)
         _check_bound(axes, "pbroadcast")
         return pbroadcast_p.bind(value, axis_name=axis_name, source=source)
 
     return _each(sent, x)
+
+
+_STATES = ("unreduced", "reduced", "varying")
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """Inside ``shard_map``: the same values, under a type that says that they vary.
+
+    The derivative sums the cotangents of all shards along the axes.
+
+    Args:
+      axis_name: axes over which the values do not vary by their type.
+      to: "varying".
+
+    Raises:
+      ValueError: they vary already, ``to`` is unknown, or there is no ``shard_map`` around.
+
+    >>> def f(x):
+    ...     print(jax.typeof(x), jax.typeof(lax.pcast(x, "i", to="varying")))
+    ...     return x
+    >>> mesh = jax.make_mesh((1,), ("i",))
+    >>> _ = jax.shard_map(f, mesh=mesh, in_specs=jax.P(), out_specs=jax.P())(jnp.ones(2))
+    float32[2] float32[2]{V:i}
+    """
+    if to not in _STATES:
+        raise ValueError("Got unexpected `to` value. Allowed `to` values are: "
+                         f"{{{', '.join(map(repr, _STATES))}}}")
+    axes = _axes(axis_name)
+    if context.trace is base_trace[0]:
+        raise ValueError("pvary should be called under jax.shard_map.")
+    _check_bound(axes, "pcast")
+    if not _are_manual(axes):
+        return x
+
+    def cast(leaf: Any) -> Any:
+        value = _operand(leaf)
+        state = _state(value, axes, "pcast")
+        if to != "varying" or state == "varying":
+            raise ValueError(f"Unsupported pcast from={state}, {to=!r}")
+        return vary(value, axes)
+
+    return _each(cast, x)
 
 
 # --- gathering and scattering ---------------------------------------------------------------------
@@ -278,16 +350,21 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
     if to not in _GATHERED:
         raise ValueError("Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values "
                          f"are: {{{', '.join(map(repr, _GATHERED))}}}")
-    if to != "varying":
-        raise (ValueError("pvary should be called under jax.shard_map.") if to == "invarying" else
-               NotImplementedError("Please file an issue at https://github.com/jax-ml/jax/issues"))
     axes, groups = _axes(axis_name), _groups(axis_index_groups)
+    if to == "invarying" and not _are_manual(axes) and context.trace is base_trace[0]:
+        raise ValueError("pvary should be called under jax.shard_map.")
+    if to == "reduced" or (to == "invarying" and groups is not None):
+        raise NotImplementedError("Please file an issue at https://github.com/jax-ml/jax/issues")
     if not axes:
         return x
     size = _size(axes, groups)
 
     def gathered(leaf: Any) -> Any:
-        value = _operand(leaf)
+        value = vary(_operand(leaf), axes)
+        if to == "invarying" and _are_manual(axes):
+            return all_gather_invariant_p.bind(
+                value, all_gather_dimension=_axis(axis, value.ndim + (not tiled)), axis_name=axes,
+                axis_size=size, tiled=tiled)
         return all_gather_p.bind(
             value, all_gather_dimension=_axis(axis, value.ndim + (not tiled)),
             axis_index_groups=groups, axis_name=axes, axis_size=size, tiled=tiled)
@@ -317,7 +394,7 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
     size = _size(axes, groups)
 
     def scattered(leaf: Any) -> Any:
-        value = _operand(leaf)
+        value = vary(_operand(leaf), axes)
         given = value.shape[scatter_dimension]
         if tiled and given % size:
             raise ValueError(f"tiled reduce_scatter operand scatter dimension size {given} must be "
@@ -364,7 +441,7 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
             tiled=tiled)
 
     def exchanged(leaf: Any) -> Any:
-        value = _operand(leaf)
+        value = vary(_operand(leaf), axes)
         given = value.shape[split_axis]
         if tiled:
             if given % size:

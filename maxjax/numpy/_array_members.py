@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._base.shardings import Sharding
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import bitcast_convert_type_p
@@ -42,22 +43,35 @@ class Shard:
 
 def _addressable_shards(self: ArrayImpl) -> list[Shard]:
     """The parts of the array that devices of this process hold."""
-    return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+    if not isinstance(self._place, Sharding):
+        return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+    copies: dict[Any, int] = {}
+    shards = []
+    for device, index in self.sharding.devices_indices_map(self.shape).items():
+        key = tuple((part.start, part.stop) for part in index)
+        replica = copies[key] = copies.get(key, -1) + 1
+        part = ArrayImpl(self.aval.update(shape=self.sharding.shard_shape(self.shape)),
+                         self.host()[index])
+        part._place, part._committed = device, True
+        shards.append(Shard(device, index, replica, part))
+    return shards
 
 
 def _addressable_data(self: ArrayImpl, index: int) -> ArrayImpl:
     """The array's part on the device of number ``index``."""
-    return [self][operator.index(index)]
+    return _addressable_shards(self)[operator.index(index)].data
 
 
 def _clone(self: ArrayImpl) -> ArrayImpl:
     """Another array of the same data."""
-    return ArrayImpl(self.aval, self.host())
+    other = ArrayImpl(self.aval, self.host())
+    other._place, other._committed = self._place, self._committed
+    return other
 
 
 def _platform(self: ArrayImpl) -> str:
     """The kind of the array's device: "cpu"."""
-    return self.device.platform
+    return next(iter(self.devices())).platform
 
 
 def _on_device_size_in_bytes(self: ArrayImpl) -> int:

@@ -21,6 +21,7 @@ from maxjax._primitives.transcendental import log_p
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
+from maxjax._runtime.placement import device_put
 from maxjax._transforms.vmap import vmap
 from maxjax.numpy._promotion import (
     PYTHON_SCALARS,
@@ -105,11 +106,7 @@ def on_device(x: Array, device: Any) -> Array:
         return x
     if not isinstance(device, Device) and not hasattr(device, "device_set"):
         raise ValueError(f"device={device!r} must be a Device or a Sharding.")
-    if not isinstance(device, Device) or not isinstance(x, ArrayImpl):
-        return x
-    moved = ArrayImpl(x.aval, x.host())
-    moved._device, moved._committed = device, True
-    return moved
+    return device_put(x, device)
 
 
 def _array(value: Any, dtype: Any, copy: bool) -> Array:

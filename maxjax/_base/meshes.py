@@ -1,0 +1,593 @@
+"""Meshes of devices with named axes, partition specs, and the mesh around the running code.
+
+Of devices nothing is asked here but ``id``, ``platform`` and ``device_kind``.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxjax._base.config import set_trace_meshes
+
+
+class AxisType(enum.Enum):
+    """Who decides how values are split along an axis: the propagation, the types, or the user."""
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+# --- partition specs ------------------------------------------------------------------------------
+
+
+class _Unconstrained:
+    """Of a dimension with this entry a spec says nothing."""
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> str:
+        return "UNCONSTRAINED"
+
+
+UNCONSTRAINED = _Unconstrained()
+
+
+def _canonical_entry(entry: Any) -> Any:
+    if isinstance(entry, (list, tuple)):
+        if not entry:
+            return None
+        return entry[0] if len(entry) == 1 else tuple(entry)
+    return entry
+
+
+def _checked_axes(name: str, axes: Any) -> frozenset[Any]:
+    if not isinstance(axes, (set, frozenset)):
+        raise TypeError(
+            f"{name} argument of PartitionSpec should of type `frozenset` or `set`. Got type "
+            f"{axes}")
+    if None in axes:
+        raise ValueError(f"{name} cannot contain None. All elements in {name} should refer to the "
+                         "mesh axes.")
+    return frozenset(axes)
+
+
+class PartitionSpec:
+    """Over which mesh axes each dimension of an array is split.
+
+    Args:
+      *partitions: for each dimension the name of an axis, several in a tuple (major first), None
+        (it is whole), or ``PartitionSpec.UNCONSTRAINED``. Missing ones are None.
+      unreduced: axes over which the shards are parts of a sum.
+      reduced: axes over which the cotangent is such.
+
+    Raises:
+      ValueError: an axis is in two of them, or None among the last two.
+      TypeError: those are no sets.
+
+    >>> PartitionSpec("x", None, ("y", "z"))
+    P('x', None, ('y', 'z'))
+    """
+
+    __slots__ = ("__weakref__", "_partitions", "_reduced", "_unreduced")
+    UNCONSTRAINED = UNCONSTRAINED
+
+    def __init__(self, *partitions: Any, unreduced: Any = frozenset(),
+                 reduced: Any = frozenset()):
+        self._partitions = tuple(map(_canonical_entry, partitions))
+        self._unreduced = _checked_axes("unreduced", unreduced)
+        self._reduced = _checked_axes("reduced", reduced)
+        used = frozenset(spec_axes(self))
+        for name in ("unreduced", "reduced"):
+            axes = getattr(self, name)
+            if axes & used:
+                raise ValueError(
+                    f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got "
+                    f"partitions: {self._partitions} and {name} axes: {axes}")
+        if self._unreduced & self._reduced:
+            raise ValueError(
+                "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "
+                f"unreduced: {self._unreduced} and reduced: {self._reduced}")
+
+    @property
+    def partitions(self) -> tuple[Any, ...]:
+        """The entries of the dimensions."""
+        return self._partitions
+
+    @property
+    def unreduced(self) -> frozenset[Any]:
+        """The axes over which the shards are parts of a sum."""
+        return self._unreduced
+
+    @property
+    def reduced(self) -> frozenset[Any]:
+        """The axes over which the cotangent's shards are parts of a sum."""
+        return self._reduced
+
+    def update(self, partitions: Any = None, unreduced: Any = None,
+               reduced: Any = None) -> PartitionSpec:
+        """The same spec but for what is given."""
+        return PartitionSpec(
+            *(self._partitions if partitions is None else partitions),
+            unreduced=self._unreduced if unreduced is None else unreduced,
+            reduced=self._reduced if reduced is None else reduced)
+
+    def to_tangent_spec(self) -> PartitionSpec:
+        """The spec of a tangent: the same."""
+        return self
+
+    def to_ct_spec(self) -> PartitionSpec:
+        """The spec of a cotangent: unreduced and reduced change places."""
+        return PartitionSpec(*self._partitions, unreduced=self._reduced, reduced=self._unreduced)
+
+    def to_lo(self) -> list[PartitionSpec]:
+        """The spec, in a list."""
+        return [self]
+
+    def index(self, value: Any) -> int:
+        """The first dimension with that entry."""
+        return self._partitions.index(_canonical_entry(value))
+
+    def count(self, value: Any) -> int:
+        """How many dimensions have that entry."""
+        return self._partitions.count(_canonical_entry(value))
+
+    def __getitem__(self, position: Any) -> Any:
+        if self._unreduced or self._reduced:
+            raise ValueError(
+                "Using pspec[...] is dangerous when PartitionSpec has non-empty unreduced/reduced "
+                "set. Please use spec.partitions[...]")
+        return self._partitions[position]
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._partitions)
+
+    def __add__(self, other: Any) -> PartitionSpec:
+        if isinstance(other, PartitionSpec):
+            return PartitionSpec(
+                *self._partitions, *other._partitions,
+                unreduced=self._unreduced | other._unreduced,
+                reduced=self._reduced | other._reduced)
+        if not isinstance(other, tuple):
+            raise NotImplementedError
+        return self.update(partitions=(*self._partitions, *other))
+
+    def __radd__(self, other: Any) -> PartitionSpec:
+        if not isinstance(other, tuple):
+            raise NotImplementedError
+        return self.update(partitions=(*other, *self._partitions))
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, PartitionSpec) and self._partitions == other._partitions
+                and self._unreduced == other._unreduced and self._reduced == other._reduced)
+
+    def __hash__(self) -> int:
+        return hash((self._partitions, self._unreduced, self._reduced))
+
+    def __reduce__(self) -> Any:
+        return _restore_spec, (self._partitions, self._unreduced, self._reduced)
+
+    def __repr__(self) -> str:
+        parts = repr(self._partitions)[1:-1]
+        shown = [parts.rstrip(",") if self._unreduced or self._reduced else parts] if parts else []
+        for name in ("unreduced", "reduced"):
+            axes = getattr(self, name)
+            if axes:
+                shown.append(f"{name}={{{', '.join(map(repr, sorted(axes, key=str)))}}}")
+        return f"P({', '.join(shown)})"
+
+
+def _restore_spec(partitions: tuple[Any, ...], unreduced: Any, reduced: Any) -> PartitionSpec:
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+
+
+def entry_axes(entry: Any) -> tuple[Any, ...]:
+    """The mesh axes of one entry of a spec."""
+    if entry is None or entry is UNCONSTRAINED:
+        return ()
+    return entry if isinstance(entry, tuple) else (entry,)
+
+
+def spec_axes(spec: Iterable[Any]) -> Iterator[Any]:
+    """All axes that split a dimension, in order."""
+    for entry in spec:
+        yield from entry_axes(entry)
+
+
+# --- meshes ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AbstractDevice:
+    """The kind of a mesh's devices."""
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    def __repr__(self) -> str:
+        return (f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, "
+                f"platform={self.platform})")
+
+
+def _names(axis_names: Any) -> tuple[Any, ...]:
+    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+    if any(name is None for name in names):
+        raise ValueError(f"Mesh axis names cannot be None. Got: {names}")
+    return names
+
+
+def _types(kind: str, names: tuple[Any, ...], axis_types: Any) -> tuple[AxisType, ...]:
+    if axis_types is None:
+        return (AxisType.Auto,) * len(names)
+    types = axis_types if isinstance(axis_types, tuple) else (axis_types,)
+    if not all(isinstance(t, AxisType) for t in types):
+        raise TypeError(
+            f"axis_types passed to {kind} must be of type `jax.sharding.AxisType`. Got "
+            f"{types} of type {tuple(type(t) for t in types)}")
+    if len(types) != len(names):
+        raise ValueError("Number of axis names should match the number of axis_types. Got "
+                         f"axis_names={names} and axis_types={types}")
+    return types
+
+
+class _Axes:
+    """What concrete and abstract meshes have in common: named axes with sizes and types."""
+
+    __slots__ = ()
+    axis_names: tuple[Any, ...]
+    axis_sizes: Any
+    axis_types: tuple[AxisType, ...]
+
+    @property
+    def shape(self) -> OrderedDict[Any, int]:
+        """Sizes by name, in order."""
+        return OrderedDict(self.shape_tuple)
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
+        """Pairs of name and size."""
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return math.prod(self.axis_sizes) if self.axis_names else 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are no axes."""
+        return not self.axis_names
+
+    def _of_type(self, wanted: AxisType) -> tuple[Any, ...]:
+        return tuple(name for name, kind in zip(self.axis_names, self.axis_types, strict=True)
+                     if kind is wanted)
+
+    @property
+    def auto_axes(self) -> tuple[Any, ...]:
+        """The axes along which propagation decides."""
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple[Any, ...]:
+        """The axes along which the types say how values are split."""
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple[Any, ...]:
+        """The axes that the code communicates over itself."""
+        return self._of_type(AxisType.Manual)
+
+    def _all(self, wanted: AxisType) -> bool:
+        return bool(self.axis_types) and all(kind is wanted for kind in self.axis_types)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether there are axes, all Auto."""
+        return self._all(AxisType.Auto)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether there are axes, all Explicit."""
+        return self._all(AxisType.Explicit)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether there are axes, all Manual."""
+        return self._all(AxisType.Manual)
+
+
+class AbstractMesh(_Axes):
+    """A mesh of which only the axes are known: names, sizes and types.
+
+    Raises:
+      ValueError: as many names or types as sizes are wanted.
+    """
+
+    __slots__ = ("__weakref__", "abstract_device", "axis_names", "axis_sizes", "axis_types")
+
+    def __init__(self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None, *,
+                 abstract_device: AbstractDevice | None = None):
+        self.axis_sizes = tuple(axis_sizes)
+        self.axis_names = _names(axis_names)
+        if len(self.axis_sizes) != len(self.axis_names):
+            raise ValueError(
+                f"AbstractMesh has {len(self.axis_sizes)} axis_sizes {self.axis_sizes} and "
+                f"{len(self.axis_names)} axis_names {self.axis_names}: one of each is wanted.")
+        self.axis_types = _types("AbstractMesh", self.axis_names, axis_types)
+        self.abstract_device = abstract_device
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        return self
+
+    def _none(self, name: str) -> Any:
+        raise ValueError(f"AbstractMesh does not implement {name}")
+
+    devices = property(lambda self: self._none("devices"))
+    device_ids = property(lambda self: self._none("device_ids"))
+    is_multi_process = property(lambda self: self._none("is_multi_process"))
+    local_devices = property(lambda self: self._none("local_devices"))
+    local_mesh = property(lambda self: self._none("local_mesh"))
+
+    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None,
+               **kwargs: Any) -> AbstractMesh:
+        """The same mesh but for what is given."""
+        kwargs.setdefault("abstract_device", self.abstract_device)
+        return AbstractMesh(self.axis_sizes if axis_sizes is None else axis_sizes,
+                            self.axis_names if axis_names is None else axis_names,
+                            self.axis_types if axis_types is None else axis_types, **kwargs)
+
+    def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
+        """The same mesh with other types of some axes."""
+        return self.update(axis_types=tuple(
+            name_to_type.get(name, kind)
+            for name, kind in zip(self.axis_names, self.axis_types, strict=True)))
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, AbstractMesh) and self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple) or "()"
+        device = self.abstract_device
+        kind = "" if device is None else (
+            f", device_kind={device.device_kind}, num_cores={device.num_cores}, "
+            f"platform={device.platform}")
+        return f"AbstractMesh({axes}, axis_types={self.axis_types}{kind})"
+
+
+EMPTY = AbstractMesh((), ())
+
+
+class Mesh(_Axes):
+    """An array of devices whose dimensions have names. Equal meshes are one object.
+
+    Args:
+      devices: an array of devices, or a nested sequence of them.
+      axis_names: one name, or one for each dimension.
+      axis_types: an ``AxisType`` for each; None: Auto.
+
+    Raises:
+      ValueError: as many names or types as there are dimensions are wanted.
+      TypeError: the types are none.
+
+    As a context (``with mesh:``) it gives meaning to a ``PartitionSpec`` in
+    ``with_sharding_constraint``; ``set_mesh`` does more.
+    """
+
+    __slots__ = ("__weakref__", "_hash", "_internal", "abstract_mesh", "axis_names", "axis_types",
+                 "devices")
+    devices: np.ndarray
+    abstract_mesh: AbstractMesh      # the axes without the devices
+    _internal: tuple[Any, ...]
+
+    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+        array = devices if isinstance(devices, np.ndarray) else np.array(devices, dtype=object)
+        names = _names(axis_names)
+        if array.ndim != len(names):
+            raise ValueError(
+                "Mesh requires the ndim of its first argument (`devices`) to equal the length of "
+                f"its second argument (`axis_names`), but got devices.ndim == {array.ndim} and "
+                f"len(axis_names) == {len(names)}.")
+        types = _types("Mesh", names, axis_types)
+        key = (tuple(array.flat), array.shape, names, types)
+        known = _meshes.get(key)
+        if known is not None:
+            return known
+        self = object.__new__(cls)
+        array = array.copy()
+        array.flags.writeable = False
+        self.devices = array
+        self.axis_names = names
+        self.axis_types = types
+        self._internal = key
+        self._hash = hash(key)
+        first = next(iter(array.flat), None)
+        kind = None if first is None else AbstractDevice(
+            first.device_kind, getattr(first, "num_cores", None), first.platform)
+        self.abstract_mesh = AbstractMesh(array.shape, names, types, abstract_device=kind)
+        _meshes[key] = self
+        return self
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:      # type: ignore[override]
+        """The sizes of the axes."""
+        return self.devices.shape
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return self.devices.size if self.axis_names else 0
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it has one device and no axes."""
+        return not self.axis_names and self.devices.size == 1
+
+    @property
+    def device_ids(self) -> np.ndarray:
+        """The devices' numbers, in the mesh's shape."""
+        return np.array([device.id for device in self.devices.flat], int).reshape(
+            self.devices.shape)
+
+    @property
+    def local_mesh(self) -> Mesh:
+        """The part of the mesh in this process: all of it."""
+        return self
+
+    @property
+    def local_devices(self) -> list[Any]:
+        """The devices of this process, in order."""
+        return list(self.devices.flat)
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether devices belong to several processes: no."""
+        return False
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """The same mesh but for what is given."""
+        return Mesh(self.devices if devices is None else devices,
+                    self.axis_names if axis_names is None else axis_names,
+                    self.axis_types if axis_types is None else axis_types)
+
+    def __enter__(self) -> Mesh:
+        _current.push(physical=self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        _current.pop()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Mesh) and self._internal == other._internal)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+    def __repr__(self) -> str:
+        if self is EMPTY_MESH:
+            return "Mesh(axis_sizes=(), axis_names=())"
+        return (f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
+                f"axis_types={self.axis_types})")
+
+    def __str__(self) -> str:
+        if self is EMPTY_MESH:
+            return "Mesh()"
+        axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
+        return f"Mesh({axes}, axis_types={self.axis_types})"
+
+
+_meshes: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
+
+
+EMPTY_MESH = Mesh(np.empty((), object), ())
+
+
+# --- the mesh around the running code -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Around:
+    """The meshes that are set: by ``use_abstract_mesh``, ``set_mesh`` (both) and ``with mesh``."""
+
+    abstract: AbstractMesh = EMPTY
+    concrete: Mesh = EMPTY_MESH
+    physical: Mesh = EMPTY_MESH
+
+
+NONE_AROUND = Around()
+
+
+# Whether anybody has ever set a mesh or asked for a sharding within a program: one look, where
+# nobody has.
+ever_set = [False]
+
+
+class _Current(threading.local):
+    def __init__(self) -> None:
+        self.around = NONE_AROUND
+        self.previous: list[Around] = []
+
+    def set(self, around: Around) -> None:
+        self.around = around
+        if not around.concrete.empty:
+            ever_set[0] = True
+        # Programs traced under other meshes are other programs.
+        set_trace_meshes(None if around == NONE_AROUND else around)
+
+    def push(self, **changes: Any) -> None:
+        self.previous.append(self.around)
+        now = self.around
+        self.set(Around(changes.get("abstract", now.abstract),
+                        changes.get("concrete", now.concrete),
+                        changes.get("physical", now.physical)))
+
+    def pop(self) -> None:
+        self.set(self.previous.pop())
+
+
+_current = _Current()
+
+
+def around() -> Around:
+    """The meshes around the running code."""
+    return _current.around
+
+
+def set_around(meshes: Around) -> Around:
+    """Puts other meshes around the code that follows, and gives those that were."""
+    previous = _current.around
+    _current.set(meshes)
+    return previous
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The abstract mesh that is set; an empty one if none is."""
+    return _current.around.abstract
+
+
+class use_abstract_mesh:
+    """``with use_abstract_mesh(mesh):`` sets an abstract mesh.
+
+    Raises:
+      ValueError: it is none.
+    """
+
+    __slots__ = ("mesh",)
+
+    def __init__(self, mesh: AbstractMesh):
+        if not isinstance(mesh, AbstractMesh):
+            raise ValueError(
+                f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type: {type(mesh)}")
+        self.mesh = mesh
+
+    def __enter__(self) -> None:
+        _current.push(abstract=self.mesh)
+
+    def __exit__(self, *_: Any) -> None:
+        _current.pop()

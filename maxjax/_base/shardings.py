@@ -1,0 +1,306 @@
+"""Shardings: which part of an array each device holds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._base.errors import DuplicateSpecError, IndivisibleError
+from maxjax._base.meshes import (
+    UNCONSTRAINED,
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    PartitionSpec,
+    entry_axes,
+    spec_axes,
+)
+
+Shape = Sequence[int]
+Index = tuple[slice, ...]
+MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+def is_device(value: Any) -> bool:
+    return hasattr(value, "platform") and hasattr(value, "device_kind")
+
+
+class Sharding:
+    """How an array is spread over devices."""
+
+    memory_kind: str | None = None
+
+    @property
+    def device_set(self) -> set[Any]:
+        """The devices that hold a part."""
+        return set(self._devices())
+
+    addressable_devices = device_set
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices hold a part."""
+        return len(self._devices())
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device holds the whole array."""
+        raise NotImplementedError
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all devices are this process's: always."""
+        return True
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        """Whether devices are this process's: always."""
+        return True
+
+    def _devices(self) -> tuple[Any, ...]:
+        """The devices, in order."""
+        raise NotImplementedError
+
+    def _tiling(self, ndim: int) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+        """Parts by dimension, and each device's position among them."""
+        raise NotImplementedError
+
+    def shard_shape(self, global_shape: Shape) -> tuple[int, ...]:
+        """The shape of each device's part.
+
+        Raises:
+          IndivisibleError: a dimension does not divide.
+        """
+        parts, _ = self._tiling(len(global_shape))
+        for dim, (size, count) in enumerate(zip(global_shape, parts, strict=True)):
+            if size % count:
+                raise IndivisibleError(
+                    f"Sharding {self!r} implies that array axis {dim} is partitioned {count} "
+                    f"times, but the dimension size is {size} (full shape: {tuple(global_shape)}, "
+                    f"per-dimension tiling factors: {list(parts)} should evenly divide the shape)")
+        return tuple(size // count for size, count in zip(global_shape, parts, strict=True))
+
+    def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
+        """Each device's part, as slices."""
+        parts, positions = self._tiling(len(global_shape))
+        sizes = self.shard_shape(global_shape)
+        return {device: tuple(
+            slice(None) if count == 1 else slice(place * size, (place + 1) * size)
+            for size, count, place in zip(sizes, parts, position, strict=True))
+            for device, position in zip(self._devices(), positions, strict=True)}
+
+    addressable_devices_indices_map = devices_indices_map
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether both put each element of an array of rank ``ndim`` on the same devices."""
+        return (isinstance(other, Sharding) and self._devices() == other._devices()
+                and self.memory_kind == other.memory_kind
+                and self._tiling(ndim) == other._tiling(ndim))
+
+    def check_compatible_aval(self, aval_shape: Shape) -> None:
+        """Raises ValueError if arrays of that shape cannot be spread this way."""
+
+    def with_memory_kind(self, kind: str) -> Sharding:
+        """The same sharding in another memory."""
+        raise NotImplementedError
+
+
+def _check_memory(kind: str | None) -> None:
+    if kind is not None and kind not in MEMORY_KINDS:
+        raise ValueError(
+            "Could not find memory addressable by device cpu. Device cpu can address the "
+            f"following memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {kind}")
+
+
+class SingleDeviceSharding(Sharding):
+    """The whole array is on one device."""
+
+    def __init__(self, device: Any, *, memory_kind: str | None = None):
+        _check_memory(memory_kind)
+        self._device = device
+        self.memory_kind = memory_kind or "device"
+
+    def _devices(self) -> tuple[Any, ...]:
+        return (self._device,)
+
+    def _tiling(self, ndim: int) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+        return (1,) * ndim, [(0,) * ndim]
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        return SingleDeviceSharding(self._device, memory_kind=kind)
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, SingleDeviceSharding) and self._device is other._device
+                and self.memory_kind == other.memory_kind)
+
+    def __hash__(self) -> int:
+        return hash((self._device, self.memory_kind))
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+def make_single_device_sharding(device: Any, *, memory_kind: str | None = None
+                                ) -> SingleDeviceSharding:
+    """The sharding of arrays that are on one device."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+class NamedSharding(Sharding):
+    """Dimensions are split over named axes of a mesh.
+
+    Args:
+      mesh: a ``Mesh``, or an ``AbstractMesh`` where no devices are asked for.
+      spec: a ``PartitionSpec``.
+      memory_kind: "device", "pinned_host" or "unpinned_host"; there is one memory.
+
+    Raises:
+      ValueError: the spec names an axis that the mesh does not have.
+      DuplicateSpecError: it names one twice.
+    """
+
+    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *,
+                 memory_kind: str | None = None):
+        if not isinstance(spec, PartitionSpec):
+            if spec is None:
+                raise TypeError("NamedSharding takes a mesh and a PartitionSpec, got None as spec")
+            raise AttributeError(
+                f"{type(spec).__name__!r} object has no attribute 'partitions'")
+        _check_memory(memory_kind)
+        _check_spec(mesh, spec)
+        self.mesh = mesh
+        self.spec = spec
+        self.memory_kind = memory_kind or ("device" if isinstance(mesh, Mesh) else None)
+        self._tilings: dict[int, Any] = {}
+
+    def _devices(self) -> tuple[Any, ...]:
+        if not isinstance(self.mesh, Mesh):
+            raise ValueError("device_set is not implemented for `jax.sharding.AbstractMesh`.")
+        return self.mesh._internal[0]
+
+    def _tiling(self, ndim: int) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+        known = self._tilings.get(ndim)
+        if known is None:
+            sizes = dict(self.mesh.shape_tuple)
+            if any(entry is not None for entry in self.spec.partitions[ndim:]):
+                raise IndexError(f"{self.spec} is for arrays of rank {len(self.spec)} and more, "
+                                 f"not {ndim}")
+            entries = [entry_axes(entry) for entry in (
+                *self.spec.partitions[:ndim], *[None] * (ndim - len(self.spec)))]
+            parts = tuple(math.prod(sizes[axis] for axis in axes) for axes in entries)
+            positions = []
+            for place in itertools.product(*map(range, self.mesh.axis_sizes)):
+                where = dict(zip(self.mesh.axis_names, place, strict=True))
+                positions.append(tuple(_position(axes, where, sizes) for axes in entries))
+            known = self._tilings[ndim] = parts, positions
+        return known
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        sizes = dict(self.mesh.shape_tuple)
+        return all(sizes[axis] == 1 for axis in spec_axes(self.spec))
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        if not isinstance(self.mesh, Mesh):
+            raise ValueError(
+                "is_fully_addressable is not implemented for `jax.sharding.AbstractMesh`.")
+        return True
+
+    @property
+    def replicated_axes(self) -> frozenset[Any]:
+        """The axes along which the parts are the same."""
+        return frozenset(self.mesh.axis_names) - set(spec_axes(self.spec)) - self.spec.unreduced
+
+    def check_compatible_aval(self, aval_shape: Shape) -> None:
+        if len(aval_shape) < len(self.spec):
+            raise ValueError(
+                f"Sharding {self!r} is only valid for values of rank at least {len(self.spec)}, "
+                f"but was applied to a value of rank {len(aval_shape)}.")
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        return NamedSharding(self.mesh, self.spec, memory_kind=kind)
+
+    def update(self, **kwargs: Any) -> NamedSharding:
+        """The same sharding but for what is given: mesh, spec or memory_kind."""
+        return NamedSharding(kwargs.get("mesh", self.mesh), kwargs.get("spec", self.spec),
+                             memory_kind=kwargs.get("memory_kind", self.memory_kind))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, NamedSharding) and self.mesh == other.mesh
+            and self.spec == other.spec and self.memory_kind == other.memory_kind)
+
+    def __hash__(self) -> int:
+        return hash((self.mesh, self.spec, self.memory_kind))
+
+    def __reduce__(self) -> Any:
+        return _restore, (self.mesh, self.spec, self.memory_kind)
+
+    def __repr__(self) -> str:
+        memory = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
+        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{memory})"
+
+
+def _restore(mesh: Mesh | AbstractMesh, spec: PartitionSpec,
+             memory_kind: str | None) -> NamedSharding:
+    return NamedSharding(mesh, spec, memory_kind=memory_kind)
+
+
+def _position(axes: tuple[Any, ...], where: dict[Any, int], sizes: dict[Any, int]) -> int:
+    index = 0
+    for axis in axes:
+        index = index * sizes[axis] + where[axis]
+    return index
+
+
+def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
+    seen = set()
+    for axis in spec_axes(spec):
+        if axis not in mesh.axis_names:
+            raise ValueError(f"Resource axis: {axis} of {spec} is not found in mesh: "
+                             f"{tuple(mesh.axis_names)}.")
+        if axis in seen:
+            raise DuplicateSpecError(
+                "A single NamedSharding spec specification can map every mesh axis to at most one "
+                f"positional dimension, but {spec} has duplicate entries for `{axis}`")
+        seen.add(axis)
+    if UNCONSTRAINED in spec.partitions and AxisType.Auto not in mesh.axis_types:
+        raise ValueError(
+            f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got "
+            f"mesh axis_types: {mesh.axis_types}")
+    for name, axes in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
+        for axis in sorted(axes, key=str):
+            if axis not in mesh.axis_names:
+                raise ValueError(f"{name} axes {axis} is not found in mesh.axis_names="
+                                 f"{tuple(mesh.axis_names)}. Got pspec={spec}")
+        kinds = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
+        if any(kinds[axis] is AxisType.Auto for axis in axes):
+            raise ValueError(
+                f"{name} axes can only refer to mesh axes that is of type `Explicit`. Got "
+                f"{name.lower()} axes: {axes} and mesh: {mesh!s}")
+
+
+def check_shape(sharding: Sharding, shape: Sequence[int], what: str) -> None:
+    """Raises ValueError where arrays of a shape cannot lie so: the rank, or a dimension."""
+    try:
+        sharding.check_compatible_aval(shape)
+    except ValueError as error:
+        raise ValueError(
+            f"One of {what} is incompatible with its sharding annotation {sharding!r}: {error}"
+        ) from None
+    sharding.shard_shape(shape)
+
+
+def trimmed(entries: Sequence[Any]) -> PartitionSpec:
+    """The spec without the whole dimensions at its end, as results on Auto axes show it."""
+    kept = list(entries)
+    while kept and kept[-1] in (None, ()):
+        kept.pop()
+    return PartitionSpec(*kept)

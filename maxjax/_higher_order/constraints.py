@@ -1,0 +1,150 @@
+"""Saying how a value lies over a mesh: with_sharding_constraint and reshard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maxjax._base import meshes, pytree
+from maxjax._base.meshes import PartitionSpec, spec_axes
+from maxjax._base.shardings import NamedSharding, Sharding, check_shape
+from maxjax._ir.trace import base_trace
+from maxjax._primitives.sharding import reshard_p, sharding_constraint_p
+
+EMPTY_CONTEXT = (
+    "{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {name}. "
+    "You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s "
+    "to {name} and then the mesh context manager is not required.")
+
+
+def is_sharding(node: Any) -> bool:
+    return node is None or isinstance(node, (Sharding, PartitionSpec))
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """The leaves of a pytree, which are to lie over a mesh as given; differentiable.
+
+    Args:
+      x: a pytree of arrays.
+      shardings: a ``Sharding``, a ``PartitionSpec`` of the mesh that is set, or a prefix pytree of
+        them. Dimensions that are ``PartitionSpec.UNCONSTRAINED`` are left open.
+
+    Raises:
+      ValueError: a spec names Explicit axes, or an axis that the mesh does not have; the rank of a
+        value is too small, or a dimension is not divisible.
+      RuntimeError: a ``PartitionSpec`` is given, and no mesh is set.
+      AssertionError: all axes of the mesh that is set are Explicit, and the type says otherwise.
+
+    >>> mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    >>> rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    >>> lax.with_sharding_constraint(jnp.arange(4), rows).sharding.spec
+    P('x',)
+    """
+    leaves, tree = pytree.flatten(x)
+    chosen = pytree.broadcast_prefix(shardings, x, is_sharding, "with_sharding_constraint shardings")
+    return pytree.unflatten(tree, [
+        constrained(base_trace[0].operand(leaf), sharding)
+        for leaf, sharding in zip(leaves, chosen, strict=True)])
+
+
+def constrained(value: Any, sharding: Any) -> Any:
+    """One value with a constraint."""
+    if sharding is None:
+        return value
+    sharding = named(sharding, "with_sharding_constraint", "shardings")
+    if isinstance(sharding, NamedSharding):
+        mesh, spec = sharding.mesh.abstract_mesh, sharding.spec
+        if mesh.are_all_axes_explicit and not meshes.get_abstract_mesh().empty:
+            _assert_type(value, sharding)
+            return value
+        if not set(spec_axes(spec)).isdisjoint(mesh.explicit_axes):
+            raise ValueError(
+                "The spec of NamedSharding passed to with_sharding_constraint can only refer to "
+                f"Auto axes of the mesh. Got spec={spec} and mesh={mesh}. You probably meant to "
+                "use `reshard` API?")
+    check_shape(sharding, value.shape, "with_sharding_constraint arguments")
+    meshes.ever_set[0] = True
+    unconstrained = frozenset(
+        dim for dim, entry in enumerate(getattr(sharding, "spec", ()))
+        if entry is PartitionSpec.UNCONSTRAINED)
+    return sharding_constraint_p.bind(
+        value, sharding=sharding, layout=None, context_mesh=meshes.around().concrete,
+        unconstrained_dims=unconstrained)
+
+
+def _assert_type(value: Any, sharding: NamedSharding) -> None:
+    entries = value.aval.mesh_spec
+    own = PartitionSpec(*[None] * len(value.shape)) if entries is None else entries[1]
+    missing = len(value.shape) - len(sharding.spec)
+    asked = sharding.spec.update(partitions=(*sharding.spec, *[None] * missing))
+    if own != asked:
+        raise AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
+            f"`Explicit`. The array sharding: {own} did not match the sharding provided: {asked}. "
+            "Please use `jax.sharding.reshard` to shard your input to the sharding you want.")
+
+
+def named(sharding: Any, what: str, name: str) -> Any:
+    """A partition spec as a sharding over the mesh around the code.
+
+    Raises:
+      RuntimeError: no mesh is set.
+    """
+    if not isinstance(sharding, PartitionSpec):
+        return sharding
+    around = meshes.around()
+    found: Any = around.concrete
+    if found.empty and what != "jit":
+        found = around.abstract if not around.abstract.empty else around.physical
+    if found.empty:
+        raise RuntimeError(EMPTY_CONTEXT.format(what=what, name=name))
+    return NamedSharding(found, sharding)
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """The leaves of a pytree, moved to lie along Explicit axes as given; differentiable.
+
+    Args:
+      xs: a pytree of arrays.
+      out_shardings: a ``NamedSharding``, a ``PartitionSpec`` of the mesh that is set, or a prefix
+        pytree of them.
+
+    Raises:
+      ValueError: no mesh is set, the spec names axes that are not Explicit, or a dimension is not
+        divisible.
+    """
+    leaves, tree = pytree.flatten(xs)
+    chosen = pytree.broadcast_prefix(out_shardings, xs, is_sharding, "reshard out_shardings")
+    return pytree.unflatten(tree, [
+        resharded(base_trace[0].operand(leaf), sharding)
+        for leaf, sharding in zip(leaves, chosen, strict=True)])
+
+
+def resharded(value: Any, sharding: Any) -> Any:
+    """One value, moved."""
+    if sharding is None:
+        return value
+    if isinstance(sharding, PartitionSpec):
+        around = meshes.around()
+        mesh: Any = around.abstract if around.concrete.empty else around.concrete
+        if mesh.empty:
+            raise ValueError(
+                "Using PartitionSpec when you are not under a mesh context is not allowed. Please "
+                "pass a NamedSharding instance or enter into a mesh context via `jax.set_mesh`. "
+                f"Got {sharding}")
+        sharding = NamedSharding(mesh, sharding)
+    if not isinstance(sharding, NamedSharding):
+        raise ValueError(f"reshard takes NamedShardings and PartitionSpecs, got {sharding!r}")
+    mesh, spec = sharding.mesh, sharding.spec
+    kinds = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
+    for axis in spec_axes(spec):
+        if axis not in mesh.explicit_axes:
+            raise ValueError(
+                "PartitionSpec passed to reshard cannot contain axis names that are of type Auto "
+                f"or Manual. Got PartitionSpec: {spec} with axis name: {axis} of type: "
+                f"{kinds[axis]}.")
+    meshes.ever_set[0] = True
+    missing = len(value.shape) - len(spec)
+    full = NamedSharding(mesh, spec.update(partitions=(*spec, *[None] * missing)))
+    return reshard_p.bind(value, dst_sharding=full)
+
+

@@ -1,0 +1,189 @@
+"""jit with shardings of arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._base import config, pytree
+from maxjax._base.meshes import PartitionSpec
+from maxjax._base.shardings import NamedSharding, Sharding, check_shape
+from maxjax._higher_order.constraints import constrained, named, resharded
+from maxjax._higher_order.jit import (
+    UNSPECIFIED,
+    Entry,
+    PjitFunction,
+    argument_names,
+    dynamic_positions,
+    jit_p,
+)
+from maxjax._ir.trace import Tracer, base_trace, context
+
+Chosen = Sequence[Sharding | None]
+
+
+def _is_leaf(node: Any) -> bool:
+    return node is None or node is UNSPECIFIED or isinstance(node, (Sharding, PartitionSpec))
+
+
+def with_shardings(made: PjitFunction, in_shardings: Any, out_shardings: Any) -> ShardedFunction:
+    """A jitted function whose arguments and results lie as given.
+
+    Raises:
+      TypeError: something given is no sharding.
+    """
+    for name, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        for leaf in pytree.leaves(tree, _is_leaf):
+            if not _is_leaf(leaf):
+                raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec "
+                                f"instances or None, but got {leaf}")
+    return ShardedFunction(made, in_shardings, out_shardings)
+
+
+class ShardedFunction(PjitFunction):
+    """A function under jit with ``in_shardings`` or ``out_shardings``."""
+
+    def __init__(self, made: PjitFunction, in_shardings: Any, out_shardings: Any):
+        self.__dict__.update(vars(made))
+        self._in_shardings = in_shardings
+        self._out_shardings = out_shardings
+        self._chosen: dict[Any, Chosen] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if config.disable_jit.value:
+            return self._function(*args, **kwargs)
+        if kwargs and self._in_shardings not in (UNSPECIFIED, None):
+            raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+        leaves, tree, static = self._flatten(args, kwargs)
+        ins = self._ins(tree, static)
+        at_base = context.trace is base_trace[0]
+        operands = []
+        for position, (leaf, sharding) in enumerate(zip(leaves, ins, strict=True)):
+            try:
+                value = base_trace[0].operand(leaf)
+            except TypeError:
+                raise self._argument_error(leaf, position, tree, static) from None
+            if sharding is not None:
+                value = (self._placed(value, sharding, position, tree, static)
+                         if at_base and not isinstance(value, Tracer)
+                         else _constrained(value, sharding))
+            operands.append(value)
+        entry = self._entry(tuple([x.aval for x in operands]), tree, static)
+        outs = self._outs(entry)
+        if at_base and not any(isinstance(x, Tracer) for x in entry.captured):
+            entry.warn_of_donations()
+            results = base_trace[0].call(
+                entry.closed, operands, entry.donated, out_shardings=outs)
+        else:
+            results = jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed, name=self._name)
+            results = [_constrained(value, sharding)
+                       for value, sharding in zip(results, outs, strict=True)]
+        return pytree.unflatten(entry.out_tree, results)
+
+    def _ins(self, tree: Any, static: Any) -> Chosen:
+        """The sharding of each leaf of the arguments; None: left open."""
+        given = self._in_shardings
+        if given is UNSPECIFIED or given is None:
+            return [None] * tree.num_leaves
+        key = ("in", tree, static, config.trace_state())
+        known = self._chosen.get(key)
+        if known is None:
+            args, _ = pytree.unflatten(tree, range(tree.num_leaves))
+            known = self._chosen[key] = _resolved(
+                _argument_shardings(given, args, static), "in_shardings")
+        return known
+
+    def _outs(self, entry: Entry) -> Chosen:
+        """The sharding of each result, checked."""
+        key = ("out", entry, config.trace_state())
+        known = self._chosen.get(key)
+        if known is None:
+            whole = pytree.unflatten(entry.out_tree, range(entry.out_tree.num_leaves))
+            known = _resolved(_prefix(self._out_shardings, whole, "pjit out_shardings"),
+                              "out_shardings")
+            paths = pytree.flatten_with_path(whole)[0]
+            for path, sharding, aval in zip(paths, known, entry.closed.out_avals, strict=True):
+                if sharding is not None:
+                    check_shape(sharding, aval.shape, "pjit outputs with pytree key path result"
+                                + pytree.path_string(path))
+            _same_devices(known)
+            self._chosen[key] = known
+        return known
+
+    def _placed(self, value: Any, sharding: Sharding, position: int, tree: Any,
+                static: Any) -> Any:
+        """A concrete argument that lies as asked.
+
+        Raises:
+          ValueError: it was put elsewhere on purpose, or cannot lie so.
+        """
+        if value.committed:
+            own = value.sharding
+            if own.is_equivalent_to(sharding, value.ndim):
+                return value
+            raise ValueError(
+                "Sharding passed to jit does not match the sharding on the respective arg. Got "
+                f"jit sharding: {sharding!r},\narg sharding: {own!r} for arg type: {value.aval}")
+        name = argument_names(self._function, tree, static)[position]
+        check_shape(sharding, value.shape, f"pjit arguments with pytree key path {name}")
+        return base_trace[0].put(value, sharding)
+
+
+def _constrained(value: Any, sharding: Any) -> Any:
+    """A value inside another program that lies as asked."""
+    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+        return resharded(value, sharding)
+    return constrained(value, sharding)
+
+
+def _argument_shardings(given: Any, args: tuple[Any, ...], static: Any) -> list[Any]:
+    start = ("pjit in_shardings specification must be a tree prefix of the positional arguments "
+             "tuple. In particular, pjit in_shardings must either be a Sharding, a PartitionSpec, "
+             "or a tuple of length equal to the number of positional arguments. But pjit "
+             "in_shardings is ")
+    if _is_leaf(given):
+        return _prefix(given, args, "pjit in_shardings")
+    if not isinstance(given, (tuple, list)):
+        raise ValueError(
+            f"{start}not a tuple: got {type(given)} instead. Given the corresponding argument "
+            "being passed, it looks like pjit in_shardings might need to be wrapped in a "
+            "singleton tuple.")
+    count = len(args) if static is None else static[0]
+    if len(given) == count and count != len(args):
+        given = tuple(given[position] for position in dynamic_positions(len(args), static))
+    if len(given) != len(args):
+        raise ValueError(f"{start}the wrong length: got a tuple or list of length {len(given)} "
+                         f"for an args tuple of length {len(args)}.")
+    return _prefix(tuple(given), args, "pjit in_shardings")
+
+
+def _prefix(prefix: Any, whole: Any, name: str) -> list[Any]:
+    try:
+        return pytree.broadcast_prefix(prefix, whole, _is_leaf, name)
+    except ValueError:
+        errors = pytree.structure_errors(prefix, whole, name, _is_leaf)
+        raise ValueError("\n".join([f"Mismatch details ({len(errors)} found):", *errors])
+                         ) from None
+
+
+def _resolved(given: Sequence[Any], name: str) -> Chosen:
+    return [None if leaf is UNSPECIFIED else named(leaf, "jit", name) for leaf in given]
+
+
+def _same_devices(shardings: Chosen) -> None:
+    """Raises ValueError where results are to be on different devices."""
+    first: Any = None
+    for sharding in shardings:
+        if sharding is None:
+            continue
+        devices = sharding._devices()
+        if first is None:
+            first = devices
+        elif set(first) != set(devices):
+            shown = " and ".join(
+                f"explicit output sharding with device ids {[d.id for d in group]} on platform CPU"
+                for group in (first, devices))
+            raise ValueError(
+                f"Received incompatible devices for jitted computation. Got {shown}")
+
+

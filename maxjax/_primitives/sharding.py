@@ -1,0 +1,158 @@
+"""Identities that say how their value lies over a mesh.
+
+``sharding_constraint`` tells the propagation, along Auto axes. ``reshard`` moves a value to the spec
+that its type has from then on, along Explicit axes; what is Auto in its mesh goes out of the type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._base.meshes import (
+    UNCONSTRAINED,
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    PartitionSpec,
+    entry_axes,
+)
+from maxjax._base.shardings import NamedSharding
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.rules import axis_factors, linear_primitive
+
+
+def type_on(aval: ShapedArray, sharding: Any) -> ShapedArray:
+    """The type of a value with a sharding.
+
+    Raises:
+      ValueError: along an Explicit axis a dimension does not divide.
+    """
+    if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
+        return aval.off_mesh()
+    mesh = sharding.mesh.abstract_mesh
+    sizes = dict(mesh.shape_tuple)
+    explicit = set(mesh.explicit_axes)
+    if len(sharding.spec) > aval.ndim:
+        raise AssertionError((aval.ndim, sharding.spec))
+    entries = [tuple(axis for axis in entry_axes(entry) if axis in explicit)
+               for entry in sharding.spec]
+    spec = sharding.spec.update(partitions=entries)
+    for dim, (size, axes) in enumerate(zip(aval.shape, entries, strict=False)):
+        count = math.prod(sizes[axis] for axis in axes)
+        if size % count:
+            full = (*spec, *[None] * (aval.ndim - len(spec)))
+            shown = NamedSharding(mesh, PartitionSpec(*full))
+            raise ValueError(
+                f"Sharding spec {tuple(sharding.spec)} implies that array axis {dim} is "
+                f"partitioned {count} times, but does not evenly divide the dimension size "
+                f"{size}. Got shape: {aval.shape} and sharding {shown!r}")
+    return aval.on_mesh(mesh, spec)
+
+
+def _identity(name, **rules):
+    return linear_primitive(
+        name,
+        evaluate=lambda x, **params: x,
+        lower=lambda ctx, x, **params: x,
+        factors=lambda in_avals, out_avals, **params: axis_factors(in_avals, out_avals),
+        cacheable=False,
+        **rules)
+
+
+def with_dimension(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
+    """The spec of a value with one more dimension."""
+    entries = [*spec, *[None] * (dim - len(spec))]
+    return spec.update(partitions=(*entries[:dim], entry, *entries[dim:]))
+
+
+# --- sharding_constraint --------------------------------------------------------------------------
+
+
+def _constraint_batch(size, operands, axes, *, sharding, unconstrained_dims, **params):
+    axis, = axes
+    if isinstance(sharding, NamedSharding):
+        entries = with_dimension(sharding.spec, axis, UNCONSTRAINED)
+        full = (*entries, *[None] * (len(operands[0].shape) - len(entries)))
+        sharding = sharding.update(spec=sharding.spec.update(partitions=full))
+    unconstrained = {dim + (dim >= axis) for dim in unconstrained_dims} | {axis}
+    return sharding_constraint_p.bind(
+        *operands, sharding=sharding, unconstrained_dims=frozenset(unconstrained), **params), axis
+
+
+sharding_constraint_p = _identity(
+    "sharding_constraint",
+    abstract=lambda x, **params: x,
+    transpose=lambda cotangent, operand, **params: [
+        sharding_constraint_p.bind(cotangent, **params)],
+    batch=_constraint_batch,
+    placement=lambda *, sharding, **params: sharding,
+)
+
+# --- reshard ------------------------------------------------------------------------
+
+
+def _back(cotangent, operand, dst_sharding):
+    """The cotangent, lying as the operand does."""
+    on_mesh = operand.aval.mesh_spec
+    if on_mesh is None:
+        free = free_mesh(dst_sharding.mesh.abstract_mesh)
+        return [reshard_p.bind(cotangent, dst_sharding=NamedSharding(free, PartitionSpec()))]
+    mesh, spec = on_mesh
+    return [reshard_p.bind(cotangent, dst_sharding=NamedSharding(mesh, spec.to_ct_spec()))]
+
+
+def free_mesh(mesh: AbstractMesh, axes: Sequence[Any] | None = None) -> AbstractMesh:
+    """The mesh with Explicit axes, all or those, made Auto."""
+    chosen = mesh.explicit_axes if axes is None else axes
+    return mesh.update_axis_types(dict.fromkeys(chosen, AxisType.Auto))
+
+
+def _reshard_batch(size, operands, axes, *, dst_sharding):
+    axis, = axes
+    return reshard_p.bind(*operands, dst_sharding=dst_sharding.update(
+        spec=with_dimension(dst_sharding.spec, axis, None))), axis
+
+
+reshard_p = _identity(
+    "reshard",
+    abstract=lambda x, *, dst_sharding: type_on(x, dst_sharding).update(vma=x.vma),
+    transpose=lambda cotangent, operand, *, dst_sharding: _back(
+        cotangent, operand, dst_sharding),
+    batch=_reshard_batch,
+    placement=lambda *, dst_sharding: dst_sharding,
+)
+
+def inner_mesh(closed: ClosedJaxpr) -> Mesh | None:
+    """The mesh that a program itself names."""
+    if "mesh" not in closed.cache:
+        closed.cache["mesh"] = _mesh_in(closed.eqns)
+    return closed.cache["mesh"]
+
+
+def _mesh_in(eqns: Sequence[JaxprEqn]) -> Mesh | None:
+    for eqn in eqns:
+        for name in ("sharding", "dst_sharding"):
+            mesh = getattr(eqn.params.get(name), "mesh", None)
+            if isinstance(mesh, Mesh):
+                return mesh
+        if not eqn.primitive.cacheable:
+            for inner in subjaxprs(eqn.params):
+                mesh = _mesh_in(inner.eqns)
+                if mesh is not None:
+                    return mesh
+    return None
+
+
+def constrained_spec(eqn: JaxprEqn) -> tuple[PartitionSpec, bool] | None:
+    """What an equation says of how its value lies, and whether that is all; or None."""
+    if eqn.primitive is sharding_constraint_p:
+        sharding = eqn.params["sharding"]
+        return (sharding.spec, True) if isinstance(sharding, NamedSharding) else None
+    if eqn.primitive is reshard_p:
+        sharding = eqn.params["dst_sharding"]
+        if sharding.mesh.explicit_axes:
+            return sharding.spec, not sharding.mesh.auto_axes
+    return None

@@ -1,0 +1,170 @@
+"""Manual mesh axes whose values have types that say over which of them they vary.
+
+Under ``shard_map`` with ``check_vma`` a value that may differ between the shards along ``x`` has a
+type like ``float32[4]{V:x}``; one without ``x`` is the same on all of them. The operands of an
+operation must agree: ``ManualAxes.align`` makes each vary as much as the others, by ``pvary``,
+before the operation reaches a transformation. So the derivative of a value that all shards share,
+through what each makes of it, is a sum over the shards: ``psum_invariant`` and ``pvary`` are each
+the transpose of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from maxjax._base import dtypes
+from maxjax._ir.axes import axis_size
+from maxjax._ir.primitive import Primitive, mesh_types
+from maxjax._ir.trace import Trace, context
+from maxjax._ir.types import ShapedArray, axis_order
+from maxjax._primitives.arithmetic import add_p, mul_p
+from maxjax._primitives.collective import all_gather_abstract, all_gather_batch, axis_index_p
+from maxjax._primitives.dynamic_slice import dynamic_slice_p
+from maxjax._primitives.rules import linear_primitive, replicated_factors, scalar_like
+from maxjax._primitives.shape import squeeze_p
+
+_NONE: frozenset[Any] = frozenset()
+
+
+def vma_of(value: Any) -> frozenset[Any]:
+    """The manual axes over which a value may vary."""
+    aval = getattr(value, "aval", None)
+    return _NONE if aval is None else aval.vma
+
+
+class ManualAxes:
+    """The manual axes around the running code, in the order of the mesh; equal by value."""
+
+    __slots__ = ("axes", "names")
+
+    def __init__(self, axes: Iterable[Any]):
+        self.axes = tuple(axes)
+        self.names = frozenset(self.axes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ManualAxes) and self.axes == other.axes
+
+    def __hash__(self) -> int:
+        return hash(self.axes)
+
+    def align(self, trace: Trace, primitive: Primitive, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The operands of an operation, all varying over the same axes.
+
+        Collectives say themselves what they want, and calls pass operands on as they are.
+        """
+        if len(args) < 2 or not primitive.cacheable or primitive.axis_names is not None:
+            return args
+        axes = [vma_of(arg) for arg in args]
+        union = _NONE.union(*axes)
+        if all(own == union for own in axes):
+            return args
+        return tuple([
+            arg if own == union else
+            trace.apply(pvary_p, (arg,), {"axes": self.ordered(union - own)})
+            for arg, own in zip(args, axes, strict=True)])
+
+    def ordered(self, axes: Iterable[Any]) -> tuple[Any, ...]:
+        """These axes in the order of the mesh."""
+        wanted = frozenset(axes)
+        return tuple(axis for axis in self.axes if axis in wanted)
+
+
+class manual_axes:
+    """``with manual_axes(axes):`` values have types that say over which of them they vary;
+    None: nothing is said."""
+
+    __slots__ = ("manual", "previous")
+
+    def __init__(self, axes: Iterable[Any] | None):
+        self.manual = None if axes is None else ManualAxes(axes)
+
+    def __enter__(self) -> None:
+        self.previous = context.manual
+        context.manual = self.manual
+        if self.manual is not None:
+            axis_order[0] = self.manual.axes
+
+    def __exit__(self, *_: Any) -> None:
+        context.manual = self.previous
+
+
+def vary(x: Any, axes: Iterable[Any]) -> Any:
+    """``x``, varying over these axes too; only manual ones are looked at."""
+    manual = context.manual
+    if manual is None:
+        return x
+    missing = manual.ordered(frozenset(axes) - vma_of(x))
+    return pvary_p.bind(x, axes=missing) if missing else x
+
+
+def _vary_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
+                  out_avals: tuple[ShapedArray, ...]) -> tuple[ShapedArray, ...]:
+    """The types of results, which vary over the axes that the operands vary over."""
+    axes = _NONE.union(*[aval.vma for aval in in_avals])
+    if primitive.varies is not None:
+        axes = primitive.varies(axes, **params)
+    return tuple([aval.update(vma=axes) for aval in out_avals]) if axes else out_avals
+
+
+mesh_types.append(_vary_results)
+
+# --- the primitives -------------------------------------------------------------------------------
+# What runs has none of these: shard_map erases the types before (`_higher_order/shards.py`).
+
+
+def _conversion(name: str, **rules: Any) -> Primitive:
+    primitive = linear_primitive(
+        name,
+        batch=lambda size, operands, batch_axes, **params: (
+            primitive.bind(*operands, **params), batch_axes[0]),
+        axis_names=lambda *, axes: axes,
+        factors=replicated_factors,
+        **rules)
+    return primitive
+
+
+pvary_p = _conversion(
+    "pvary",
+    transpose=lambda cotangent, operand, *, axes: [psum_invariant_p.bind(cotangent, axes=axes)],
+    abstract=lambda x, *, axes: x.update(vma=x.vma.union(axes)),
+    on_mesh=True)
+
+psum_invariant_p = _conversion(
+    "psum_invariant",
+    abstract=lambda x, *, axes: x,
+    transpose=lambda cotangent, operand, *, axes: [pvary_p.bind(cotangent, axes=axes)],
+    varies=lambda own, *, axes: own.difference(axes))
+
+
+def _all_gather_invariant_transpose(cotangent, operand, *, all_gather_dimension, axis_name,
+                                    tiled, **params):
+    """Each shard's own part."""
+    dim, shape = all_gather_dimension, cotangent.shape
+    size = operand.shape[dim] if tiled else 1
+    zero = scalar_like(0, dtypes.int32)
+    start = mul_p.bind(flat_index(axis_name), scalar_like(size, dtypes.int32))
+    part = dynamic_slice_p.bind(
+        vary(cotangent, axis_name), *[
+            start if n == dim else vary(zero, axis_name) for n in range(len(shape))],
+        slice_sizes=(*shape[:dim], size, *shape[dim + 1:]))
+    return [part if tiled else squeeze_p.bind(part, dimensions=(dim,))]
+
+
+all_gather_invariant_p = linear_primitive(
+    "all_gather_invariant",
+    abstract=all_gather_abstract,
+    transpose=_all_gather_invariant_transpose,
+    batch=all_gather_batch(lambda: all_gather_invariant_p),
+    axis_names=lambda *, axis_name, **params: axis_name,
+    varies=lambda own, *, axis_name, **params: own.difference(axis_name),
+    factors=replicated_factors)
+
+
+def flat_index(names: Sequence[Any]) -> Any:
+    """The number of the running shard along axes together, the first one major."""
+    index = axis_index_p.bind(axis_name=names[0])
+    for name in names[1:]:
+        index = add_p.bind(mul_p.bind(index, scalar_like(axis_size(name), dtypes.int32)),
+                           axis_index_p.bind(axis_name=name))
+    return index

@@ -1,0 +1,277 @@
+"""Arrays over several devices: where results are, and the programs that run on a mesh.
+
+An array holds its whole value once, whatever its sharding: simulated devices share one memory. An
+operation outside ``jit`` is computed on whole values, and the engine says how its result lies; a
+jitted program is partitioned, and runs as what its shards do.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from maxjax._base import meshes
+from maxjax._base.meshes import UNCONSTRAINED, Mesh, PartitionSpec, entry_axes
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, trimmed
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.primitive import OpSpec
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.sharding import constrained_spec, inner_mesh
+from maxjax._runtime.array import ArrayImpl
+from maxjax._sharding import types as types      # gives types of results their specs
+from maxjax._sharding.api import Partitioned, partition
+from maxjax._sharding.execute import whole_program
+from maxjax._sharding.shard_map import manual_results
+from maxjax._sharding.specs import Dim, Dims, Spec
+
+Placement = Sharding | None
+
+
+def engine_spec(spec: PartitionSpec, ndim: int) -> Spec:
+    """A partition spec in the engine's terms; unconstrained dimensions are open."""
+    entries = (*spec, *[None] * (ndim - len(spec)))
+    return Spec(tuple(Dim(entry_axes(entry), entry is UNCONSTRAINED) for entry in entries))
+
+
+def partition_spec(dims: Dims, axes: Mapping[str, int], mesh: Mesh) -> PartitionSpec:
+    """The engine's dimensions as a partition spec.
+
+    Parts of an axis that do not make it up within one dimension, which a partition spec cannot
+    express, are left out: there the value is whole.
+    """
+    sizes = dict(mesh.shape_tuple)
+    entries: list[Any] = []
+    for names in dims:
+        whole: list[str] = []
+        for axis, parts in itertools.groupby(names, lambda name: name.partition(":(")[0]):
+            if math.prod(axes[part] for part in parts) != sizes[axis]:
+                break
+            whole.append(axis)
+        entries.append(tuple(whole))
+    return trimmed(entries)
+
+
+# --- where results of single operations are -------------------------------------------------------
+
+_known: dict[Any, list[Sharding]] = {}
+
+
+def result_shardings(spec: OpSpec, operands: Sequence[Any], mesh: Mesh) -> list[Sharding]:
+    """How the results of one operation lie, from its operands' shardings."""
+    shardings = tuple([_on(mesh, operand) for operand in operands])
+    key = (spec.primitive, spec.in_avals, tuple(spec.params.items()), mesh, shardings)
+    known = _known.get(key)
+    if known is None:
+        inputs = [Var(aval.off_mesh()) for aval in spec.in_avals]
+        outputs = [Var(aval.off_mesh()) for aval in spec.out_avals]
+        eqn = JaxprEqn(spec.primitive, inputs, spec.params, outputs)
+        closed = ClosedJaxpr(Jaxpr([], inputs, outputs, [eqn], spec.primitive.name))
+        if len(_known) > 10_000:
+            _known.clear()
+        made = None
+        if mesh.auto_axes:
+            made = _partitioned(closed, mesh, shardings, [None] * len(outputs))
+        known = _known[key] = _out_shardings(made, spec.out_avals, mesh)
+    return known
+
+
+def _on(mesh: Mesh, operand: Any) -> NamedSharding | None:
+    """The operand's sharding, if it is over this mesh."""
+    place = operand._place if operand.__class__ is ArrayImpl else None
+    return place if isinstance(place, NamedSharding) and place.mesh == mesh else None
+
+
+def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSharding | None],
+                 out_specs: Sequence[PartitionSpec | None]) -> Partitioned:
+    def constraint(eqn: JaxprEqn) -> Spec | None:
+        found = constrained_spec(eqn)
+        if found is None:
+            return None
+        spec = engine_spec(found[0], eqn.outvars[0].aval.ndim)
+        return spec if found[1] else Spec(tuple(
+            Dim(dim.axes, open=True) for dim in spec.dims))
+
+    return partition(
+        closed, mesh.shape,
+        [None if sharding is None else engine_spec(sharding.spec, aval.ndim)
+         for sharding, aval in zip(in_shardings, closed.in_avals, strict=True)],
+        [None if spec is None else engine_spec(spec, aval.ndim)
+         for spec, aval in zip(out_specs, closed.out_avals, strict=True)],
+        constraint_of=constraint)
+
+
+def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
+                   mesh: Mesh) -> list[Sharding]:
+    result: list[Sharding] = []
+    for number, aval in enumerate(avals):
+        if aval.mesh_spec is not None and not mesh.auto_axes:
+            spec = aval.mesh_spec[1]
+        elif made is not None:
+            spec = partition_spec(made.out_specs[number], made.mesh, mesh)
+        else:
+            spec = PartitionSpec(*[None] * aval.ndim)
+        result.append(NamedSharding(mesh, spec))
+    return result
+
+
+# --- programs -------------------------------------------------------------------------------------
+
+
+def mesh_of(place: Any) -> Mesh | None:
+    """The mesh that a program runs on, its operands being at ``place``; None: on one device."""
+    if isinstance(place, NamedSharding):
+        return place.mesh      # type: ignore[return-value]
+    if place is None and meshes.ever_set[0]:
+        around = meshes.around().concrete
+        return None if around.empty else around
+    return None
+
+
+def used_inputs(closed: ClosedJaxpr) -> Sequence[bool]:
+    """Which inputs anything reads."""
+    known = closed.cache.get("used")
+    if known is None:
+        jaxpr = closed.jaxpr
+        read = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
+        read.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
+        known = closed.cache["used"] = [var in read for var in jaxpr.invars]
+    return known
+
+
+class MeshProgram:
+    """A program over a mesh: the jaxpr of whole values that runs, where its results are, and the
+    engine's account."""
+
+    __slots__ = ("closed", "out_shardings", "partitioned")
+
+    def __init__(self, closed: ClosedJaxpr, out_shardings: list[Sharding],
+                 partitioned: Partitioned | None):
+        self.closed = closed
+        self.out_shardings = out_shardings
+        self.partitioned = partitioned
+
+
+def program_on_mesh(closed: ClosedJaxpr, mesh: Mesh, leaves: Sequence[Any],
+                    out_shardings: Sequence[Placement] | None = None) -> MeshProgram:
+    """The program that runs a jaxpr with its operands where they are."""
+    in_shardings = tuple([_on(mesh, leaf) for leaf in leaves])
+    wanted = tuple(out_shardings or [None] * len(closed.out_avals))
+    key = ("on mesh", mesh, in_shardings, wanted)
+    known = closed.cache.get(key)
+    if known is None:
+        known = closed.cache[key] = _program_on_mesh(closed, mesh, in_shardings, wanted)
+    return known
+
+
+def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
+                     in_shardings: Sequence[NamedSharding | None],
+                     wanted: Sequence[Placement]) -> MeshProgram:
+    avals = closed.out_avals
+    asked: list[PartitionSpec | None] = []
+    for sharding, aval in zip(wanted, avals, strict=True):
+        if isinstance(sharding, NamedSharding) and sharding.mesh.axis_names == mesh.axis_names:
+            asked.append(sharding.spec)
+        elif aval.mesh_spec is not None and not mesh.auto_axes:
+            asked.append(aval.mesh_spec[1])
+        else:
+            asked.append(None)
+    plain = ClosedJaxpr(closed.jaxpr, [_plain(value) for value in closed.consts])
+    made = _partitioned(plain, mesh, in_shardings, asked)
+    whole = whole_program(made.jaxpr, made.mesh, made.in_specs, made.out_specs)
+    places = _out_shardings(made, avals, mesh)
+    places = [found if sharding is None else sharding
+              for sharding, found in zip(wanted, places, strict=True)]
+    return MeshProgram(whole, places, made)
+
+
+def _plain(value: Any) -> Any:
+    """A constant without what its type says of a mesh."""
+    if value.__class__ is ArrayImpl and not value.aval.plain:
+        return ArrayImpl(value.aval.off_mesh(), value.host())
+    return value
+
+
+def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
+                   out_shardings: Sequence[Placement] | None) -> tuple[ClosedJaxpr, Any]:
+    """What runs a jaxpr with its operands where they are, and where each result is (with whether
+    on purpose; None: the default device)."""
+    wanted = out_shardings or [None] * len(closed.out_avals)
+    mesh = _mesh_for(closed, leaves, None if place is None else place[0], wanted)
+    if mesh is None:
+        given = next((sharding for sharding in wanted if sharding is not None), None)
+        where = (given, True) if given is not None else (
+            place if place is not None and is_one_device(place[0]) else None)
+        own = manual_results(closed)
+        return closed, [where if sharding is None else (sharding, True)
+                        for sharding in map(lambda asked, made: asked or made, wanted, own)]
+    made = program_on_mesh(closed, mesh, leaves, wanted)
+    return made.closed, [(sharding, True) for sharding in made.out_shardings]
+
+
+def _mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
+              wanted: Sequence[Placement]) -> Mesh | None:
+    if isinstance(place, NamedSharding):
+        # What nothing reads is no part of the program.
+        if any(used and leaf.__class__ is ArrayImpl and isinstance(leaf._place, NamedSharding)
+               for used, leaf in zip(used_inputs(closed), leaves, strict=True)):
+            return mesh_of(place)
+        place = None
+    for sharding in wanted:
+        if isinstance(sharding, NamedSharding):
+            return sharding.mesh      # type: ignore[return-value]
+    return mesh_of(place) or inner_mesh(closed)
+
+
+# --- devices --------------------------------------------------------------------------------------
+
+
+def devices_of(place: Any) -> tuple[Any, ...]:
+    return place._devices() if isinstance(place, Sharding) else (place,)
+
+
+def with_devices(sharding: Any, value: ArrayImpl) -> Any:
+    """A sharding over an abstract mesh, over the devices that the value or the context has.
+
+    Raises:
+      ValueError: neither has that mesh.
+    """
+    if (not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh)
+            or not sharding.mesh.explicit_axes):
+        return sharding
+    for mesh in (getattr(value._place, "mesh", None), meshes.around().concrete):
+        if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
+            return NamedSharding(mesh, sharding.spec)
+    raise ValueError(
+        f"The sharding {sharding!r} has an abstract mesh, and the value is not on such a mesh. "
+        "Please enter into a mesh context via `jax.set_mesh`.")
+
+
+def is_one_device(place: Any) -> bool:
+    return not isinstance(place, Sharding) or isinstance(place, SingleDeviceSharding)
+
+
+def is_used(closed: ClosedJaxpr, leaves: Sequence[Any], leaf: Any) -> bool:
+    """Whether anything reads an operand of a program."""
+    return any(used for used, other in zip(used_inputs(closed), leaves, strict=True)
+               if other is leaf)
+
+
+def incompatible(name: str, operands: Sequence[Any], first: ArrayImpl, second: ArrayImpl,
+                 closed: ClosedJaxpr | None) -> str:
+    """JAX's words for two operands on different devices."""
+    names: Sequence[str] = "xyzw" if len(operands) < 4 else [
+        f"args[{number}]" for number in range(len(operands))]
+    if closed is not None:
+        name = closed.cache.get("name", name)
+        names = closed.cache.get("argument names", names)
+
+    def shown(operand: ArrayImpl) -> str:
+        number = next(n for n, x in enumerate(operands) if x is operand)
+        ids = [device.id for device in devices_of(operand._place)]
+        return (f"argument {names[number]} of {name} with shape {operand.aval.off_mesh()} and "
+                f"with device ids {ids} on platform CPU")
+
+    return ("Received incompatible devices for jitted computation. Got "
+            f"{shown(first)} and {shown(second)}")

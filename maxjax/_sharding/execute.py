@@ -1,0 +1,125 @@
+"""From the program of one shard to a program of whole values: how simulated devices run it.
+
+Each input is cut so that every mesh axis that splits it becomes a leading dimension; the program is
+batched over those, with their names, so that a collective becomes an operation along them; and
+the outputs are put together again. What does not vary along an axis is not batched along it: the
+work of replicas is done once. The result is an ordinary jaxpr. A backend with devices of its own
+would run the program of one shard on each, and replace this file alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.trace import aval_of
+from maxjax._primitives.shape import reshape, slice_in_dim, squeeze_p, transpose
+from maxjax._sharding.specs import Dims
+from maxjax._transforms.batching import batch_flat, to_axis
+
+
+def whole_program(local: ClosedJaxpr, mesh_sizes: Mapping[Any, int], in_dims: Sequence[Dims],
+                  out_dims: Sequence[Dims]) -> ClosedJaxpr:
+    """The program of whole values.
+
+    Args:
+      local: the program of one shard, with collectives over the axes of the mesh.
+      mesh_sizes: names and sizes of the axes, in order.
+      in_dims: for each input the axes that split each of its dimensions, major first.
+      out_dims: likewise for the outputs. Along an axis that is not named all shards must give the
+        same; the first one's is taken.
+
+    >>> from maxjax._ir.staging import trace_to_jaxpr
+    >>> from maxjax._ir.types import ShapedArray
+    >>> local = trace_to_jaxpr(lambda x: [x * x.shape[0]], [ShapedArray((2,), np.float32)])
+    >>> whole_program(local, {"i": 4}, [(("i",),)], [(("i",),)]).in_avals
+    [ShapedArray(float32[8])]
+    """
+    sizes = {name: size for name, size in mesh_sizes.items()}
+    avals = [aval.update(
+        shape=tuple(size * math.prod(sizes[axis] for axis in axes)
+                    for size, axes in zip(aval.shape, dims, strict=True)),
+        vma=frozenset()) for aval, dims in zip(local.in_avals, in_dims, strict=True)]
+    run = on_shards(lambda *xs: eval_jaxpr(local.jaxpr, local.consts, *xs), sizes, in_dims,
+                    out_dims)
+    return trace_to_jaxpr(run, avals, local.jaxpr.debug_info)
+
+
+def on_shards(function: Callable[..., Sequence[Any]], sizes: Mapping[Any, int],
+              in_dims: Sequence[Dims], out_dims: Sequence[Dims]) -> Callable[..., list[Any]]:
+    """A function of whole values, from one of the values of a shard."""
+    split_ins = [_split_by(dims) for dims in in_dims]
+    split_outs = [_split_by(dims) for dims in out_dims]
+    mapped: Callable[..., Sequence[Any]] = function
+    for name, size in reversed(list(sizes.items())):
+        mapped = _along(mapped, name, size, [0 if name in split else None for split in split_ins],
+                        [name in split for split in split_outs])
+
+    def run(*values: Any) -> list[Any]:
+        outputs = mapped(*[cut(value, dims, sizes)
+                           for value, dims in zip(values, in_dims, strict=True)])
+        return [joined(output, dims, sizes)
+                for output, dims in zip(outputs, out_dims, strict=True)]
+
+    return run
+
+
+def _split_by(dims: Dims) -> frozenset[Any]:
+    return frozenset(axis for axes in dims for axis in axes)
+
+
+def _along(function: Callable[..., Sequence[Any]], name: Any, size: int,
+           in_axes: Sequence[int | None], varies: Sequence[bool]) -> Callable[..., list[Any]]:
+    """The function on all shards along one axis: a leading dimension of what varies."""
+    def mapped(*values: Any) -> list[Any]:
+        outputs, axes = batch_flat(function, size, values, in_axes, name)
+        return [to_axis(output, axis, 0, size) if varying
+                else output if axis is None
+                else squeeze_p.bind(slice_in_dim(output, 0, 1, axis), dimensions=(axis,))
+                for output, axis, varying in zip(outputs, axes, varies, strict=True)]
+
+    return mapped
+
+
+def _order(dims: Dims, sizes: Mapping[Any, int]) -> tuple[list[Any], list[int], list[int]]:
+    """The axes that split a value in the mesh's order; where each of them, and each dimension's
+    rest, stands once every dimension is reshaped to its axes and its rest."""
+    places, rests = {}, []
+    for axes in dims:
+        for axis in axes:
+            places[axis] = len(places) + len(rests)
+        rests.append(len(places) + len(rests))
+    names = [name for name in sizes if name in places]
+    return names, [places[name] for name in names], rests
+
+
+def cut(value: Any, dims: Dims, sizes: Mapping[Any, int]) -> Any:
+    """A whole value's shards along leading dimensions, one for each axis that splits it."""
+    names, places, rests = _order(dims, sizes)
+    if not names:
+        return value
+    shape: list[int] = []
+    for size, axes in zip(aval_of(value).shape, dims, strict=True):
+        parts = [sizes[axis] for axis in axes]
+        shape += [*parts, size // math.prod(parts)]
+    return _transposed(reshape(value, tuple(shape)), [*places, *rests])
+
+
+def joined(shards: Any, dims: Dims, sizes: Mapping[Any, int]) -> Any:
+    """The opposite of ``cut``."""
+    names, places, rests = _order(dims, sizes)
+    if not names:
+        return shards
+    order = [*places, *rests]
+    back = [order.index(place) for place in range(len(order))]
+    local = aval_of(shards).shape[len(names):]
+    shape = tuple(size * math.prod(sizes[axis] for axis in axes)
+                  for size, axes in zip(local, dims, strict=True))
+    return reshape(_transposed(shards, back), shape)
+
+
+def _transposed(value: Any, order: list[int]) -> Any:
+    return value if order == list(range(len(order))) else transpose(value, order)

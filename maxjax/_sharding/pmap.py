@@ -1,0 +1,222 @@
+"""``pmap``: a ``shard_map`` over one axis, in which each shard is one element."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import pytree
+from maxjax._base.meshes import Mesh, PartitionSpec, ever_set, get_abstract_mesh
+from maxjax._base.shardings import NamedSharding
+from maxjax._higher_order.control import operands_of, traced
+from maxjax._higher_order.api import jit
+from maxjax._ir.trace import base_trace
+from maxjax._primitives.shape import expand_axis, squeeze_p
+from maxjax._sharding.shard_map import inside, shard_aval, shard_map_p
+from maxjax._transforms.autodiff import check_callable
+
+P = PartitionSpec
+_NAME = "_internal_pmap_axis_name"
+
+
+def pmap(fun: Callable[..., Any], axis_name: Any = None, *, in_axes: Any = 0, out_axes: Any = 0,
+         static_broadcasted_argnums: int | Iterable[int] = (),
+         devices: Sequence[Any] | None = None, backend: str | None = None,
+         axis_size: int | None = None, donate_argnums: int | Iterable[int] = ()
+         ) -> Callable[..., Any]:
+    """A function that applies ``fun`` to each element of its arguments along an axis, each on a
+    device of its own, under jit.
+
+    Args:
+      axis_name: a name for the axis, for collectives such as ``lax.psum`` inside ``fun``.
+      in_axes: for each positional argument the axis that is mapped, or None; a prefix pytree.
+        Keyword arguments map axis 0.
+      out_axes: where the axis stands in the results; a prefix pytree. None: the first element's.
+      static_broadcasted_argnums: the positional arguments that are Python values.
+      devices: which; absent: the first ones.
+      backend: of the devices.
+      axis_size: how many elements there are; must be so.
+      donate_argnums: accepted.
+
+    Raises:
+      TypeError: ``fun`` is not callable, or an axis is neither an int nor None.
+      ValueError: no argument is mapped, or there are not as many devices as elements.
+
+    >>> jax.pmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")(jnp.array([2.]))
+    Array([1.], dtype=float32)
+    """
+    check_callable(fun)
+    for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        if not all(type(leaf) is int for leaf in pytree.leaves(axes)):
+            raise TypeError(f"pmap {name} must be an int, None, or (nested) container with those "
+                            f"types as leaves, but got {axes}.")
+    numbers = static_broadcasted_argnums
+    static = (numbers,) if isinstance(numbers, int) else tuple(numbers)
+    mapped = _Mapped(fun, _NAME if axis_name is None else axis_name, in_axes, out_axes, static,
+                     devices, backend, axis_size)
+
+    @functools.wraps(fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
+                                    if hasattr(fun, name)])
+    def call(*args: Any, **kwargs: Any) -> Any:
+        jitted, leaves = mapped.prepare(args, kwargs)
+        return jitted(*leaves)
+
+    def lower(*args: Any, **kwargs: Any) -> Any:
+        jitted, leaves = mapped.prepare(args, kwargs)
+        return jitted.lower(*leaves)
+
+    call.lower = lower      # type: ignore[attr-defined]
+    return call
+
+
+class _Mapped:
+    """A function under ``pmap``, with a jitted function of flat arguments for each signature."""
+
+    def __init__(self, function: Callable[..., Any], axis_name: Any, in_axes: Any, out_axes: Any,
+                 static: tuple[int, ...], devices: Sequence[Any] | None, backend: str | None,
+                 axis_size: int | None):
+        self.function = function
+        self.name = getattr(function, "__name__", str(function))
+        self.axis_name = axis_name
+        self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+        self.out_axes = out_axes
+        self.static = static
+        self.devices = devices
+        self.backend = backend
+        self.axis_size = axis_size
+        self.jitted: dict[Any, Any] = {}
+
+    def prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]]:
+        """The jitted function, and its flat arguments."""
+        fixed = self._static_values(args)
+        axes: Any = self.in_axes
+        if isinstance(axes, tuple) and fixed:
+            axes = tuple(axis for n, axis in enumerate(axes) if n not in fixed)
+        dynamic = tuple(arg for n, arg in enumerate(args) if n not in fixed)
+        leaves, tree = pytree.flatten((dynamic, kwargs))
+        flat_axes = self._axes(axes, dynamic, kwargs)
+        sizes = [np.shape(leaf)[axis] for leaf, axis in zip(leaves, flat_axes, strict=True)
+                 if axis is not None and -np.ndim(leaf) <= axis < np.ndim(leaf)
+                 and hasattr(leaf, "dtype")]
+        if not sizes:
+            raise ValueError("pmap requires at least one argument with a mapped axis.")
+        if self.axis_size is not None and self.axis_size != sizes[0]:
+            raise ValueError(f"Specified axis_size {self.axis_size} doesn't match received "
+                             f"axis_size {sizes[0]}.")
+        ever_set[0] = True
+        mesh = self._mesh(sizes[0])
+        values = operands_of(leaves)
+        specs = []
+        for number, (value, axis) in enumerate(zip(values, flat_axes, strict=True)):
+            rank = value.aval.ndim
+            if axis is not None:
+                axis = axis % rank
+                flat_axes[number] = axis
+                NamedSharding(mesh, _spec(axis, self.axis_name)).shard_shape(value.aval.shape)
+                if value.aval.shape[axis] != mesh.size:
+                    raise ValueError(
+                        f"pmap over {value.aval.shape[axis]} elements on {mesh.size} devices")
+            specs.append(P() if axis is None else _spec(axis, self.axis_name))
+        key = (tree, tuple(flat_axes), mesh,
+               tuple((n, type(value), value) for n, value in fixed.items()))
+        jitted = self.jitted.get(key)
+        if jitted is None:
+            jitted = self.jitted[key] = jit(self._flat_function(
+                tree, tuple(flat_axes), mesh, tuple(specs), fixed, key))
+        return jitted, values
+
+    def _static_values(self, args: tuple[Any, ...]) -> dict[int, Any]:
+        if self.static and max(self.static) >= len(args):
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={self.static} but was called "
+                f"with only {len(args)} positional argument{'' if len(args) == 1 else 's'}. All "
+                "static broadcasted arguments must be passed positionally.")
+        fixed = {number % len(args): args[number] for number in self.static}
+        for number, value in fixed.items():
+            try:
+                hash(value)
+            except TypeError:
+                raise ValueError(
+                    "Non-hashable static arguments are not supported, as this can lead to "
+                    f"unexpected cache-misses. Static argument (index {number}) of type "
+                    f"{type(value)} for function {self.name} is non-hashable.") from None
+        return fixed
+
+    def _axes(self, axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        try:
+            return pytree.broadcast_prefix((axes, 0), (args, kwargs), lambda node: node is None)
+        except ValueError:
+            error = pytree.structure_error((axes, 0), (args, kwargs), "pmap in_axes",
+                                           lambda node: node is None)
+            raise ValueError(
+                f"{error}\n\nThe 'full pytree' here is the tuple of arguments passed positionally "
+                "to the pmapped function, and the value of `in_axes` must be a tree prefix of that "
+                "tuple. But it was not a prefix.\n\nCheck that the value of the `in_axes` argument "
+                "to `pmap` is a tree prefix of the tuple of arguments passed positionally to the "
+                "pmapped function.") from None
+
+    def _mesh(self, size: int) -> Mesh:
+        devices = list(base_trace[0].devices(self.backend) if self.devices is None
+                       else self.devices)
+        chosen = np.empty(min(size, len(devices)), object)
+        chosen[:] = devices[:size] if self.devices is None else devices
+        return Mesh(chosen, (self.axis_name,))
+
+    def _flat_function(self, tree: Any, axes: tuple[int | None, ...], mesh: Mesh,
+                       specs: tuple[PartitionSpec, ...], fixed: dict[int, Any],
+                       key: Any) -> Callable[..., Any]:
+        name, manual = self.axis_name, frozenset([self.axis_name])
+
+        def _fun(*values: Any) -> Any:
+            around = get_abstract_mesh()
+            if around.manual_axes:
+                raise ValueError(f"The context mesh {around} should match the mesh passed to "
+                                 f"shard_map {mesh}")
+            found: list[tuple[PartitionSpec, ...]] = []
+
+            def body(*shards: Any) -> Any:
+                elements = [x if axis is None else squeeze_p.bind(x, dimensions=(axis,))
+                            for x, axis in zip(shards, axes, strict=True)]
+                dynamic, kwargs = pytree.unflatten(tree, elements)
+                given = iter(dynamic)
+                count = len(dynamic) + len(fixed)
+                outputs = self.function(
+                    *[fixed[n] if n in fixed else next(given) for n in range(count)], **kwargs)
+                leaves, out_tree = pytree.flatten(outputs)
+                out_axes = pytree.broadcast_prefix(self.out_axes, outputs,
+                                                   lambda node: node is None, "pmap out_axes")
+                results, out_specs = [], []
+                for x, axis in zip(operands_of(leaves), out_axes, strict=True):
+                    if axis is None:
+                        results.append(x)
+                        out_specs.append(P())
+                        continue
+                    axis %= len(x.shape) + 1
+                    results.append(expand_axis(x, axis))
+                    out_specs.append(_spec(axis, name))
+                found.append(tuple(out_specs))
+                return pytree.unflatten(out_tree, results)
+
+            operands = operands_of(values)
+            avals = [shard_aval(x.aval, spec, mesh, False)
+                     for x, spec in zip(operands, specs, strict=True)]
+            with inside(mesh, manual, False):
+                traced_body = traced(self, "shard_map", pytree.structure(tuple(avals)), avals, key,
+                                     body)
+            if found:
+                traced_body.out_specs = found[-1]
+            consts = operands_of(traced_body.consts)
+            results = shard_map_p.bind(
+                *consts, *operands, mesh=mesh, in_specs=(*[P()] * len(consts), *specs),
+                out_specs=traced_body.out_specs, jaxpr=traced_body.closed, check_vma=False,
+                newly_manual_axes=manual)
+            return pytree.unflatten(traced_body.tree, results)
+
+        return _fun
+
+
+def _spec(axis: int, name: Any) -> PartitionSpec:
+    return P(*[None] * axis, name)

@@ -1,0 +1,266 @@
+"""The body of ``shard_map`` in the form in which it is run.
+
+Types no longer tell of manual axes, so what only changes them is gone. Collectives are those that
+batching knows: several axes at once become one after the other, and groups, and permutations that
+leave some shards without a value, become a choice among what all shards have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._higher_order.callback import pure_callback_p
+from maxjax._higher_order.debugging import debug_callback_p, debug_print_p
+from maxjax._ir.axes import axis_size, named_axes
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
+from maxjax._ir.staging import literal_operand, trace_to_jaxpr
+from maxjax._ir.trace import context
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import mul
+from maxjax._primitives.collective import (
+    all_gather_p,
+    all_to_all_p,
+    pmax_p,
+    pmin_p,
+    ppermute_p,
+    psum_p,
+    reduce_scatter_p,
+)
+from maxjax._primitives.comparison import lt_p
+from maxjax._primitives.dynamic_slice import dynamic_slice_p
+from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
+from maxjax._primitives.rules import scalar_like
+from maxjax._primitives.shape import (
+    move_axis,
+    reduce_sum_p,
+    reshape,
+    select,
+    squeeze_p,
+    zeros_like,
+)
+from maxjax._primitives.varying import (
+    all_gather_invariant_p,
+    flat_index,
+    manual_axes,
+    psum_invariant_p,
+    pvary_p,
+)
+from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
+from maxjax._transforms.simplify import inline_calls
+
+Sizes = tuple[tuple[Any, int], ...]
+
+
+@derived
+def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[Any, ...] = ()) -> ClosedJaxpr:
+    """The program of one shard, for ``whole_program``.
+
+    Args:
+      sizes: the names and sizes of the axes around.
+      copied: the axes along which every shard prints, even what is the same on all.
+    """
+    inlined = inline_calls(closed)
+
+    def run(*args: Any) -> list[Any]:
+        return _run(inlined.jaxpr, inlined.consts, args, sizes, copied)
+
+    with named_axes(sizes), manual_axes(None):
+        return trace_to_jaxpr(run, [_plain(aval) for aval in closed.in_avals],
+                              closed.jaxpr.debug_info)
+
+
+def _plain(aval: ShapedArray) -> ShapedArray:
+    return aval.update(vma=frozenset()) if aval.vma else aval
+
+
+def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes,
+         copied: tuple[Any, ...]) -> list[Any]:
+    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(atom: Any) -> Any:
+        return literal_operand(atom) if isinstance(atom, Literal) else values[atom]
+
+    for eqn in jaxpr.eqns:
+        operands = tuple([read(atom) for atom in eqn.invars])
+        rule = _RULES.get(eqn.primitive)
+        if rule is not None:
+            result = rule(*operands, **eqn.params)
+        else:
+            params = eqn.params if eqn.primitive.cacheable else {
+                name: _param(value, sizes, copied) for name, value in eqn.params.items()}
+            if eqn.primitive in _CALLBACKS and params["vmap_method"] is None:
+                params["vmap_method"] = "sequential"
+            for _ in range(_extra_prints(eqn, sizes, copied)):
+                context.trace.apply(eqn.primitive, operands, params)
+            result = context.trace.apply(eqn.primitive, operands, params)
+        results = result if eqn.primitive.multiple_results else [result]
+        values.update(zip(eqn.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+_CALLBACKS = (pure_callback_p,)
+
+
+def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[Any, ...]) -> int:
+    """How many shards print the same as another one."""
+    if not copied or eqn.primitive not in (debug_callback_p, debug_print_p):
+        return 0
+    varying = frozenset().union(*[atom.aval.vma for atom in eqn.invars])
+    return math.prod(size for name, size in sizes if name in copied and name not in varying) - 1
+
+
+def _param(value: Any, sizes: Sizes, copied: tuple[Any, ...]) -> Any:
+    if isinstance(value, ClosedJaxpr):
+        return runnable(value, sizes, copied)
+    if isinstance(value, ShapedArray):
+        return _plain(value)
+    if type(value) is tuple:
+        return tuple([_param(item, sizes, copied) for item in value])
+    return value
+
+
+# --- collectives ----------------------------------------------------------------------------------
+
+
+def _gathered(x: Any, names: Sequence[Any]) -> Any:
+    """What all shards along the axes have, along a new first dimension."""
+    shape = x.shape
+    for name in reversed(names):
+        x = all_gather_p.bind(x, all_gather_dimension=0, axis_index_groups=None,
+                              axis_name=(name,), axis_size=axis_size(name), tiled=False)
+    return reshape(x, (math.prod(axis_size(name) for name in names), *shape))
+
+
+def _row(table: np.ndarray, names: Sequence[Any]) -> Any:
+    """The running shard's row of a table with one for each."""
+    index = flat_index(names)
+    zero = scalar_like(0, dtypes.int32)
+    row = dynamic_slice_p.bind(table, index, *[zero] * (table.ndim - 1),
+                               slice_sizes=(1, *table.shape[1:]))
+    return squeeze_p.bind(row, dimensions=(0,))
+
+
+def _taken(x: Any, rows: Any) -> Any:
+    """The rows of those numbers."""
+    rest = x.shape[1:]
+    return gather_p.bind(
+        x, reshape(rows, (*rows.shape, 1)),
+        dimension_numbers=GatherDimensionNumbers(tuple(range(1, len(rest) + 1)), (0,), (0,)),
+        slice_sizes=(1, *rest), indices_are_sorted=False, unique_indices=False,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS, fill_value=None)
+
+
+def _of_group(x: Any, names: Sequence[Any], groups: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """What the members of the running shard's group have; which of them it is."""
+    if len({len(group) for group in groups}) > 1:
+        raise NotImplementedError(f"axis_index_groups of different sizes: {groups}")
+    count = math.prod(axis_size(name) for name in names)
+    members = np.zeros((count, len(groups[0])), np.int32)
+    places = np.zeros(count, np.int32)
+    for group in groups:
+        members[list(group)] = group
+        places[list(group)] = range(len(group))
+    return _taken(_gathered(x, names), _row(members, names)), _row(places, names)
+
+
+def _reduction(primitive: Any, positional: Any) -> Callable[..., Any]:
+    def reduced(x: Any, *, axes: Sequence[Any], axis_index_groups: Any = None) -> Any:
+        if axis_index_groups is None:
+            return primitive.bind(x, axes=axes, axis_index_groups=None)
+        members, _ = _of_group(x, axes, axis_index_groups)
+        return positional.bind(members, axes=(0,))
+    return reduced
+
+
+def _all_gather(x: Any, *, all_gather_dimension: int, axis_name: Any, tiled: bool, axis_size: int,
+                axis_index_groups: Any = None) -> Any:
+    dim = all_gather_dimension
+    if axis_index_groups is None:
+        whole = _gathered(x, axis_name)
+    else:
+        whole, _ = _of_group(x, axis_name, axis_index_groups)
+    whole = move_axis(whole, 0, dim)
+    return _merged(whole, dim) if tiled else whole
+
+
+def _merged(x: Any, dim: int) -> Any:
+    """The dimension and the next one as one."""
+    shape = x.shape
+    return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:]))
+
+
+def _reduce_scatter(x: Any, *, scatter_dimension: int, axis_name: Any, axis_size: int,
+                    axis_index_groups: Any, tiled: bool) -> Any:
+    if axis_index_groups is None and len(axis_name) == 1:
+        return reduce_scatter_p.bind(
+            x, scatter_dimension=scatter_dimension, axis_name=axis_name, axis_size=axis_size,
+            axis_index_groups=None, tiled=tiled)
+    if axis_index_groups is None:
+        total = psum_p.bind(x, axes=tuple(axis_name), axis_index_groups=None)
+        place = flat_index(axis_name)
+    else:
+        members, place = _of_group(x, axis_name, axis_index_groups)
+        total = reduce_sum_p.bind(members, axes=(0,))
+    part = _block(total, scatter_dimension, axis_size, place)
+    return part if tiled else squeeze_p.bind(part, dimensions=(scatter_dimension,))
+
+
+def _block(x: Any, dim: int, count: int, number: Any) -> Any:
+    """One of so many equal parts along a dimension."""
+    shape = x.shape
+    size = shape[dim] // count
+    zero = scalar_like(0, dtypes.int32)
+    start = mul(number, scalar_like(size, dtypes.int32))
+    return dynamic_slice_p.bind(
+        x, *[start if n == dim else zero for n in range(len(shape))],
+        slice_sizes=(*shape[:dim], size, *shape[dim + 1:]))
+
+
+def _all_to_all(x: Any, *, split_axis: int, concat_axis: int, axis_name: Any,
+                axis_index_groups: Any, **params: Any) -> Any:
+    if axis_index_groups is None:
+        return all_to_all_p.bind(x, split_axis=split_axis, concat_axis=concat_axis,
+                                 axis_name=axis_name, axis_index_groups=None, **params)
+    names = axis_name if isinstance(axis_name, tuple) else (axis_name,)
+    members, place = _of_group(x, names, axis_index_groups)
+    parts = _block(members, split_axis + 1, len(axis_index_groups[0]), place)
+    return _merged(move_axis(parts, 0, concat_axis), concat_axis)
+
+
+def _ppermute(x: Any, *, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    count = math.prod(axis_size(name) for name in axis_name)
+    for ends in zip(*perm, strict=True):
+        if len(set(ends)) < len(ends):
+            raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
+        if any(not 0 <= end < count for end in ends):
+            raise IndexError(f"ppermute of {count} shards got {perm}")
+    if len(axis_name) == 1 and len(perm) == count:
+        return ppermute_p.bind(x, axis_name=axis_name, perm=perm)
+    sources = np.full((count, 1), -1, np.int32)
+    for source, target in perm:
+        sources[target] = source
+    source = _row(sources, axis_name)
+    value = squeeze_p.bind(_taken(_gathered(x, axis_name), source), dimensions=(0,))
+    nothing = lt_p.bind(squeeze_p.bind(source, dimensions=(0,)), scalar_like(0, dtypes.int32))
+    return select(nothing, value, zeros_like(value))
+
+
+_RULES: dict[Any, Callable[..., Any]] = {
+    pvary_p: lambda x, **params: x,
+    psum_invariant_p: lambda x, *, axes: psum_p.bind(x, axes=axes, axis_index_groups=None),
+    psum_p: _reduction(psum_p, reduce_sum_p),
+    pmax_p: _reduction(pmax_p, reduce_max_p),
+    pmin_p: _reduction(pmin_p, reduce_min_p),
+    all_gather_p: _all_gather,
+    all_gather_invariant_p: _all_gather,
+    reduce_scatter_p: _reduce_scatter,
+    all_to_all_p: _all_to_all,
+    ppermute_p: _ppermute,
+}

@@ -1,0 +1,402 @@
+"""The primitive ``shard_map``: a program of one shard, applied to whole values.
+
+Its jaxpr has the types of the shards. Those of inputs and outputs vary over the axes that their
+specs name, and a value of a type without an axis is the same on all shards along it; with
+``check_vma=False`` types do not tell. It is run as ``whole_program`` makes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from maxjax._base.meshes import AxisType, Mesh, PartitionSpec, entry_axes, spec_axes, use_abstract_mesh
+from maxjax._base.shardings import NamedSharding
+from maxjax._higher_order.control import chosen, merged, needed_inputs, rearranged
+from maxjax._ir.axes import axes_of, named_axes
+from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.trace import context
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import div_p
+from maxjax._primitives.collective import psum_p
+from maxjax._primitives.rules import is_linear, replicated_factors, scalar_like
+from maxjax._primitives.shape import expand_axis, squeeze_p
+from maxjax._primitives.varying import manual_axes, vary
+from maxjax._sharding.execute import whole_program
+from maxjax._sharding.shard_body import runnable
+from maxjax._transforms.batching import batch_jaxpr
+from maxjax._transforms.jvp import jvp_jaxpr
+from maxjax._transforms.linearize import linearize_jaxpr
+from maxjax._transforms.simplify import MADE_CALLS, dead_code_rules, eliminate_dead_code
+from maxjax._transforms.transpose import transpose_jaxpr
+
+P = PartitionSpec
+
+# --- specs and types ------------------------------------------------------------------------------
+
+
+def dims_of(spec: PartitionSpec, ndim: int) -> tuple[tuple[Any, ...], ...]:
+    """For each dimension the axes that split it."""
+    entries = [entry_axes(entry) for entry in spec]
+    return (*entries, *[()] * (ndim - len(entries)))
+
+
+def shard_shape(shape: Sequence[int], spec: PartitionSpec, mesh: Any) -> tuple[int, ...]:
+    """The shape of one shard of a whole value."""
+    return tuple(size // _parts(axes, mesh)
+                 for size, axes in zip(shape, dims_of(spec, len(shape)), strict=True))
+
+
+def _parts(axes: Sequence[Any], mesh: Any) -> int:
+    sizes = dict(mesh.shape_tuple)
+    return math.prod(sizes[axis] for axis in axes)
+
+
+def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, check_vma: bool) -> ShapedArray:
+    """The type of one shard of a whole value of that type."""
+    axes = aval.vma.union(spec_axes(spec)) if check_vma else frozenset()
+    return aval.off_mesh().update(shape=shard_shape(aval.shape, spec, mesh), vma=axes)
+
+
+def whole_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) -> ShapedArray:
+    """The type of the whole value of which a shard has that type."""
+    shape = tuple(size * _parts(axes, mesh)
+                  for size, axes in zip(aval.shape, dims_of(spec, aval.ndim), strict=True))
+    return ShapedArray(shape, aval.dtype, aval.weak_type, _explicit(spec, mesh),
+                       aval.vma.difference(manual))
+
+
+def _explicit(spec: PartitionSpec, mesh: Any) -> Any:
+    """What a type says of Explicit axes."""
+    explicit = frozenset(mesh.explicit_axes)
+    if not explicit:
+        return None
+    entries = [tuple(axis for axis in entry_axes(entry) if axis in explicit) for entry in spec]
+    return mesh.abstract_mesh, P(*entries)
+
+
+@contextlib.contextmanager
+def inside(mesh: Any, manual: frozenset[Any], check_vma: bool) -> Iterator[None]:
+    """The surroundings of a body: the mesh's axes are bound, these ones manual.
+
+    Of axes whose types do not tell, those of a ``shard_map`` around are no different.
+    """
+    abstract = mesh.abstract_mesh
+    inner = abstract.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
+    names = inner.manual_axes if check_vma else None
+    bound = [(name, size) for name, size in mesh.shape_tuple if name in inner.manual_axes]
+    with use_abstract_mesh(inner), named_axes(bound), manual_axes(names):
+        yield
+
+
+def _inside(params: dict[str, Any]) -> Any:
+    return inside(params["mesh"], params["newly_manual_axes"], params["check_vma"])
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+@derived
+def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
+             out_specs: tuple[PartitionSpec, ...], manual: frozenset[Any],
+             copied: tuple[Any, ...]) -> ClosedJaxpr:
+    ordered = [effect for effect in jaxpr.effects if effect in ORDERED]
+    if ordered and mesh.size > 1:
+        raise ValueError("The following ordered effects are not supported for more than 1 device: "
+                         f"{ordered}")
+    local = runnable(jaxpr, mesh.shape_tuple, copied)
+    with named_axes(mesh.shape_tuple), manual_axes(None):
+        return whole_program(
+            local, {name: size for name, size in mesh.shape_tuple if name in manual},
+            [dims_of(spec, aval.ndim) for spec, aval in zip(in_specs, local.in_avals, strict=True)],
+            [dims_of(spec, aval.ndim)
+             for spec, aval in zip(out_specs, local.out_avals, strict=True)])
+
+
+ORDERED = (ordered_debug_effect, ordered_io_effect)
+
+
+def program_of(params: dict[str, Any], once: bool = False) -> ClosedJaxpr:
+    """The program of whole values that an application runs.
+
+    Args:
+      once: what is the same on all shards is printed once, as outside programs; else by each.
+
+    Raises:
+      ValueError: the body has effects that are ordered, and there are several devices.
+    """
+    manual = params["newly_manual_axes"]
+    copied = () if once or not params["check_vma"] else tuple(sorted(manual, key=str))
+    return _program(params["jaxpr"], params["mesh"], params["in_specs"], params["out_specs"],
+                    manual, copied)
+
+
+@derived
+def manual_results(closed: ClosedJaxpr) -> list[NamedSharding | None]:
+    """Where a program's results are that come out of a ``shard_map`` over devices."""
+    found: dict[Any, NamedSharding | None] = {}
+    for eqn in closed.eqns:
+        if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh):
+            found.update((var, NamedSharding(eqn.params["mesh"], spec)) for var, spec in zip(
+                eqn.outvars, eqn.params["out_specs"], strict=True))
+        elif eqn.primitive.name == "jit":
+            found.update(zip(eqn.outvars, manual_results(eqn.params["jaxpr"]), strict=True))
+    return [found.get(atom) if isinstance(atom, Var) else None for atom in closed.jaxpr.outvars]
+
+
+def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Any,
+              out_specs: Sequence[PartitionSpec], newly_manual_axes: frozenset[Any],
+              **params: Any) -> tuple[ShapedArray, ...]:
+    return tuple([whole_aval(aval, spec, mesh, newly_manual_axes)
+                  for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)])
+
+
+def _axis_names(jaxpr: ClosedJaxpr, newly_manual_axes: frozenset[Any],
+                **params: Any) -> frozenset[Any]:
+    used = frozenset().union(*[axes_of(eqn.primitive, eqn.params) for eqn in jaxpr.eqns])
+    return used - newly_manual_axes
+
+
+# --- derivatives ----------------------------------------------------------------------------------
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
+         in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec],
+         **params: Any) -> tuple[list[Any], list[Any]]:
+    nonzero = tuple(tangent is not None for tangent in tangents)
+    with _inside(params):
+        both, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
+    results = shard_map_p.bind(
+        *primals, *(t for t in tangents if t is not None), jaxpr=both,
+        in_specs=(*in_specs, *chosen(in_specs, nonzero)),
+        out_specs=(*out_specs, *chosen(out_specs, out_nonzero)), **params)
+    count = len(jaxpr.out_avals)
+    return results[:count], merged(out_nonzero, results[count:])
+
+
+class _Split:
+    """A body split for linearization.
+
+    Attributes:
+      forward: inputs -> (residuals made, outputs); scalars among those have a dimension.
+      linear: (residuals, tangents) -> tangents of the outputs.
+      sources: for each residual of ``linear`` the number of the input that it is, or None.
+      specs: of the residuals that are made.
+      out_nonzero: which outputs have a tangent.
+    """
+
+    __slots__ = ("forward", "linear", "out_nonzero", "sources", "specs")
+    forward: ClosedJaxpr
+    linear: ClosedJaxpr
+    sources: list[int | None]
+    specs: list[PartitionSpec]
+    out_nonzero: tuple[bool, ...]
+
+
+@derived
+def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
+           check_vma: bool) -> _Split:
+    forward, linear, out_nonzero = linearize_jaxpr(jaxpr, nonzero)
+    count = len(jaxpr.out_avals)
+    numbers = {var: n for n, var in enumerate(forward.jaxpr.invars)}
+    residuals = forward.jaxpr.outvars[count:]
+    split = _Split()
+    split.out_nonzero = out_nonzero
+    split.sources = [numbers.get(atom) if isinstance(atom, Var) else None for atom in residuals]
+    made = [atom for atom, source in zip(residuals, split.sources, strict=True) if source is None]
+    split.specs = []
+    for atom in made:
+        names = tuple(axis for axis in axes if not check_vma or axis in atom.aval.vma)
+        split.specs.append(P(names) if names else P())
+    scalar = [bool(len(spec)) and not atom.aval.shape
+              for atom, spec in zip(made, split.specs, strict=True)]
+    short = ClosedJaxpr(
+        forward.jaxpr.replace(outvars=[*made, *forward.jaxpr.outvars[:count]]), forward.consts)
+    if not any(scalar):
+        split.forward, split.linear = short, linear
+        return split
+
+    def with_dimension(*args: Any) -> list[Any]:
+        outs = eval_jaxpr(short.jaxpr, short.consts, *args)
+        return [*(expand_axis(x, 0) if flag else x
+                  for x, flag in zip(outs[:len(made)], scalar, strict=True)), *outs[len(made):]]
+
+    flags = iter(scalar)
+    lifted = [source is None and next(flags) for source in split.sources]
+
+    def without_dimension(*args: Any) -> list[Any]:
+        given = [squeeze_p.bind(x, dimensions=(0,)) if flag else x
+                 for x, flag in zip(args[:len(lifted)], lifted, strict=True)]
+        return eval_jaxpr(linear.jaxpr, linear.consts, *given, *args[len(lifted):])
+
+    avals = linear.in_avals
+    split.forward = trace_to_jaxpr(with_dimension, short.in_avals, jaxpr.jaxpr.debug_info)
+    split.linear = trace_to_jaxpr(
+        without_dimension,
+        [*(aval.update(shape=(1,)) if flag else aval
+           for aval, flag in zip(avals[:len(lifted)], lifted, strict=True)),
+         *avals[len(lifted):]], jaxpr.jaxpr.debug_info)
+    return split
+
+
+def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
+               in_specs: tuple[PartitionSpec, ...], out_specs: tuple[PartitionSpec, ...],
+               **params: Any) -> tuple[list[Any], list[Any]]:
+    nonzero = tuple(tangent is not None for tangent in tangents)
+    manual = params["newly_manual_axes"]
+    axes = tuple(name for name in params["mesh"].axis_names if name in manual)
+    with _inside(params):
+        split = _split(jaxpr, nonzero, axes, params["check_vma"])
+    results = shard_map_p.bind(
+        *primals, jaxpr=split.forward, in_specs=in_specs,
+        out_specs=(*split.specs, *out_specs), **params)
+    count = len(split.specs)
+    outs = results[count:]
+    if not any(split.out_nonzero):
+        return outs, [None] * len(outs)
+    made = iter(zip(results[:count], split.specs, strict=True))
+    residuals = [next(made) if source is None else (primals[source], in_specs[source])
+                 for source in split.sources]
+    out_tangents = shard_map_p.bind(
+        *(value for value, _ in residuals), *(t for t in tangents if t is not None),
+        jaxpr=split.linear,
+        in_specs=(*(spec for _, spec in residuals), *chosen(in_specs, nonzero)),
+        out_specs=tuple(chosen(out_specs, split.out_nonzero)), **params)
+    return outs, merged(split.out_nonzero, out_tangents)
+
+
+@derived
+def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool, ...],
+                unmentioned: tuple[tuple[Any, ...], ...], check_vma: bool) -> tuple[
+                    ClosedJaxpr, tuple[bool, ...]]:
+    """The body backwards, with which linear operands have a cotangent.
+
+    Where types do not tell, an input's cotangent is summed over the axes that its spec leaves out.
+    """
+    transposed, nonzero = transpose_jaxpr(jaxpr, linear, given)
+    avals = chosen(chosen(jaxpr.in_avals, linear), nonzero)
+    axes = chosen(chosen(unmentioned, linear), nonzero)
+
+    def body(*args: Any) -> list[Any]:
+        results = eval_jaxpr(transposed.jaxpr, transposed.consts, *args)
+        if check_vma:
+            return [vary(x, aval.vma) for x, aval in zip(results, avals, strict=True)]
+        return [psum_p.bind(x, axes=names, axis_index_groups=None) if names else x
+                for x, names in zip(results, axes, strict=True)]
+
+    # Cotangents first, then what is known.
+    known = len(linear) - sum(linear)
+    order = (*range(known, len(transposed.in_avals)), *range(known))
+    result = trace_to_jaxpr(body, transposed.in_avals, jaxpr.jaxpr.debug_info)
+    return rearranged(result, order), nonzero
+
+
+def _unmentioned(spec: PartitionSpec, params: dict[str, Any]) -> tuple[Any, ...]:
+    mentioned = frozenset(spec_axes(spec))
+    return tuple(name for name in params["mesh"].axis_names
+                 if name in params["newly_manual_axes"] and name not in mentioned)
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr,
+               in_specs: tuple[PartitionSpec, ...], out_specs: tuple[PartitionSpec, ...],
+               **params: Any) -> list[Any]:
+    linear = tuple(map(is_linear, operands))
+    known = [not flag for flag in linear]
+    given = tuple(cotangent is not None for cotangent in cotangents)
+    check_vma, mesh = params["check_vma"], params["mesh"]
+    values = []
+    for cotangent, spec in zip(cotangents, out_specs, strict=True):
+        if cotangent is None:
+            continue
+        count = _parts(_unmentioned(spec, params), mesh)
+        values.append(cotangent if check_vma or count == 1 else
+                      div_p.bind(cotangent, scalar_like(count, cotangent.dtype)))
+    with _inside(params):
+        body, nonzero = _transposed(
+            jaxpr, linear, given, tuple(_unmentioned(spec, params) for spec in in_specs), check_vma)
+    results = shard_map_p.bind(
+        *values, *chosen(operands, known), jaxpr=body,
+        in_specs=(*chosen(out_specs, given), *chosen(in_specs, known)),
+        out_specs=tuple(chosen(chosen(in_specs, linear), nonzero)), **params)
+    return merged(linear, merged(nonzero, results))
+
+
+# --- batching and dead code -----------------------------------------------------------------------
+
+
+def _with_axis(spec: PartitionSpec, axis: int | None, entry: Any) -> PartitionSpec:
+    """The spec of a value with one more dimension."""
+    if axis is None:
+        return spec
+    entries = [*spec, *[None] * max(0, axis - len(spec))]
+    return spec.update(partitions=(*entries[:axis], entry, *entries[axis:]))
+
+
+def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: ClosedJaxpr,
+           in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec],
+           **params: Any) -> tuple[list[Any], list[int | None]]:
+    mesh, entry = params["mesh"], context.batch_spmd_axis
+    if entry is not None:
+        names = entry_axes(entry)
+        used = {axis for spec in (*in_specs, *out_specs) for axis in spec_axes(spec)}
+        if used.intersection(names):
+            raise ValueError("vmap spmd_axis_name cannot appear in shard_map in_specs")
+        size //= _parts(names, mesh)
+        if params["check_vma"]:
+            jaxpr = _varying_inputs(jaxpr, tuple(axis is not None for axis in axes), names)
+    context.batch_spmd_axis = None      # a shard_map within this one is on one shard already
+    with _inside(params):
+        batched, out_batched = batch_jaxpr(jaxpr, size, tuple(axes))
+    context.batch_spmd_axis = entry
+    results = shard_map_p.bind(
+        *operands, jaxpr=batched,
+        in_specs=tuple([_with_axis(spec, axis, entry)
+                        for spec, axis in zip(in_specs, axes, strict=True)]),
+        out_specs=tuple([_with_axis(spec, 0 if flag else None, entry)
+                         for spec, flag in zip(out_specs, out_batched, strict=True)]), **params)
+    return results, [0 if flag else None for flag in out_batched]
+
+
+@derived
+def _varying_inputs(jaxpr: ClosedJaxpr, marks: tuple[bool, ...],
+                    names: tuple[Any, ...]) -> ClosedJaxpr:
+    """The body for inputs of which those marked vary along more axes."""
+    avals = [aval.update(vma=aval.vma.union(names)) if mark else aval
+             for aval, mark in zip(jaxpr.in_avals, marks, strict=True)]
+    return trace_to_jaxpr(lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *xs), avals,
+                          jaxpr.jaxpr.debug_info)
+
+
+def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    params = eqn.params
+    jaxpr = params["jaxpr"]
+    needed = needed_inputs(jaxpr.jaxpr, used)
+    if all(used) and all(needed):
+        return eqn
+    body = eliminate_dead_code(rearranged(
+        jaxpr, tuple(chosen(range(len(needed)), needed)), tuple(chosen(range(len(used)), used))))
+    return eqn.replace(
+        invars=chosen(eqn.invars, needed), outvars=chosen(eqn.outvars, used),
+        params={**params, "jaxpr": body, "in_specs": tuple(chosen(params["in_specs"], needed)),
+                "out_specs": tuple(chosen(params["out_specs"], used))})
+
+
+shard_map_p = Primitive(
+    "shard_map",
+    abstract=_abstract,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    axis_names=_axis_names,
+    factors=replicated_factors,
+    multiple_results=True,
+    cacheable=False,
+)
+MADE_CALLS["shard_map"] = program_of
+dead_code_rules["shard_map"] = _without_dead_code

@@ -1,0 +1,402 @@
+"""``shard_map``: a function of shards, applied to whole values."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from maxjax._base import pytree
+from maxjax._base.meshes import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    PartitionSpec,
+    entry_axes,
+    ever_set,
+    get_abstract_mesh,
+    spec_axes,
+)
+from maxjax._higher_order.control import Traced, operands_of, traced
+from maxjax._higher_order.jit import argument_names
+from maxjax._ir.axes import named_axes
+from maxjax._primitives.varying import vary
+from maxjax._sharding.shard_map import dims_of, inside, shard_aval, shard_map_p
+
+P = PartitionSpec
+
+
+class Infer:
+    """The default of ``in_specs``: the arguments' types say how they lie along Explicit axes."""
+
+    def __repr__(self) -> str:
+        return "jax.sharding.Infer"
+
+
+INFER: Any = Infer()
+
+
+def shard_map(f: Callable[..., Any] | None = None, /, *, out_specs: Any, in_specs: Any = INFER,
+              mesh: Mesh | AbstractMesh | None = None,
+              axis_names: set[Any] | frozenset[Any] = frozenset(),
+              check_vma: bool = True) -> Callable[..., Any]:
+    """A function of whole arrays that applies ``f`` to each shard of them.
+
+    Within ``f`` the axes of the mesh have names, over which collectives such as ``lax.psum``
+    communicate. Differentiable in both modes.
+
+    Args:
+      f: a function of arrays or pytrees of them, positional ones; absent: gives a decorator.
+      out_specs: how the results of the shards are put together; a prefix pytree of
+        ``PartitionSpec``s. Along an axis that is not named all shards must give the same.
+      in_specs: how the arguments are cut; likewise, for the tuple of arguments. Along an axis that
+        is not named all shards get the same. Absent: what the arguments' types say.
+      mesh: the one around if None.
+      axis_names: the axes that are manual in ``f``; all of the mesh if empty.
+      check_vma: whether types tell over which axes values may vary (``float32[4]{V:x}``), so that
+        ``out_specs`` can be checked, and what is the same on all shards is differentiated as such.
+
+    Raises:
+      TypeError: ``f`` is not callable, or a spec, the mesh or ``axis_names`` of the wrong type.
+      ValueError: a spec names an axis that is not manual, is too long, or does not divide the
+        dimension; or ``out_specs`` leaves out an axis over which a result may vary.
+
+    >>> mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    >>> total = jax.shard_map(lambda x: jax.lax.psum(x.sum(), "x"), mesh=mesh,
+    ...                       in_specs=jax.P("x"), out_specs=jax.P())
+    >>> total(jnp.arange(4.))
+    Array(6., dtype=float32)
+    """
+    settings = {"out_specs": out_specs, "in_specs": in_specs, "mesh": mesh,
+                "axis_names": axis_names, "check_vma": check_vma}
+    if f is None:
+        return functools.partial(shard_map, **settings)
+    if not callable(f):
+        raise TypeError("shard_map requires a callable for its first argument, but got "
+                        f"{f} of type {type(f)}.")
+    function: Callable[..., Any] = f
+    if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise TypeError(
+            "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance "
+            f"for its second argument, but got {mesh} of type {type(mesh)}.")
+    if not isinstance(axis_names, (set, frozenset)):
+        raise TypeError("`axis_names` argument of shard_map should be of type `frozenset` or "
+                        f"`set`. Got type: {type(axis_names)}")
+    call = _Call(function, mesh, in_specs, out_specs, frozenset(axis_names), bool(check_vma))
+
+    @functools.wraps(function, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
+                                         if hasattr(function, name)])
+    def wrapped(*args: Any) -> Any:
+        return call(args)
+
+    return wrapped
+
+
+class _Call:
+    """What ``shard_map`` gives, at one mesh and specs."""
+
+    def __init__(self, function: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any,
+                 axis_names: frozenset[Any], check_vma: bool):
+        self.function = function
+        self.mesh = mesh
+        self.in_specs = in_specs
+        self.out_specs = out_specs
+        self.axis_names = axis_names
+        self.check_vma = check_vma
+        self.name = getattr(function, "__name__", str(function))
+
+    def surroundings(self) -> tuple[Any, frozenset[Any]]:
+        """The mesh, and the axes that become manual."""
+        around, mesh = get_abstract_mesh(), self.mesh
+        if mesh is None:
+            if around.empty:
+                raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to "
+                                 "enter into a mesh context")
+            mesh = around
+        elif around.manual_axes:      # within another shard_map
+            if (mesh.axis_names, tuple(mesh.axis_sizes)) != (around.axis_names, around.axis_sizes):
+                raise ValueError(f"The context mesh {around} should match the mesh passed to "
+                                 f"shard_map {mesh}")
+            mesh = around
+        names = frozenset(mesh.axis_names)
+        if not self.axis_names <= names:
+            raise ValueError(f"jax.shard_map requires axis_names={self.axis_names} to be a subset "
+                             f"of mesh.axis_names={names}")
+        return mesh, self.axis_names or names - frozenset(mesh.manual_axes)
+
+    def __call__(self, args: tuple[Any, ...]) -> Any:
+        ever_set[0] = True
+        mesh, manual = self.surroundings()
+        leaves, tree = pytree.flatten(args)
+        values = operands_of(leaves)
+        in_specs = self._input_specs(mesh, manual, args, values)
+        avals = [shard_aval(x.aval, spec, mesh, self.check_vma)
+                 for x, spec in zip(values, in_specs, strict=True)]
+        body, out_specs = self._body(mesh, manual, tree, avals)
+        consts = operands_of(body.consts)
+        results = shard_map_p.bind(
+            *consts, *values, mesh=mesh, in_specs=(*[P()] * len(consts), *in_specs),
+            out_specs=out_specs, jaxpr=body.closed, check_vma=self.check_vma,
+            newly_manual_axes=manual)
+        return pytree.unflatten(body.tree, results)
+
+    def _body(self, mesh: Any, manual: frozenset[Any], tree: Any, avals: Sequence[Any]) -> tuple[
+            Traced, tuple[PartitionSpec, ...]]:
+        found: list[tuple[PartitionSpec, ...]] = []
+
+        def call(*args: Any) -> Any:
+            outputs = self.function(*args)
+            leaves, out_tree = pytree.flatten(outputs)
+            specs = _flat(self.out_specs, outputs, "out_specs")
+            _check_specs("out_specs", specs, mesh, manual)
+            values = operands_of(leaves)
+            self._check_out_ranks(outputs, values, specs)
+            if self.check_vma:
+                self._check_replication(values, specs, mesh, manual)
+                values = [vary(x, spec_axes(spec)) for x, spec in zip(values, specs, strict=True)]
+            found.append(specs)
+            return pytree.unflatten(out_tree, values)
+
+        key = (mesh, manual, self.check_vma, _hashable(self.out_specs))
+        with inside(mesh, manual, self.check_vma):
+            body = traced(self.function if key[-1] is not None else call, "shard_map", tree, avals,
+                          key, call, argument_names(self.function, pytree.structure(
+                              (pytree.unflatten(tree, avals), {}))))
+        if found:
+            body.out_specs = found[-1]
+        return body, body.out_specs
+
+    # --- arguments --------------------------------------------------------------------------------
+
+    def _input_specs(self, mesh: Any, manual: frozenset[Any], args: tuple[Any, ...],
+                     values: Sequence[Any]) -> tuple[PartitionSpec, ...]:
+        explicit = frozenset(mesh.explicit_axes)
+        typed = [_typed_spec(x.aval) for x in values]
+        if self.in_specs is INFER:
+            if not manual <= explicit:
+                kinds = ", ".join(f"AxisType.{kind.name}" for name, kind in zip(
+                    mesh.axis_names, mesh.axis_types, strict=True)
+                    if name in manual and kind is not AxisType.Explicit)
+                raise TypeError(
+                    "shard_map in_specs argument must be a pytree of "
+                    "`jax.sharding.PartitionSpec` instances, but it was `None` when "
+                    f"axis_names={manual} are of type {kinds}")
+            return tuple(typed)
+        given = self.in_specs
+        specs = _flat(tuple(given) if isinstance(given, list) else given, args, "in_specs")
+        _check_specs("in_specs", specs, mesh, manual)
+        self._check_in_ranks(args, values, specs)
+        self._check_divisible(args, values, specs, mesh)
+        if explicit & manual:
+            for value, spec, own in zip(values, specs, typed, strict=True):
+                wanted = _padded(spec, value.aval.ndim, explicit)
+                if wanted != _padded(own, value.aval.ndim, explicit):
+                    raise ValueError(
+                        f"in_specs passed to shard_map: {_long(spec, value.aval.ndim)} does not "
+                        f"match the specs of the input: {_long(own, value.aval.ndim)} for arg: "
+                        f"{value.aval.str_short()}. `in_specs` is an optional argument so you can "
+                        "omit specifying it and shard_map will infer the in_specs from the "
+                        "arguments. If you want to reshard your inputs, you can use `jax.reshard` "
+                        "on the arguments and then pass those args to shard_map.")
+        return specs
+
+    def _argument(self, args: tuple[Any, ...], position: int) -> tuple[str, str]:
+        """The path of a leaf of the arguments, and which parameter it is part of."""
+        path = pytree.flatten_with_path(args)[0][position]
+        number = int(pytree.path_string(path[:1]).strip("[]"))
+        try:
+            bound = inspect.signature(self.function).bind(*range(len(args)))
+        except (TypeError, ValueError):
+            bound = None
+        where = f"args{pytree.path_string(path)}"
+        extra = ""
+        if bound is not None:
+            for name, value in bound.arguments.items():
+                if value == number or (isinstance(value, tuple) and number in value):
+                    extra = f"where args[{number}] is bound to {self.name}'s parameter '{name}', "
+        return where, extra
+
+    def _check_in_ranks(self, args: Any, values: Sequence[Any],
+                        specs: Sequence[PartitionSpec]) -> None:
+        lines = []
+        places = _places(self.in_specs, args, "in_specs")
+        for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
+            rank = value.aval.ndim
+            if len(spec) > rank:
+                where, extra = self._argument(args, position)
+                lines.append(
+                    f"{places[position]} is {spec} which has length {len(spec)}, but the passed "
+                    f"{where}, {extra}has shape {value.aval.str_short()}, which has rank {rank} "
+                    f"(and {rank} < {len(spec)})")
+        if lines:
+            raise ValueError(
+                f"shard_map applied to the function '{self.name}' was given an in_specs entry "
+                "which is too long to be compatible with the corresponding input value from the "
+                f"function:\n\n{_listed(lines)}\n\nEntries in in_specs must be of length no "
+                "greater than the number of axes in the corresponding input value.\n\nEither "
+                f"revise the spec to be shorter, or modify '{self.name}' so that its inputs have "
+                "sufficient rank.")
+
+    def _check_divisible(self, args: Any, values: Sequence[Any], specs: Sequence[PartitionSpec],
+                         mesh: Any) -> None:
+        lines = []
+        sizes = dict(mesh.shape_tuple)
+        places = _places(self.in_specs, args, "in_specs")
+        for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
+            for dim, axes in enumerate(dims_of(spec, value.aval.ndim)):
+                parts, size = 1, value.aval.shape[dim]
+                for axis in axes:
+                    parts *= sizes[axis]
+                if size % parts == 0:
+                    continue
+                where, extra = self._argument(args, position)
+                what = (f"mesh axis '{axes[0]}' (of size {parts})" if len(axes) == 1 else
+                        f"mesh axes {axes} (of total size {parts})")
+                lines.append(
+                    f"the passed {where} of shape {value.aval.str_short()}, {extra}corresponds to "
+                    f"{places[position]} of value {spec}, which maps array axis {dim} (of size "
+                    f"{size}) to {what}, but {parts} does not evenly divide {size}")
+        if lines:
+            raise ValueError(
+                f"shard_map applied to the function '{self.name}' was given argument arrays with "
+                "axis sizes that are not evenly divisible by the corresponding mesh axis sizes:"
+                f"\n\n{_mesh_text(mesh)}\n\n{_listed(lines)}\n\nArray arguments' axis sizes must "
+                "be evenly divisible by the mesh axis or axes indicated by the corresponding "
+                "elements of the argument's in_specs entry. Consider checking that in_specs are "
+                "correct, and if so consider changing the mesh axis sizes or else padding the "
+                f"input and adapting '{self.name}' appropriately.")
+
+    # --- results ----------------------------------------------------------------------------------
+
+    def _check_out_ranks(self, outputs: Any, values: Sequence[Any],
+                         specs: Sequence[PartitionSpec]) -> None:
+        lines, scalar = [], False
+        places = _places(self.out_specs, outputs, "out_specs")
+        paths = pytree.flatten_with_path(outputs)[0]
+        for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
+            rank = value.aval.ndim
+            if len(spec) > rank:
+                scalar = scalar or rank == 0
+                lines.append(
+                    f"{places[position]} is {spec} which has length {len(spec)}, but {self.name}"
+                    f"(*args){pytree.path_string(paths[position])} has shape "
+                    f"{value.aval.off_mesh().str_short()}, which has rank {rank} (and {rank} < "
+                    f"{len(spec)})")
+        if not lines:
+            return
+        extra = ("\n\nFor scalar values (rank 0), consider using an out_specs entry of `P()`, "
+                 "where `P = jax.sharding.PartitionSpec`. In particular, for rank 0 outputs which "
+                 "are not constant over the mesh, add at least one (singleton) axis to them so "
+                 "that they can be concatenated using out_specs.") if scalar else ""
+        raise ValueError(
+            f"shard_map applied to the function '{self.name}' was given an out_specs entry which "
+            "is too long to be compatible with the corresponding output value from the function:"
+            f"\n\n{_listed(lines)}\n\nEntries in out_specs must be of length no greater than the "
+            "number of axes in the corresponding output value.\n\nEither revise the spec to be "
+            f"shorter, or modify '{self.name}' so that its outputs have sufficient rank.{extra}")
+
+    def _check_replication(self, values: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any,
+                           manual: frozenset[Any]) -> None:
+        lines = []
+        for value, spec in zip(values, specs, strict=True):
+            named = frozenset(spec_axes(spec))
+            claimed = (value.aval.vma & manual) - named
+            if not claimed:
+                continue
+            shown = [",".join(map(str, (name for name in mesh.axis_names if name in axes)))
+                     for axes in (named, claimed, value.aval.vma & manual)]
+            lines.append(
+                f"out_specs is {spec} which implies that the corresponding output value is only "
+                f"varying across mesh axes {{{shown[0]}}} and not {{{shown[1]}}}, but it was "
+                f"inferred to be possibly varying over {{{shown[2]}}}")
+        if lines:
+            raise ValueError(
+                f"shard_map applied to the function '{self.name}' was given out_specs which "
+                "require replication which can't be statically inferred given the mesh:\n\n"
+                f"{_mesh_text(mesh)}\n\n{_listed(lines)}\n\nCheck if these output values are meant "
+                "to be replicated over those mesh axes. If not, consider revising the "
+                "corresponding out_specs entries. If so, consider disabling the check by passing "
+                "the check_vma=False argument to `jax.shard_map`.")
+
+
+# --- specs ----------------------------------------------------------------------------------------
+
+
+def _is_spec(node: Any) -> bool:
+    return node is None or isinstance(node, PartitionSpec)
+
+
+def _is_leaf(node: Any) -> bool:
+    return isinstance(node, PartitionSpec)
+
+
+def _flat(specs: Any, value: Any, name: str) -> tuple[PartitionSpec, ...]:
+    """One spec for each leaf of ``value``. None among those of inputs is the empty one."""
+    is_leaf = _is_spec if name == "in_specs" else _is_leaf
+    for path, leaf in zip(*pytree.flatten_with_path(specs, is_leaf=is_leaf)[:2], strict=True):
+        if not _is_spec(leaf):
+            raise TypeError(
+                f"shard_map {name} argument must be a pytree of `jax.sharding.PartitionSpec` "
+                f"instances, but:\n\n  {name}{pytree.path_string(path)} is {leaf} of type "
+                f"{type(leaf).__name__}, \n\nCheck the {name} values passed to shard_map.")
+    try:
+        found = pytree.broadcast_prefix(specs, value, is_leaf=is_leaf)
+    except ValueError:
+        raise pytree.structure_error(specs, value, f"shard_map {name}", is_leaf) from None
+    if name == "out_specs" and any(spec is None for spec in found):
+        raise pytree.structure_error(specs, value, f"shard_map {name}", is_leaf)
+    return tuple(P() if spec is None else spec for spec in found)
+
+
+def _places(specs: Any, value: Any, name: str) -> list[str]:
+    """Where in ``specs`` the spec of each leaf stands, as ``in_specs[0]``."""
+    is_leaf = _is_spec if name == "in_specs" else _is_leaf
+    paths = pytree.flatten_with_path(specs, is_leaf=is_leaf)[0]
+    tree = pytree.structure(specs, is_leaf)
+    numbered = pytree.unflatten(tree, range(len(paths)))
+    return [name + pytree.path_string(paths[number])
+            for number in pytree.broadcast_prefix(numbered, value)]
+
+
+def _check_specs(name: str, specs: Sequence[PartitionSpec], mesh: Any,
+                 manual: frozenset[Any]) -> None:
+    for spec in specs:
+        for axis in spec_axes(spec):
+            if axis not in manual:
+                raise ValueError(
+                    f"shard_map {name} argument must refer to an axis marked as manual ({manual}), "
+                    f"but:\n\n  {name} refers to '{axis}'\n\nCheck the {name} values passed to "
+                    "shard_map.")
+
+
+def _typed_spec(aval: Any) -> PartitionSpec:
+    """What a type says of Explicit axes."""
+    return P() if aval.mesh_spec is None else aval.mesh_spec[1]
+
+
+def _padded(spec: PartitionSpec, ndim: int, axes: frozenset[Any]) -> Any:
+    return tuple(tuple(axis for axis in names if axis in axes) for names in dims_of(spec, ndim))
+
+
+def _long(spec: PartitionSpec, ndim: int) -> PartitionSpec:
+    return P(*spec, *[None] * (ndim - len(spec)))
+
+
+def _mesh_text(mesh: Any) -> str:
+    return (f"The mesh given has shape {tuple(mesh.axis_sizes)} with corresponding axis names "
+            f"{mesh.axis_names}.")
+
+
+def _listed(lines: Sequence[str]) -> str:
+    return lines[0] if len(lines) == 1 else "\n\n".join(f"* {line}" for line in lines)
+
+
+def _hashable(value: Any) -> Any:
+    """The specs as a key; None if they are none."""
+    leaves, tree = pytree.flatten(value, _is_leaf)
+    try:
+        hash((tree, *leaves))
+    except TypeError:
+        return None
+    return (tree, *leaves)

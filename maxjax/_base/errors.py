@@ -81,10 +81,6 @@ class JaxRuntimeError(RuntimeError):
     """A program failed while it ran."""
 
 
-class DeletedArrayError(JaxRuntimeError, ValueError):
-    """A deleted or donated array was used: for some uses JAX raises the one, for some the other."""
-
-
 class TypePromotionError(ValueError):
     """Dtypes have no implicit promotion."""
 

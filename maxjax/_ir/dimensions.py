@@ -14,7 +14,7 @@ import operator
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -75,6 +75,38 @@ class Scope:
 
     def symbol(self, name: str) -> Dimension:
         return Dimension(self, {((name, 1),): 1})
+
+    def lower(self, dimension: Dimension) -> float:
+        """A number that a dimension never falls below."""
+        total: float = 0
+        for monomial, coefficient in dimension.terms.items():
+            least: float = 1
+            for atom, power in monomial:
+                quotient = self.quotients.get(atom)
+                least *= (LEAST if quotient is None else _lower_quotient(*quotient)) ** power
+            if monomial and coefficient < 0:
+                return -math.inf
+            total += coefficient * least
+        return total
+
+    # ``(difference, relation)`` -> the outcome for all sizes, in scopes without sizes at hand.
+    decide: Callable[[Dimension, str], bool] | None = None
+
+    def needed(self, dimension: Dimension, what: str, where: str) -> Exception:
+        """The error for a size of which Python needs the number."""
+        error = DynamicSizeError(
+            f"the size {dimension} was needed as a number (for {what}){where}, but the function is "
+            "being traced for every size of "
+            f"{', '.join(map(repr, self.sizes))} at once. What is done with a dynamic size "
+            "can be arithmetic, comparisons, and shapes of arrays; to use its value, leave the "
+            "dimension out of dynamic_dims.")
+        if self.failure is None:
+            self.failure = error
+        return error
+
+    def mixed(self, left: Dimension, right: Dimension) -> Exception:
+        """The error for an operation on dimensions of two scopes."""
+        return InternalError(f"the sizes {left} and {right} are of different traces")
 
     def __enter__(self) -> Scope:
         active[0] += 1
@@ -209,16 +241,7 @@ class Dimension:
 
     def lower(self) -> float:
         """A number that it never falls below."""
-        total: float = 0
-        for monomial, coefficient in self.terms.items():
-            least: float = 1
-            for atom, power in monomial:
-                quotient = self.scope.quotients.get(atom)
-                least *= (LEAST if quotient is None else _lower_quotient(*quotient)) ** power
-            if monomial and coefficient < 0:
-                return -math.inf
-            total += coefficient * least
-        return total
+        return self.scope.lower(self)
 
     def __repr__(self) -> str:
         parts: list[str] = []
@@ -319,7 +342,7 @@ class Dimension:
     def _operand(self, other: Any) -> Terms | None:
         if other.__class__ is Dimension:
             if other.scope is not self.scope:
-                raise InternalError(f"the sizes {self} and {other} are of different traces")
+                raise self.scope.mixed(self, other)
             return other.terms
         if isinstance(other, int) or _is_numpy_integer(other):
             return {(): int(other)} if other else {}
@@ -378,6 +401,8 @@ class Dimension:
         difference = _simplest(self.scope, terms)
         if difference.__class__ is not Dimension:
             return _compare(difference, relation)
+        if self.scope.decide is not None:
+            return self.scope.decide(difference, relation)
         if difference.lower() > 0:
             return False
         upper = -(-difference).lower()
@@ -401,38 +426,31 @@ class Dimension:
     def __hash__(self) -> int:
         # As the key of a user's table it would be missing among the numbers there.
         code = sys._getframe(1).f_code
-        if not is_internal(code) and code.co_filename != _WEAKREF:
+        if (self.scope.decide is None and not is_internal(code)
+                and code.co_filename != _WEAKREF):
             self._needed("a hash")
         return self._hash
 
     # --- where Python needs the number ---
-    def _needed(self, what: str) -> DynamicSizeError:
+    def _needed(self, what: str) -> NoReturn:
         frame = user_frame(2)
         where = "" if frame is None else f" at {SourceLine(frame.f_code, frame.f_lasti)}"
         inner = sys._getframe(2)
         if inner is not frame and where:
             where += f", in {inner.f_code.co_name}"
-        error = DynamicSizeError(
-            f"the size {self} was needed as a number (for {what}){where}, but the function is "
-            "being traced for every size of "
-            f"{', '.join(map(repr, self.scope.sizes))} at once. What is done with a dynamic size "
-            "can be arithmetic, comparisons, and shapes of arrays; to use its value, leave the "
-            "dimension out of dynamic_dims.")
-        if self.scope.failure is None:
-            self.scope.failure = error
-        raise error
+        raise self.scope.needed(self, what, where)
 
     def __index__(self) -> int:
-        raise self._needed("an integer")
+        self._needed("an integer")
 
     def __int__(self) -> int:
-        raise self._needed("int()")
+        self._needed("int()")
 
     def __float__(self) -> float:
-        raise self._needed("float()")
+        self._needed("float()")
 
     def __complex__(self) -> complex:
-        raise self._needed("complex()")
+        self._needed("complex()")
 
     def bit_length(self) -> int:
         """The bits of the number, by comparisons with powers of two."""
@@ -450,10 +468,10 @@ class Dimension:
         return _array(self)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise self._needed("a NumPy array")
+        self._needed("a NumPy array")
 
     def __reduce__(self) -> Any:
-        raise self._needed("a copy outside the trace")
+        self._needed("a copy outside the trace")
 
 
 def _is_numpy_integer(value: Any) -> bool:

@@ -23,7 +23,7 @@ import maxjax.lax
 import maxjax.numpy
 
 MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkpoint",
-           "custom_batching", "custom_derivatives")
+           "custom_batching", "custom_derivatives", "export")
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 

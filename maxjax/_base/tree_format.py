@@ -87,7 +87,7 @@ def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T
     >>> _ = jax.export.register_namedtuple_serialization(State, serialized_name="doc.State")
     >>> exported = jax.export.export(jax.jit(lambda s: State(s.step + 1, s.loss)))(State(1, 0.5))
     >>> jax.export.deserialize(exported.serialize()).call(State(3, 0.25)).step
-    Array(4, dtype=int32, weak_type=True)
+    Array(4, dtype=int32)
     """
     if not isinstance(nodetype, type) or not pytree.is_namedtuple(nodetype):
         raise ValueError("Use `jax.export.register_pytree_node_serialization` for types other "

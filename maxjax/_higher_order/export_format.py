@@ -22,11 +22,12 @@ from maxjax._base.tree_format import decode_tree, encode_tree
 from maxjax._higher_order import custom_gradient as custom_gradient  # has primitives
 from maxjax._higher_order.exported import DisabledSafetyCheck, Exported
 from maxjax._ir.check import check_jaxpr
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.serialize import NotSerializable, decode, dumps, encode
 from maxjax._ir.symbolic import SymbolicScope, parse_dimension, scope_of
 from maxjax._ir.trace import base_trace
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
+from maxjax._primitives.convert import convert_element_type_p
 from maxjax._primitives import all as all_primitives  # noqa: F401  those that come at first use
 
 MAGIC = b"maxjax exported\n"
@@ -65,11 +66,12 @@ Exported.serialize = _serialize      # type: ignore[attr-defined]
 def _encode(exported: Exported) -> dict[str, Any]:
     shapes = [aval.shape for aval in exported.in_avals]
     scope = scope_of(shapes)
-    program = exported.program
+    program = _strong(exported.program)
     return {
         "name": exported.fun_name,
         "in_tree": encode_tree(exported.in_tree), "out_tree": encode_tree(exported.out_tree),
-        "types": _encode_types(exported.in_avals + exported.out_avals),
+        "types": _encode_types([
+            aval.strip_weak_type() for aval in exported.in_avals + exported.out_avals]),
         "arguments": len(exported.in_avals),
         "platforms": list(exported.platforms),
         "disabled_checks": [repr(check) for check in exported.disabled_safety_checks],
@@ -80,9 +82,23 @@ def _encode(exported: Exported) -> dict[str, Any]:
     }
 
 
-def _encode_types(avals: tuple[Any, ...]) -> Any:
+def _encode_types(avals: Sequence[ShapedArray]) -> Any:
     """Types, as the inputs of a program without equations."""
     return encode(Jaxpr([], [Var(aval) for aval in avals], [], []))["inputs"]
+
+
+def _strong(program: ClosedJaxpr) -> ClosedJaxpr:
+    """With results that are not weakly typed: those of a saved function are not, as in JAX."""
+    eqns = list(program.jaxpr.eqns)
+    outvars: list[Atom] = []
+    for atom in program.jaxpr.outvars:
+        if atom.aval.weak_type:
+            var = Var(atom.aval.strip_weak_type())
+            eqns.append(JaxprEqn(convert_element_type_p, [atom],
+                                 {"new_dtype": var.aval.dtype, "weak_type": False}, [var]))
+            atom = var
+        outvars.append(atom)
+    return ClosedJaxpr(program.jaxpr.replace(eqns=eqns, outvars=outvars), program.consts)
 
 
 def _encode_constant(value: Any) -> str:
@@ -105,7 +121,7 @@ def deserialize(blob: bytearray | bytes | memoryview) -> Exported:
 
     >>> exported = jax.export.export(jax.jit(lambda x: 2 * x))(1.)
     >>> jax.export.deserialize(exported.serialize()).call(3.)
-    Array(6., dtype=float32, weak_type=True)
+    Array(6., dtype=float32)
     """
     content = bytes(memoryview(blob))
     if content[:len(MAGIC)] != MAGIC:

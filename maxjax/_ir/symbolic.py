@@ -18,6 +18,8 @@ from maxjax._ir.dimensions import Dimension, Scope, is_dimension
 _SITE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
 # How many constraints an inequality is derived from at most.
 _DEPTH = 3
+# Sizes are not compared with numbers as large, but with the limits of integers.
+_LARGE = 1 << 28
 
 
 class Constraint(NamedTuple):
@@ -135,13 +137,11 @@ class SymbolicScope(Scope):
         """Bounds by the bounds of the symbols alone."""
         low = high = 0.0
         for monomial, coefficient in dimension.terms.items():
-            least = most = 1.0
+            bounds: tuple[float, float] = (coefficient, coefficient)
             for atom, power in monomial:
-                bounds = self._atom_interval(atom)
-                least, most = ((least * bounds[0] ** power, most * bounds[1] ** power)
-                               if bounds[0] >= 0 and least >= 0 else (-math.inf, math.inf))
-            ends = sorted((coefficient * least, coefficient * most))
-            low, high = low + ends[0], high + ends[1]
+                for _ in range(power):
+                    bounds = _product(bounds, self._atom_interval(atom))
+            low, high = low + bounds[0], high + bounds[1]
         return low, high
 
     def _atom_interval(self, name: str) -> tuple[float, float]:
@@ -149,10 +149,11 @@ class SymbolicScope(Scope):
         if quotient is None:
             return self.bounds.get(name, (1, math.inf))
         above, below = map(self._interval, quotient)
-        if above[0] < 0 or below[0] <= 0:
+        if below[0] <= 0:
             return -math.inf, math.inf
-        most = above[1] // below[0] if math.isfinite(above[1]) else math.inf
-        return (above[0] // below[1] if math.isfinite(below[1]) else 0), most
+        # Towards zero a divisor as large as possible, away from it one as small.
+        low = _floor_quotient(above[0], below[1] if above[0] >= 0 else below[0])
+        return low, _floor_quotient(above[1], below[0] if above[1] >= 0 else below[1])
 
     def _decide(self, difference: Dimension, relation: str) -> bool:
         low, high = self.lower(difference), -self.lower(-difference)
@@ -163,6 +164,11 @@ class SymbolicScope(Scope):
         if low > 0 or (relation == "<" and low == 0):
             return False
         variable, constant = difference.split_constant()
+        if abs(constant) >= _LARGE:
+            # Whether sizes fit into an integer: they do, and calls check that.
+            below = constant < 0
+            self._add(f"{-difference - 1 if below else difference} >= 0")
+            return below
         if variable.leading_sign() < 0:
             variable, constant = -variable, -constant
             relation = {"<": ">", "<=": ">="}[relation]
@@ -179,6 +185,17 @@ class SymbolicScope(Scope):
             f"Invalid mixing of symbolic scopes: '{left}' is of the scope {left.scope} and "
             f"'{right}' of the scope {right.scope}. Make both by one call of symbolic_shape, or "
             f"give it the scope.\nSee {_SITE}#user-specified-symbolic-constraints.")
+
+
+def _product(left: tuple[float, float], right: tuple[float, float]) -> tuple[float, float]:
+    corners = [a * b if a and b else 0 for a in left for b in right]
+    return min(corners), max(corners)
+
+
+def _floor_quotient(above: float, below: float) -> float:
+    if math.isinf(below):
+        return -1 if above < 0 else 0
+    return above if math.isinf(above) else above // below
 
 
 def _inconclusive(message: str) -> InconclusiveDimensionOperation:

@@ -17,7 +17,7 @@ from against_jax import assert_same_error, errors_of, first_line
 
 import maxjax
 import maxjax.numpy as jnp
-from maxjax import export, lax
+from maxjax import export
 from maxjax._higher_order.export_format import _HEADER, MAGIC, VERSION
 from maxjax.core import InconclusiveDimensionOperation
 
@@ -78,7 +78,7 @@ FUNCTIONS = {
 def total(j, call):
     def loss(x):
         return sum(j.numpy.sum(j.numpy.sin(leaf)) for leaf in j.tree.leaves(call(x))
-                   if leaf.dtype == np.float32)
+                   if getattr(leaf, "dtype", None) == np.float32)
     return loss
 
 
@@ -239,7 +239,6 @@ ERRORS = {
     "platform": lambda j: _module(j).export(
         j.jit(j.numpy.sin), platforms=["tpu"])(X).call(X),
     "forward": lambda j: j.jvp(_two(j).call, (X, X), (X, X)),
-    "namedtuple": lambda j: _module(j).export(j.jit(lambda p: p))(Plain(X)).serialize(),
     "registered twice": lambda j: _module(j).register_namedtuple_serialization(
         State, serialized_name="other"),
     "name twice": lambda j: _module(j).register_namedtuple_serialization(
@@ -436,10 +435,11 @@ def test_malformed_files_with_a_right_digest():
         return functions
 
     for payload in (None, [], [1], [{}], {"a": 1}, broken("types", []), broken("program", {}),
-                    broken("in_tree", ["tuple", [None]]), broken("in_tree", ["custom", [], "x", ""]),
+                    broken("in_tree", ["tuple", [None]]),
+                    broken("in_tree", ["custom", [], "x", ""]),
                     broken("arguments", 2), broken("constants", ["AAAA"]), broken("platforms", 3),
                     broken("constraints", ["a"])):
-        with pytest.raises(ValueError, match=r"[Cc]annot deserialize|Constraint"):
+        with pytest.raises(ValueError, match=r"[Cc]annot deserialize"):
             export.deserialize(packed(payload))
 
 
@@ -464,10 +464,13 @@ def test_unknown_primitives_are_named():
 
 
 def test_bad_uses():
+    with pytest.raises(ValueError, match="unregistered type `.*Plain"):
+        export.export(maxjax.jit(lambda p: p))(Plain(X)).serialize()
+    with pytest.raises(TypeError, match="dictionaries with string keys"):
+        export.export(maxjax.jit(lambda p: p))({1: X}).serialize()
     with pytest.raises(ValueError, match="must be the result of `jit`"):
         export.export(np.sin)(X)
     with pytest.raises(ValueError, match="vjp_order"):
         export.export(maxjax.jit(jnp.sin))(X).serialize(vjp_order=-1)
     with pytest.raises(TypeError, match="DisabledSafetyCheck"):
         export.export(maxjax.jit(jnp.sin), disabled_checks=["platform"])
-    assert lax is maxjax.lax

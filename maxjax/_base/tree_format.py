@@ -1,5 +1,4 @@
-"""The structure of pytrees as plain JSON data. Classes of the user's go by names that they register.
-"""
+"""The structure of pytrees as plain JSON data. Classes of the user's go by registered names."""
 
 from __future__ import annotations
 
@@ -12,6 +11,10 @@ from maxjax._base import pytree
 from maxjax._base.treedef import PyTreeDef
 
 T = TypeVar("T", bound=type)
+
+
+class UnregisteredType(ValueError):
+    """A file names a class that is not registered here."""
 
 
 class _Format(NamedTuple):
@@ -150,7 +153,7 @@ def decode_tree(data: Any) -> PyTreeDef:
     """The structure that ``encode_tree`` gave.
 
     Raises:
-      ValueError: it has nodes of a class that is not registered.
+      UnregisteredType: it has nodes of a class that is not registered.
     """
     return PyTreeDef(pytree.structure(_example(data)))
 
@@ -172,7 +175,7 @@ def _example(data: Any) -> Any:
         return collections.OrderedDict(zip(data[2], children, strict=True))
     form = _by_name.get(data[2]) if kind == "custom" else None
     if form is None:
-        raise ValueError(
+        raise UnregisteredType(
             f"Cannot deserialize a PyTreeDef containing an unregistered type `{data[2]}`. Use "
             "`export.register_pytree_node_serialization` or "
             "`export.register_namedtuple_serialization`.")

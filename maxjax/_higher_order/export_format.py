@@ -7,7 +7,6 @@ JSON of the function, its derivative, the derivative of that, and so on.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import struct
@@ -18,7 +17,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import InternalError
-from maxjax._base.tree_format import decode_tree, encode_tree
+from maxjax._base.tree_format import UnregisteredType, decode_tree, encode_tree
 from maxjax._higher_order import custom_gradient as custom_gradient  # has primitives
 from maxjax._higher_order.exported import DisabledSafetyCheck, Exported
 from maxjax._ir.check import check_jaxpr
@@ -27,8 +26,8 @@ from maxjax._ir.serialize import NotSerializable, decode, dumps, encode
 from maxjax._ir.symbolic import SymbolicScope, parse_dimension, scope_of
 from maxjax._ir.trace import base_trace
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
-from maxjax._primitives.convert import convert_element_type_p
 from maxjax._primitives import all as all_primitives  # noqa: F401  those that come at first use
+from maxjax._primitives.convert import convert_element_type_p
 
 MAGIC = b"maxjax exported\n"
 VERSION = 1
@@ -140,8 +139,10 @@ def deserialize(blob: bytearray | bytes | memoryview) -> Exported:
     try:
         functions = [_decode(item) for item in json.loads(payload)]
         return _chained(functions)
+    except UnregisteredType:
+        raise
     except (NotSerializable, InternalError, KeyError, IndexError, TypeError, AttributeError,
-            binascii.Error, RecursionError, json.JSONDecodeError) as error:
+            ValueError, RecursionError) as error:
         raise ValueError(f"cannot deserialize: the exported function is malformed: {error}"
                          ) from error
 
@@ -154,7 +155,7 @@ def _chained(functions: list[Exported]) -> Exported:
         object.__setattr__(function, "_get_vjp", get)
         known = function
     if known is None:
-        raise ValueError("cannot deserialize: no function is in it")
+        raise ValueError("there is no function in it")
     return known
 
 

@@ -16,7 +16,7 @@ from maxjax._higher_order.dynamic import MAX_SIZES
 from maxjax._higher_order.jit import PjitFunction, jit_p, make_jit
 from maxjax._higher_order.stages import tree_differences
 from maxjax._ir.dimensions import is_dimension
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from maxjax._ir.serialize import NotSerializable, encode
 from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.substitute import with_sizes
@@ -112,8 +112,12 @@ class Exported:
     # --- what it is ---
     @property
     def module_kept_var_idx(self) -> tuple[int, ...]:
-        """The arguments that the program takes: all."""
-        return tuple(range(len(self.in_avals)))
+        """The arguments that the result depends on."""
+        jaxpr = self.program.jaxpr
+        used = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
+        used.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
+        taken = [n for n, aval in enumerate(self.in_avals) if aval.dtype != dtypes.float0]
+        return tuple(n for n, var in zip(taken, jaxpr.invars, strict=True) if var in used)
 
     @property
     def uses_global_constants(self) -> bool:

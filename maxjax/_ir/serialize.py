@@ -53,7 +53,8 @@ def _dtype_of(name: str) -> Any:
 
 
 def _encode_aval(aval: ShapedArray) -> list[Any]:
-    return [[_encode_size(size) for size in aval.shape], _dtype_name(aval.dtype), int(aval.weak_type)]
+    shape = [_encode_size(size) for size in aval.shape]
+    return [shape, _dtype_name(aval.dtype), int(aval.weak_type)]
 
 
 def _encode_size(size: Any) -> Any:
@@ -123,7 +124,8 @@ def _decode_value(data: Any, sizes: Sizes) -> Any:
     if "tuple" in data:
         return tuple(_decode_value(item, sizes) for item in data["tuple"])
     if "named" in data:
-        return _class_of(data["named"], tuple)(*(_decode_value(item, sizes) for item in data["items"]))
+        kind = _class_of(data["named"], tuple)
+        return kind(*(_decode_value(item, sizes) for item in data["items"]))
     if "enum" in data:
         return _class_of(data["enum"], enum.Enum)[data["name"]]
     if "float" in data:
@@ -135,7 +137,8 @@ def _decode_value(data: Any, sizes: Sizes) -> Any:
     if "aval" in data:
         return _decode_aval(data["aval"], sizes)
     if "closed" in data:
-        return ClosedJaxpr(decode(data["closed"], sizes), [_decode_array(c) for c in data["consts"]])
+        consts = [_decode_array(const) for const in data["consts"]]
+        return ClosedJaxpr(decode(data["closed"], sizes), consts)
     if "jaxpr" in data:
         return decode(data["jaxpr"], sizes)
     if "array" in data:

@@ -58,7 +58,8 @@ class ShapedArray:
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """``float32[2,3]``, or ``f32[2,3]`` with ``short_dtypes``."""
-        name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
+        name = dtypes.short_name(self.dtype) if short_dtypes else (
+            "float0" if self.dtype == dtypes.float0 else self.dtype.name)
         return f"{name}[{','.join(map(str, self.shape))}]"
 
     def __len__(self) -> int:

@@ -254,7 +254,7 @@ concatenate_p = Primitive(
 
 def _pad_abstract(x, value, *, padding_config):
     shape = tuple(
-        low + high + size + max(size - 1, 0) * interior
+        low + high + size + (max(size - 1, 0) * interior if interior else 0)
         for size, (low, high, interior) in zip(x.shape, padding_config, strict=True))
     return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)
 

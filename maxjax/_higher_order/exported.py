@@ -381,9 +381,9 @@ def _value_without_rules(value: Any) -> Any:
 
 def _vjp_of(exported: Exported, closed: ClosedJaxpr) -> Exported:
     inputs = exported.in_avals
-    tangents = tuple(aval.tangent().strip_weak_type() for aval in exported.out_avals)
+    tangents = tuple(aval.tangent() for aval in exported.out_avals)
     in_avals = (*inputs, *tangents)
-    out_avals = tuple(aval.tangent().strip_weak_type() for aval in inputs)
+    out_avals = tuple(aval.tangent() for aval in inputs)
     kept = [aval for aval in inputs if aval.dtype != dtypes.float0]
     taken = [aval for aval in tangents if aval.dtype != dtypes.float0]
 
@@ -407,7 +407,8 @@ def _vjp_of(exported: Exported, closed: ClosedJaxpr) -> Exported:
     function.__name__ = "fun_vjp_jax"
     jitted: PjitFunction = make_jit(function)
     entry, _, _ = trace_abstract(jitted, tuple(
-        ShapeDtypeStruct(aval.shape, aval.dtype) for aval in (*kept, *taken)), {})
+        ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        for aval in (*kept, *taken)), {})
 
     def flat(count: int) -> Any:
         return tuple([0] * count)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from maxjax._base.errors import (
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+)
 from maxjax._base.missing import missing_names
 from maxjax._ir.jaxpr import ClosedJaxpr as ClosedJaxpr
 from maxjax._ir.jaxpr import Jaxpr as Jaxpr

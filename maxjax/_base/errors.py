@@ -73,6 +73,10 @@ class DynamicSizeError(_TracingError, TypeError):
         TypeError.__init__(self, message)      # JAX's documentation knows nothing of it
 
 
+class InconclusiveDimensionOperation(Exception):
+    """The outcome of an operation on symbolic sizes is not the same for all sizes."""
+
+
 class KeyReuseError(_TracingError, TypeError):
     """A random key was used twice."""
 

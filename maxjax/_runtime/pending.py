@@ -25,6 +25,7 @@ from maxjax._runtime import array as array_module
 from maxjax._runtime import invalid
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
+from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
 from maxjax._transforms.simplify import CALLS
@@ -175,6 +176,11 @@ class LazyTrace(Trace):
     """The trace at the bottom: records, and runs programs."""
 
     __slots__ = ()
+
+    @property
+    def platform(self) -> str:
+        """That of the default device."""
+        return all_devices()[0].platform
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         inputs: list[Any] = []

@@ -27,7 +27,8 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkp
            "example_libraries.optimizers", "scipy.special", "scipy.linalg", "scipy.fft",
            "scipy.signal", "scipy.ndimage", "scipy.optimize", "scipy.integrate",
            "scipy.cluster.vq", "scipy.sparse.linalg", "scipy.stats", "experimental.ode",
-           "export")
+           "export", "extend.core", "extend.mojo", "interpreters.ad", "interpreters.batching",
+           "interpreters.mlir")
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 

@@ -83,7 +83,7 @@ def _encode_value(value: Any) -> Any:
                 "consts": [_encode_array(np.asarray(const)) for const in value.consts]}
     if isinstance(value, Jaxpr):
         return {"jaxpr": encode(value)}
-    if isinstance(value, Primitive):
+    if isinstance(value, Primitive) and registry.get(value.name) is value:
         return {"primitive": value.name}
     if isinstance(value, ShapedArray):
         return {"aval": _encode_aval(value)}
@@ -179,6 +179,9 @@ def encode(jaxpr: Jaxpr) -> dict[str, Any]:
             return [_encode_aval(atom.aval), _encode_array(np.asarray(atom.val))[2]]
         return numbers[atom]
 
+    for eqn in jaxpr.eqns:
+        if registry.get(eqn.primitive.name) is not eqn.primitive:
+            raise NotSerializable(f"the primitive {eqn.primitive.name} is not maxjax's own")
     return {
         "consts": [define(var) for var in jaxpr.constvars],
         "inputs": [define(var) for var in jaxpr.invars],

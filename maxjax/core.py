@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
+from maxjax._base.errors import (
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+)
 from maxjax._base.missing import missing_names
 from maxjax._ir.jaxpr import ClosedJaxpr as ClosedJaxpr
 from maxjax._ir.jaxpr import Jaxpr as Jaxpr
@@ -32,5 +36,17 @@ def ensure_compile_time_eval() -> Iterator[None]:
         yield
 
 
+def max_dim(d1: int, d2: int) -> int:
+    """The larger of two sizes of dimensions."""
+    return max(d1, d2)
+
+
+def min_dim(d1: int, d2: int) -> int:
+    """The smaller of two sizes of dimensions."""
+    return min(d1, d2)
+
+
+Value = Any
+ParamDict = dict
 eval_context = ensure_compile_time_eval
 __getattr__ = missing_names(__name__)

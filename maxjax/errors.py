@@ -5,6 +5,9 @@ from __future__ import annotations
 from maxjax._base.errors import CompileError as CompileError
 from maxjax._base.errors import ConcretizationTypeError as ConcretizationTypeError
 from maxjax._base.errors import DynamicSizeError as DynamicSizeError
+from maxjax._base.errors import (
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+)
 from maxjax._base.errors import JaxRuntimeError as JaxRuntimeError
 from maxjax._base.errors import KeyReuseError as KeyReuseError
 from maxjax._base.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError

@@ -32,7 +32,8 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkp
            "scipy.signal", "scipy.ndimage", "scipy.optimize", "scipy.integrate",
            "scipy.cluster.vq", "scipy.sparse.linalg", "scipy.stats", "experimental.ode",
            "nn", "nn.initializers", "random", "tree", "tree_util",
-           *(f"scipy.stats.{name}" for name in DISTRIBUTIONS))
+           "export", "extend.core", "extend.mojo", "interpreters.ad", "interpreters.batching",
+           "interpreters.mlir", *(f"scipy.stats.{name}" for name in DISTRIBUTIONS))
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 

@@ -221,9 +221,7 @@ def test_use_after_donation(use):
         j.jit(lambda v: v * 2, donate_argnums=0)(x)
         return use(j, x)
     ours, theirs = errors_of(run)
-    assert isinstance(ours, type(theirs))
-    if isinstance(theirs, RuntimeError):
-        assert str(ours).split("\n")[0] == str(theirs).split("\n")[0]
+    assert type(ours) is type(theirs) is RuntimeError and str(ours) == str(theirs)
 
 
 @pytest.mark.parametrize("use", [
@@ -234,7 +232,9 @@ def test_computing_with_a_donated_array(use):
         j.jit(lambda v: v * 2, donate_argnums=0)(x)
         return use(j, x)
     ours, theirs = errors_of(run)
-    assert isinstance(ours, type(theirs)) and "deleted" in str(ours)
+    # JAX has a ValueError of its runtime where its executable was found without a look.
+    assert type(ours) is RuntimeError and isinstance(theirs, (RuntimeError, ValueError))
+    assert "deleted" in str(ours) and "deleted" in str(theirs)
 
 
 def test_an_argument_donated_and_used():

@@ -73,16 +73,16 @@ class DynamicSizeError(_TracingError, TypeError):
         TypeError.__init__(self, message)      # JAX's documentation knows nothing of it
 
 
+class InconclusiveDimensionOperation(Exception):
+    """The outcome of an operation on symbolic sizes is not the same for all sizes."""
+
+
 class KeyReuseError(_TracingError, TypeError):
     """A random key was used twice."""
 
 
 class JaxRuntimeError(RuntimeError):
     """A program failed while it ran."""
-
-
-class DeletedArrayError(JaxRuntimeError, ValueError):
-    """A deleted or donated array was used: for some uses JAX raises the one, for some the other."""
 
 
 class TypePromotionError(ValueError):

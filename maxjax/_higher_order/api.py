@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from maxjax._higher_order.jit_sharded import with_shardings
 from maxjax._ir.axes import named_axes
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import eval_jaxpr
+from maxjax._ir.symbolic import scope_of
 from maxjax._ir.trace import Array, base_trace
 from maxjax._ir.types import ShapedArray
 
@@ -158,7 +160,9 @@ def trace_abstract(jitted: PjitFunction, args: tuple[Any, ...], kwargs: dict[str
             avals.append(abstract_leaf(leaf))
         except TypeError:
             raise jitted._argument_error(leaf, position, tree, static) from None
-    return jitted._entry(tuple(avals), tree, static), tree, static
+    scope = scope_of([aval.shape for aval in avals])
+    with scope if scope is not None else contextlib.nullcontext():
+        return jitted._entry(tuple(avals), tree, static), tree, static
 
 
 def shape_structs(avals: Iterable[ShapedArray]) -> list[ShapeDtypeStruct]:

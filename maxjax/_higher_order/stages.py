@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from maxjax._base import config, pytree
@@ -244,47 +244,48 @@ def flops_of(eqn: JaxprEqn) -> float:
 
 def tree_message(expected: Any, found: Any) -> str:
     """The message for arguments whose structure is not the one that was compiled for."""
-    lines: list[str] = []
-    trees = [pytree.unflatten(spec, [0] * spec.num_leaves) for spec in (expected, found)]
-    for name, one, two in zip(("args", "kwargs"), *trees, strict=True):
-        _differences(one, two, name, lines)
+    lines = [f"{place}, seen {seen} but now given {given}, so {why}"
+             for place, seen, given, why in tree_differences(expected, found)]
     shown = "\n".join(f"    * at {line}" for line in lines[:5])
     return ("Function compiled with input pytree does not match the input pytree it was called "
             f"with. There are {len(lines)} mismatches, including:\n{shown}")
 
 
-def _differences(one: Any, two: Any, place: str, lines: list[str]) -> None:
+def tree_differences(expected: Any, found: Any) -> Iterator[tuple[str, str, str, str]]:
+    """Where two structures of ``(args, kwargs)`` differ: (place, one, the other, why)."""
+    trees = [pytree.unflatten(spec, [0] * spec.num_leaves) for spec in (expected, found)]
+    for name, one, two in zip(("args", "kwargs"), *trees, strict=True):
+        yield from _differences(one, two, name)
+
+
+def _differences(one: Any, two: Any, place: str) -> Iterator[tuple[str, str, str, str]]:
     first, second = pytree.one_level(one), pytree.one_level(two)
     if first is None and second is None:
         return
-
-    def say(seen: str, given: str, why: str) -> None:
-        lines.append(f"{place}, seen {seen} but now given {given}, so {why}")
-
     if first is None or second is None or type(one) is not type(two):
         texts = ["pytree leaf" if node is None else f"{type(tree)}"
                  for node, tree in ((first, one), (second, two))]
-        say(texts[0], texts[1], "their Python types differ")
+        yield place, texts[0], texts[1], "their Python types differ"
         return
     count, other_count = len(first.children), len(second.children)
     kind = type(one)
     if count != other_count:
         if kind in (tuple, list):
-            say(f"{kind.__name__} of length {count}", f"{kind.__name__} of length {other_count}",
-                "the lengths do not match")
+            yield (place, f"{kind.__name__} of length {count}",
+                   f"{kind.__name__} of length {other_count}", "the lengths do not match")
             return
         why = "the numbers of children do not match"
         if kind is dict:
             why += f", with the symmetric difference of key sets: {set(one) ^ set(two)}"
-        say(f"{kind} with {count} child", f"{kind} with {other_count} child", why)
+        yield place, f"{kind} with {count} child", f"{kind} with {other_count} child", why
         return
     if first.metadata != second.metadata:
-        say(f"{kind} with pytree metadata {first.metadata}",
-            f"{kind} with pytree metadata {second.metadata}",
-            "the pytree node metadata does not match")
+        yield (place, f"{kind} with pytree metadata {first.metadata}",
+               f"{kind} with pytree metadata {second.metadata}",
+               "the pytree node metadata does not match")
         return
     for key, child, other in zip(first.keys, first.children, second.children, strict=True):
-        _differences(child, other, f"{place}{key}", lines)
+        yield from _differences(child, other, f"{place}{key}")
 
 
 # --- attached to jitted functions -----------------------------------------------------------------

@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -77,6 +77,38 @@ class Scope:
 
     def symbol(self, name: str) -> Dimension:
         return Dimension(self, {((name, 1),): 1})
+
+    def lower(self, dimension: Dimension) -> float:
+        """A number that a dimension never falls below."""
+        total: float = 0
+        for monomial, coefficient in dimension.terms.items():
+            least: float = 1
+            for atom, power in monomial:
+                quotient = self.quotients.get(atom)
+                least *= (LEAST if quotient is None else _lower_quotient(*quotient)) ** power
+            if monomial and coefficient < 0:
+                return -math.inf
+            total += coefficient * least
+        return total
+
+    # ``(difference, relation)`` -> the outcome for all sizes, in scopes without sizes at hand.
+    decide: Callable[[Dimension, str], bool] | None = None
+
+    def needed(self, dimension: Dimension, what: str, where: str) -> Exception:
+        """The error for a size of which Python needs the number."""
+        error = DynamicSizeError(
+            f"the size {dimension} was needed as a number (for {what}){where}, but the function is "
+            "being traced for every size of "
+            f"{', '.join(map(repr, self.sizes))} at once. What is done with a dynamic size "
+            "can be arithmetic, comparisons, and shapes of arrays; to use its value, leave the "
+            "dimension out of dynamic_dims.")
+        if self.failure is None:
+            self.failure = error
+        return error
+
+    def mixed(self, left: Dimension, right: Dimension) -> Exception:
+        """The error for an operation on dimensions of two scopes."""
+        return InternalError(f"the sizes {left} and {right} are of different traces")
 
     def __enter__(self) -> Scope:
         active[0] += 1
@@ -211,16 +243,7 @@ class Dimension:
 
     def lower(self) -> float:
         """A number that it never falls below."""
-        total: float = 0
-        for monomial, coefficient in self.terms.items():
-            least: float = 1
-            for atom, power in monomial:
-                quotient = self.scope.quotients.get(atom)
-                least *= (LEAST if quotient is None else _lower_quotient(*quotient)) ** power
-            if monomial and coefficient < 0:
-                return -math.inf
-            total += coefficient * least
-        return total
+        return self.scope.lower(self)
 
     def __repr__(self) -> str:
         parts: list[str] = []
@@ -321,7 +344,7 @@ class Dimension:
     def _operand(self, other: Any) -> Terms | None:
         if other.__class__ is Dimension:
             if other.scope is not self.scope:
-                raise InternalError(f"the sizes {self} and {other} are of different traces")
+                raise self.scope.mixed(self, other)
             return other.terms
         if isinstance(other, int) or _is_numpy_integer(other):
             return {(): int(other)} if other else {}
@@ -380,6 +403,8 @@ class Dimension:
         difference = _simplest(self.scope, terms)
         if difference.__class__ is not Dimension:
             return _compare(difference, relation)
+        if self.scope.decide is not None:
+            return self.scope.decide(difference, relation)
         if difference.lower() > 0:
             return False
         upper = -(-difference).lower()
@@ -402,6 +427,8 @@ class Dimension:
 
     def __hash__(self) -> int:
         # As the key of a user's table it would be missing among the numbers there.
+        if self.scope.decide is not None:
+            return self._hash
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and _is_standard_library(frame.f_code.co_filename):
             frame = frame.f_back
@@ -410,7 +437,7 @@ class Dimension:
         return self._hash
 
     # --- where Python needs the number ---
-    def _needed(self, what: str) -> DynamicSizeError:
+    def _needed(self, what: str) -> NoReturn:
         frame: FrameType | None = sys._getframe(2)
         inner = sys._getframe(2)
         while frame is not None and (is_internal(frame.f_code)
@@ -419,27 +446,19 @@ class Dimension:
         where = "" if frame is None else f" at {SourceLine(frame.f_code, frame.f_lasti)}"
         if inner is not frame and where:
             where += f", in {inner.f_code.co_name}"
-        error = DynamicSizeError(
-            f"the size {self} was needed as a number (for {what}){where}, but the function is "
-            "being traced for every size of "
-            f"{', '.join(map(repr, self.scope.sizes))} at once. What is done with a dynamic size "
-            "can be arithmetic, comparisons, and shapes of arrays; to use its value, leave the "
-            "dimension out of dynamic_dims.")
-        if self.scope.failure is None:
-            self.scope.failure = error
-        raise error
+        raise self.scope.needed(self, what, where)
 
     def __index__(self) -> int:
-        raise self._needed("an integer")
+        self._needed("an integer")
 
     def __int__(self) -> int:
-        raise self._needed("int()")
+        self._needed("int()")
 
     def __float__(self) -> float:
-        raise self._needed("float()")
+        self._needed("float()")
 
     def __complex__(self) -> complex:
-        raise self._needed("complex()")
+        self._needed("complex()")
 
     def bit_length(self) -> int:
         """The bits of the number, by comparisons with powers of two."""
@@ -457,10 +476,10 @@ class Dimension:
         return _array(self)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise self._needed("a NumPy array")
+        self._needed("a NumPy array")
 
     def __reduce__(self) -> Any:
-        raise self._needed("a copy outside the trace")
+        self._needed("a copy outside the trace")
 
 
 def _is_standard_library(filename: str) -> bool:

@@ -72,6 +72,13 @@ class JaxprEqn:
         inner = [jaxpr.effects for jaxpr in subjaxprs(self.params)]
         return frozenset().union(rule(**self.params) if rule is not None else (), *inner)
 
+    @property
+    def source_info(self) -> SourceLine | None:
+        """Where the equation was traced."""
+        return self.source
+
+    ctx = None      # where JAX keeps settings of its own
+
     def replace(self, **changes: Any) -> JaxprEqn:
         fields = {name: getattr(self, name) for name in
                   ("primitive", "invars", "params", "outvars", "source")}
@@ -87,7 +94,8 @@ class Jaxpr:
     __slots__ = ("__weakref__", "constvars", "debug_info", "eqns", "invars", "outvars")
 
     def __init__(self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom],
-                 eqns: Sequence[JaxprEqn], debug_info: str = ""):
+                 eqns: Sequence[JaxprEqn], debug_info: str = "", *, effects: Any = None):
+        # JAX's constructor is told the effects, which follow from the equations.
         self.constvars = list(constvars)
         self.invars = list(invars)
         self.outvars = list(outvars)
@@ -127,6 +135,23 @@ class ClosedJaxpr:
     @property
     def eqns(self) -> list[JaxprEqn]:
         return self.jaxpr.eqns
+
+    @property
+    def constvars(self) -> list[Var]:
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> list[Var]:
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> list[Atom]:
+        return self.jaxpr.outvars
+
+    def replace(self, *, jaxpr: Jaxpr | None = None,
+                consts: Sequence[Any] | None = None) -> ClosedJaxpr:
+        return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr,
+                           self.consts if consts is None else consts)
 
     @property
     def in_avals(self) -> list[ShapedArray]:

@@ -90,8 +90,9 @@ class Primitive:
                  multiple_results: bool = False,
                  no_derivative: str | None = None,
                  cacheable: bool = True,
-                 on_mesh: bool = False):
-        if name in registry:
+                 on_mesh: bool = False,
+                 registered: bool = True):
+        if registered and name in registry:
             raise InternalError(f"two primitives are called {name!r}")
         self.name = name
         self.abstract = abstract
@@ -118,11 +119,17 @@ class Primitive:
         self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
         self.cacheable = cacheable            # False where params hold jaxprs
         self.on_mesh = on_mesh or not cacheable
-        registry[name] = self
+        self.is_mojo = False                  # lowered by the Mojo backend alone
+        if registered:                        # False for those of the user's
+            registry[name] = self
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Applies the primitive under the current trace; operands are trusted."""
         return context.trace.apply(self, args, params)
+
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of an equation as ``bind`` takes them."""
+        return dict(params)
 
     def __repr__(self) -> str:
         return self.name
@@ -159,6 +166,11 @@ def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dic
 
 _specs: dict[Any, OpSpec] = {}
 _SPEC_LIMIT = 50_000
+
+
+def forget_specs() -> None:
+    """After a rule has changed."""
+    _specs.clear()
 
 
 def op_spec(primitive: Primitive, in_avals: tuple[ShapedArray, ...],

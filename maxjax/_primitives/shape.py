@@ -254,7 +254,7 @@ concatenate_p = Primitive(
 
 def _pad_abstract(x, value, *, padding_config):
     shape = tuple(
-        low + high + size + max(0, size - 1) * interior
+        low + high + size + (max(size - 1, 0) * interior if interior else 0)
         for size, (low, high, interior) in zip(x.shape, padding_config, strict=True))
     return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)
 
@@ -343,7 +343,7 @@ pad_p = Primitive(
 
 def _slice_shape(start_indices, limit_indices, strides):
     strides = strides or (1,) * len(start_indices)
-    return tuple(max(0, -(-(limit - start) // stride))
+    return tuple(max(-(-(limit - start) // stride), 0)
                  for start, limit, stride in zip(
                      start_indices, limit_indices, strides, strict=True))
 

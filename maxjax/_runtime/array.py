@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.errors import DeletedArrayError
 from maxjax._base.shardings import Sharding, SingleDeviceSharding
 from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
@@ -59,7 +58,7 @@ class ArrayImpl(Array):
                 self._cell = None
         value = self._value
         if value is None:
-            raise DeletedArrayError(f"Array has been deleted with shape={self.aval.str_short()}.")
+            raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
         return value
 
     def literal(self) -> Any:

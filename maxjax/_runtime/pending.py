@@ -29,7 +29,7 @@ from maxjax._runtime import array as array_module
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
-from maxjax._runtime.devices import devices
+from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
 from maxjax._sharding.shard_map import program_of as shard_map_program
@@ -192,6 +192,11 @@ class LazyTrace(Trace):
 
     __slots__ = ()
 
+    @property
+    def platform(self) -> str:
+        """That of the default device."""
+        return all_devices()[0].platform
+
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         inputs: list[Any] = []
         avals = []
@@ -299,7 +304,7 @@ class LazyTrace(Trace):
     # --- what the layers below the runtime ask of it ---
     def devices(self, backend: str | None) -> list[Any]:
         """All devices of a platform; None: of the default one."""
-        return devices(backend)
+        return all_devices(backend)
 
     def put(self, leaf: Any, place: Any) -> ArrayImpl:
         """A concrete leaf as an array that lies as a sharding says."""

@@ -36,7 +36,7 @@ class Piece:
 def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
     """Why an equation runs on the host; None if the backend can compile it.
 
-    ``control_flow``: the backend compiles loops and conditionals.
+    ``control_flow``: the backend compiles loops and conditionals, and kernels of the user's.
     """
     primitive = eqn.primitive
     for atom in (*eqn.invars, *eqn.outvars):
@@ -53,6 +53,8 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
                 return f"its body has {inner_eqn.primitive.name}: {reason}"
     if primitive.lower is None:
         return primitive.host_reason or "it has no lowering"
+    if primitive.is_mojo and not control_flow:
+        return "its kernel is for the Mojo backend"
     if control_flow and primitive.name in CONTROL_FLOW:
         return None
     if primitive.host_condition is not None:

@@ -323,7 +323,7 @@ def einsum(subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = 
             if known != 1 and size not in (1, known):
                 raise ValueError(f"Size of label {label!r} for operand {position} ({known}) does "
                                  f"not match previous terms ({size}).")
-            sizes[label] = max(known, size) if size else 0
+            sizes[label] = size if known == 1 or size == 0 else known
     if len(arrays) > 2:
         order = _path(inputs, output, arrays, optimize)
     else:

@@ -264,7 +264,7 @@ def _filled(shape: Any, cache: dict[Any, Any], value: int, dtype: Any, name: str
 def _broadcast_scalar(scalar: Any, shape: tuple[int, ...]) -> Array:
     if not shape:
         return base_trace[0].operand(scalar)
-    if min(shape) < 0:
+    if any(size < 0 for size in shape):
         raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
                         f"{shape}.")
     return broadcast_in_dim(scalar, shape, ())

@@ -92,7 +92,7 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
                 f"cannot reshape array of shape {have} (size {total}) into shape {sizes} because "
                 f"the product of specified axis sizes ({known}) does not evenly divide {total}")
         return tuple(total // known if size == -1 else size for size in sizes)
-    if math.prod(sizes) != total or min(sizes, default=0) < 0:
+    if math.prod(sizes) != total or any(size < 0 for size in sizes):
         raise TypeError(
             f"cannot reshape array of shape {have} (size {total}) into shape {sizes} "
             f"(size {math.prod(sizes)})")
@@ -290,7 +290,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     sizes = canonical_shape(shape)
     have = x.shape
     missing = len(sizes) - len(have)
-    if min(sizes, default=0) < 0:
+    if any(size < 0 for size in sizes):
         raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
                         f"{sizes}.")
     if missing < 0 or any(

@@ -105,6 +105,12 @@ class MojoContext(Lowering):
             return self.apply(name, *xs, dtype=dtypes.physical(out_dtype))
         return self.native(name, *xs)
 
+    def custom(self, source: str, name: str, dtype: Any, *xs: Node) -> Node:
+        """An elementwise function of the user's: ``name``, which a Mojo text defines."""
+        operands = self.aligned(xs)
+        return self.node("apply", operands[0].shape, dtypes.physical(dtype), operands,
+                         f"custom {name}", source)
+
     def multiply_add(self, x: Node, y: Node, z: Node) -> Node:
         if x.dtype != np.float32:       # as tier 0
             return super().multiply_add(x, y, z)

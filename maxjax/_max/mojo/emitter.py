@@ -8,6 +8,7 @@ it computes stands as far out as it can: once a call ("call"), once a point ("po
 
 from __future__ import annotations
 
+import hashlib
 import re
 import textwrap
 from collections.abc import Iterable
@@ -208,7 +209,10 @@ class Emitter:
             number = self.operand(base, Access(access.offset, tuple(strides)), True)
             outputs.append((value, number))
         self.write(outputs)
-        return Kernel("\n".join(self.lines) + "\n", self.operands, self.points, self.rows,
+        texts = dict.fromkeys(value.node.params for value in self.values
+                              if value.kind == "apply" and value.node.params is not None)
+        lines = [*(f"{renamed(text)}\n\n" for text in texts), *self.lines]
+        return Kernel("\n".join(lines) + "\n", self.operands, self.points, self.rows,
                       self.inner, self.kind)
 
     def write(self, outputs: list[tuple[Value, int]]) -> None:
@@ -432,9 +436,28 @@ def _wrapped(text: str, indent: int) -> list[str]:
     return [line.replace("\xa0", " ") for line in lines]
 
 
+_DEFINITION = re.compile(r"^(?:def|struct|comptime) +(\w+)", re.MULTILINE)
+
+
+def own_name(name: str, source: str) -> str:
+    """What a name that the user's Mojo text defines is in a kernel."""
+    return f"KERNEL_{name}_{hashlib.sha256(source.encode()).hexdigest()[:8]}"
+
+
+def renamed(source: str) -> str:
+    """The user's Mojo text under names that no other text of a library has."""
+    text = source
+    for name in dict.fromkeys(_DEFINITION.findall(source)):
+        text = re.sub(rf"\b{name}\b", own_name(name, source), text)
+    return text.strip("\n")
+
+
 def expression(node: Node, kinds: list[np.dtype], xs: list[str], w: str) -> str:
     """The Mojo expression of an elementwise operation."""
     name = node.name
+    if node.params is not None:
+        own = own_name(name.removeprefix("custom "), node.params)
+        return f"{own}[{kind_name(kinds[0])}, {w}]({', '.join(xs)})"
     if name in _INFIX:
         return f"{xs[0]} {_INFIX[name]} {xs[1]}"
     if name == "select":

@@ -1,0 +1,318 @@
+"""Primitives of the user's: JAX's forms of rules, and how they become maxjax's.
+
+Where maxjax's rules have None for a zero tangent, JAX's have ``Zero``; operands to be transposed
+are ``Linear`` marks in both, under the name ``UndefinedPrimal``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._higher_order.callback import outside_programs
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.primitive import Primitive, forget_specs, registry
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import Array, aval_of, base_trace, context
+from maxjax._ir.types import ShapedArray
+from maxjax._transforms.autodiff import operands_of
+from maxjax._transforms.batching import to_axis
+from maxjax._transforms.jvp import instantiate
+
+
+class Zero:
+    """A tangent or cotangent that is zero, of which only the type is known."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    @staticmethod
+    def from_primal_value(value: Any) -> Zero:
+        """The zero tangent of a value."""
+        return Zero(aval_of(operands_of([value])[0]).tangent())
+
+    def instantiate(self) -> Any:
+        """Zeros."""
+        return instantiate(None, self.aval)
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval})"
+
+
+class ExactFloat(float):
+    """A float among parameters; 0.0 and -0.0 are two."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ExactFloat):
+            return self.hex() == other.hex()
+        return float(self) == other
+
+    __hash__ = float.__hash__
+
+
+class CustomPrimitive(Primitive):
+    """An operation of one's own: see ``maxjax.extend.core.Primitive``."""
+
+    def __init__(self, name: str):
+        super().__init__(name, abstract=self._abstract, specialize=self._specialize,
+                         host_reason="it has no kernel", registered=False)
+        self._abstract_eval: Callable[..., Any] | None = None
+        self._impl: Callable[..., Any] | None = None
+        self._composition: Callable[..., Any] | None = None
+
+    # --- rules ---
+    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
+        """``impl(*arrays, **params)``: the NumPy rule, of NumPy arrays."""
+        self._impl = impl
+        forget_specs()
+        return impl
+
+    def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """``rule(*avals, **params)``: the type of the result, a list of types for several."""
+        self._abstract_eval = rule
+        forget_specs()
+        return rule
+
+    def def_composition(self, function: Callable[..., Any]) -> None:
+        """``function(*arrays, **params)``: the same in other operations of maxjax's, which is
+        compiled, and also runs where there is no NumPy rule."""
+        self._composition = function
+        self.lower = lambda ctx, *xs, **params: ctx.decompose(
+            lambda *arrays: function(*arrays, **params), *xs)
+        forget_specs()
+
+    def impl(self, *args: Any, **params: Any) -> Any:
+        """The NumPy rule."""
+        if self._impl is None:
+            raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented")
+        return self._impl(*args, **params)
+
+    def abstract_eval(self, *avals: ShapedArray, **params: Any) -> Any:
+        """The types of the results, and effects: none."""
+        return self._abstract(*avals, **params), frozenset()
+
+    def _abstract(self, *avals: ShapedArray, **params: Any) -> Any:
+        if self._abstract_eval is None:
+            raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented")
+        result = self._abstract_eval(*avals, **params)
+        return tuple(result) if self.multiple_results else result
+
+    # --- application ---
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Applies the primitive to arrays and numbers, under the transformations around it.
+
+        Raises:
+          TypeError: an argument is no array, or a parameter cannot be hashed.
+          NotImplementedError: a rule is missing.
+        """
+        for position, arg in enumerate(args):
+            try:
+                operands_of([arg])
+            except TypeError:
+                raise TypeError(
+                    f"Error interpreting argument to {self.name} as a JAX value. The problematic "
+                    f"value is of type {type(arg)} and was passed to {self.name} at position "
+                    f"{position}.") from None
+        operands = operands_of(args)
+        params = {name: ExactFloat(value) if type(value) is float else value
+                  for name, value in params.items()}
+        if context.trace is base_trace[0]:
+            if self._impl is None and self._composition is None:
+                raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented")
+            if self._abstract_eval is None:
+                return self._run_now(operands, params)
+        return super().bind(*operands, **params)
+
+    def _run_now(self, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Without a rule of types, on the values at once."""
+        result = self.impl(*[x.host() for x in operands], **params)
+        results = operands_of(result if self.multiple_results else [result])
+        return results if self.multiple_results else results[0]
+
+    def _specialize(self, in_avals: Sequence[ShapedArray], params: dict[str, Any],
+                    out_avals: Sequence[ShapedArray]) -> Callable[..., Any] | None:
+        impl = self._impl
+        if impl is None:
+            return None if self._composition is None else self._composed(in_avals, params)
+        single = not self.multiple_results
+
+        def run(*values: Any) -> Any:
+            with outside_programs():
+                result = impl(*values, **params)
+            results = [result] if single else list(result)
+            if len(results) != len(out_avals):
+                raise TypeError(f"the impl rule of {self.name} gives {len(results)} results, its "
+                                f"abstract_eval rule {len(out_avals)}")
+            checked = [self._checked(x, aval) for x, aval in zip(results, out_avals, strict=True)]
+            return checked[0] if single else checked
+
+        return run
+
+    def _composed(self, in_avals: Sequence[ShapedArray],
+                  params: dict[str, Any]) -> Callable[..., Any]:
+        function, single = self._composition, not self.multiple_results
+        assert function is not None
+
+        def flat(*xs: Any) -> Sequence[Any]:
+            result = function(*xs, **params)
+            return operands_of([result] if single else result)
+
+        run = interpreter(trace_to_jaxpr(flat, list(in_avals), self.name))
+        return (lambda *values: run(*values)[0]) if single else run
+
+    def _checked(self, result: Any, aval: ShapedArray) -> np.ndarray:
+        value = result.host() if isinstance(result, Array) else np.asarray(result)
+        if value.shape != aval.shape:
+            raise TypeError(f"the impl rule of {self.name} gives a result of shape {value.shape}, "
+                            f"its abstract_eval rule says {aval.shape}")
+        physical = dtypes.physical(aval.dtype)
+        if value.dtype != physical and dtypes.canonical(value.dtype) != aval.dtype:
+            raise TypeError(f"the impl rule of {self.name} gives a result of dtype {value.dtype}, "
+                            f"its abstract_eval rule says {aval.dtype.name}")
+        return value.astype(physical, copy=False)
+
+
+# --- JAX's tables of rules ------------------------------------------------------------------------
+
+
+def check_own(primitive: Any) -> None:
+    """Raises where something is no primitive of the user's."""
+    if not isinstance(primitive, CustomPrimitive):
+        raise TypeError("rules are given to primitives made with maxjax.extend.core.Primitive, "
+                        f"not to {primitive!r}")
+
+
+class RuleTable(MutableMapping):
+    """Rules by primitive: a view of what the primitives hold, in JAX's form."""
+
+    def __init__(self, attribute: str, to_ours: Callable[[Primitive, Any], Any],
+                 to_theirs: Callable[[Primitive, Any], Any]):
+        self._attribute = attribute
+        self._to_ours = to_ours
+        self._to_theirs = to_theirs
+        self._given: dict[Primitive, Any] = {}
+
+    def __getitem__(self, primitive: Primitive) -> Any:
+        rule = getattr(primitive, self._attribute)
+        if rule is None:
+            raise KeyError(primitive)
+        given = self._given.get(primitive)
+        return self._to_theirs(primitive, rule) if given is None else given
+
+    def __setitem__(self, primitive: Primitive, rule: Callable[..., Any]) -> None:
+        check_own(primitive)
+        if not callable(rule):
+            raise TypeError(f"Expected a callable value, got {rule}")
+        self._given[primitive] = rule
+        setattr(primitive, self._attribute, self._to_ours(primitive, rule))
+
+    def __delitem__(self, primitive: Primitive) -> None:
+        self[primitive]
+        self._given.pop(primitive, None)
+        setattr(primitive, self._attribute, None)
+
+    def __iter__(self) -> Iterator[Primitive]:
+        for primitive in (*registry.values(), *self._given):
+            if getattr(primitive, self._attribute) is not None:
+                yield primitive
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _with_zeros(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    return [Zero(aval) if x is None else x for x, aval in zip(values, avals, strict=True)]
+
+
+def without_zero(value: Any) -> Any:
+    """None for a zero."""
+    return None if value is None or type(value) is Zero else operands_of([value])[0]
+
+
+def _our_jvp(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        avals = [aval_of(x).tangent() for x in primals]
+        out, tangent = rule(tuple(primals), tuple(_with_zeros(tangents, avals)), **params)
+        if primitive.multiple_results:
+            return operands_of(out), [without_zero(t) for t in tangent]
+        return operands_of([out])[0], without_zero(tangent)
+
+    return jvp
+
+
+def _their_jvp(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        out, tangent = rule(operands_of(primals), [without_zero(t) for t in tangents], **params)
+        if primitive.multiple_results:
+            avals = [aval_of(x).tangent() for x in out]
+            return out, _with_zeros([None] * len(out) if tangent is None else tangent, avals)
+        return out, Zero(aval_of(out).tangent()) if tangent is None else tangent
+
+    return jvp
+
+
+def _our_transpose(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def transpose(cotangent: Any, *operands: Any, **params: Any) -> list[Any]:
+        if primitive.multiple_results:
+            avals = primitive.abstract(*[aval_of(x) if isinstance(x, Array) else x.aval
+                                         for x in operands], **params)
+            cotangent = _with_zeros(cotangent, [aval.tangent() for aval in avals])
+        results = rule(cotangent, *operands, **params)
+        if len(results) != len(operands):
+            raise TypeError(f"the transpose rule of {primitive.name} gives {len(results)} "
+                            f"cotangents for {len(operands)} operands")
+        return [without_zero(x) for x in results]
+
+    return transpose
+
+
+def _their_transpose(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def transpose(cotangent: Any, *operands: Any, **params: Any) -> Any:
+        if primitive.multiple_results:
+            cotangent = [without_zero(x) for x in cotangent]
+        return rule(cotangent, *operands, **params)
+
+    return transpose
+
+
+def _our_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+              **params: Any) -> tuple[Any, Any]:
+        out, axis = rule(tuple(operands), tuple(axes), **params)
+        if primitive.multiple_results:
+            return operands_of(out), list(axis)
+        return operands_of([out])[0], axis
+
+    return batch
+
+
+def _their_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def batch(operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
+        size, = {x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None}
+        return rule(size, list(operands), list(axes), **params)
+
+    return batch
+
+
+primitive_jvps = RuleTable("jvp", _our_jvp, _their_jvp)
+primitive_transposes = RuleTable("transpose", _our_transpose, _their_transpose)
+primitive_batchers = RuleTable("batch", _our_batch, _their_batch)
+
+
+def batch_elementwise(primitive: Primitive) -> None:
+    """Gives a primitive whose operands and results have one shape its batching rule."""
+    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+              **params: Any) -> tuple[Any, Any]:
+        moved = [to_axis(x, axis, 0, size) for x, axis in zip(operands, axes, strict=True)]
+        out = primitive.bind(*moved, **params)
+        return out, [0] * len(out) if primitive.multiple_results else 0
+
+    check_own(primitive)
+    primitive.batch = batch

@@ -1,0 +1,422 @@
+"""Exported functions: programs apart from the Python function that they were traced from."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from maxjax._base import config, dtypes, pytree
+from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.api import ShapeDtypeStruct, trace_abstract
+from maxjax._higher_order.custom_vjp import custom_vjp
+from maxjax._higher_order.dynamic import MAX_SIZES
+from maxjax._higher_order.jit import PjitFunction, jit_p, make_jit
+from maxjax._higher_order.stages import tree_differences
+from maxjax._ir.dimensions import is_dimension
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from maxjax._ir.serialize import NotSerializable, encode
+from maxjax._ir.staging import eval_jaxpr
+from maxjax._ir.substitute import with_sizes
+from maxjax._ir.symbolic import scope_of, solve
+from maxjax._ir.trace import aval_of, base_trace, context
+from maxjax._ir.types import ShapedArray
+from maxjax._transforms import autodiff
+from maxjax._transforms.autodiff import leaf_operand
+from maxjax._transforms.simplify import eliminate_dead_code, inline_calls
+
+minimum_supported_calling_convention_version = 9
+maximum_supported_calling_convention_version = 10
+
+
+class DisabledSafetyCheck:
+    """A check that is left out when an exported function is called.
+
+    >>> jax.export.DisabledSafetyCheck.platform()
+    platform
+    """
+
+    def __init__(self, _impl: str):
+        self._impl = _impl
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """That the platform is one of those exported for."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """That a custom call is known to be stable; maxjax's programs have none."""
+        return cls(f"custom_call:{target_name}")
+
+    def is_custom_call(self) -> str | None:
+        """The name of the custom call, if the check is about one."""
+        kind, _, name = self._impl.partition(":")
+        return name if kind == "custom_call" else None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DisabledSafetyCheck) and self._impl == other._impl
+
+    def __hash__(self) -> int:
+        return hash(self._impl)
+
+    def __repr__(self) -> str:
+        return self._impl
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Exported:
+    """A function for one signature, which can be called, differentiated and saved.
+
+    Made by ``export`` and ``deserialize``.
+
+    Attributes:
+      fun_name: the function's name.
+      in_tree: the structure of ``(args, kwargs)``, without the static arguments.
+      in_avals: the types of its leaves; sizes may be symbolic.
+      out_tree, out_avals: of the result.
+      platforms: what it was exported for.
+      disabled_safety_checks: what calls do not check.
+      calling_convention_version: that of JAX's that the call follows.
+      nr_devices: 1.
+      ordered_effects, unordered_effects: none: functions with effects are not exported.
+
+    >>> exported = jax.export.export(jax.jit(jnp.sin))(jnp.ones(3))
+    >>> exported.in_avals
+    (ShapedArray(float32[3]),)
+    >>> exported
+    Exported(fun_name=sin, ...)
+    """
+
+    fun_name: str
+    in_tree: PyTreeDef
+    in_avals: tuple[ShapedArray, ...]
+    out_tree: PyTreeDef
+    out_avals: tuple[ShapedArray, ...]
+    platforms: tuple[str, ...]
+    disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
+    # Takes and gives the arrays but those of float0, which hold nothing.
+    program: ClosedJaxpr = dataclasses.field(repr=False)
+    _get_vjp: Callable[[Exported], Exported] | None = dataclasses.field(repr=False)
+    calling_convention_version: int = maximum_supported_calling_convention_version
+    nr_devices: int = 1
+    ordered_effects: tuple[Any, ...] = ()
+    unordered_effects: tuple[Any, ...] = ()
+    _programs: dict[Any, ClosedJaxpr] = dataclasses.field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        return f"Exported(fun_name={self.fun_name}, ...)"
+
+    # --- what it is ---
+    @property
+    def module_kept_var_idx(self) -> tuple[int, ...]:
+        """The arguments that the result depends on."""
+        jaxpr = self.program.jaxpr
+        used = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
+        used.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
+        taken = [n for n, aval in enumerate(self.in_avals) if aval.dtype != dtypes.float0]
+        return tuple(n for n, var in zip(taken, jaxpr.invars, strict=True) if var in used)
+
+    @property
+    def uses_global_constants(self) -> bool:
+        """Whether sizes are symbolic."""
+        return any(is_dimension(size) for aval in self.in_avals for size in aval.shape)
+
+    @property
+    def in_shardings_hlo(self) -> tuple[None, ...]:
+        """None for each argument."""
+        return (None,) * len(self.in_avals)
+
+    @property
+    def out_shardings_hlo(self) -> tuple[None, ...]:
+        """None for each result."""
+        return (None,) * len(self.out_avals)
+
+    def in_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
+        """None for each argument."""
+        return self.in_shardings_hlo
+
+    def out_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
+        """None for each result."""
+        return self.out_shardings_hlo
+
+    def mlir_module(self) -> NoReturn:
+        """Not supported.
+
+        Raises:
+          NotImplementedError: maxjax's programs are jaxprs.
+        """
+        raise NotImplementedError(
+            "maxjax exports jaxprs, not MLIR: there is no module to give. The program in readable "
+            "form is str(exported.program)")
+
+    @property
+    def mlir_module_serialized(self) -> NoReturn:
+        """Not supported."""
+        self.mlir_module()
+
+    # --- derivatives ---
+    def has_vjp(self) -> bool:
+        """Whether ``vjp`` gives one."""
+        return self._get_vjp is not None
+
+    def vjp(self) -> Exported:
+        """The function that takes arguments and cotangents of the results, all flat, and gives the
+        cotangents of the arguments.
+
+        Raises:
+          ValueError: it was saved without.
+        """
+        if self._get_vjp is None:
+            raise ValueError("No VJP is available")
+        known = self._programs.get("vjp")
+        if known is None:
+            known = self._programs["vjp"] = self._get_vjp(self)      # type: ignore[assignment]
+        return known      # type: ignore[return-value]
+
+    # --- calling ---
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function.
+
+        Args:
+          args, kwargs: of the structure, shapes and dtypes that it was exported for; symbolic
+            sizes are found from the shapes.
+
+        Raises:
+          ValueError: the arguments are of another structure, shape or dtype, or the platform is
+            another one.
+        """
+        leaves, tree = pytree.flatten((args, kwargs))
+        if tree != self.in_tree.spec:
+            raise ValueError(self._tree_message(tree))
+        operands = [leaf_operand(leaf) for leaf in leaves]
+        avals = [aval_of(x) for x in operands]
+        self._check_platform()
+        closed = self._program_for(avals)
+        inputs = [x for x, aval in zip(operands, avals, strict=True)
+                  if aval.dtype != dtypes.float0]
+        base: Any = base_trace[0]
+        at_base = context.trace is base
+        if at_base and not config.disable_jit.value:
+            results = base.call(closed, inputs)
+        else:
+            results = _differentiable(self, closed, avals)(*inputs)
+        out_avals = iter(closed.out_avals)
+        shapes = [None if aval.dtype == dtypes.float0 else next(out_avals)
+                  for aval in self.out_avals]
+        given = iter(results)
+        return self.out_tree.unflatten([
+            np.zeros(self._shape_of_float0(aval, avals), dtypes.float0) if shape is None
+            else next(given)
+            for aval, shape in zip(self.out_avals, shapes, strict=True)])
+
+    def _shape_of_float0(self, aval: ShapedArray, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
+        return _shape_at(aval, self._sizes(avals))
+
+    def _tree_message(self, tree: Any) -> str:
+        differences = "".join(
+            f"   - {place} is a {given} in the invocation and a {seen} when exported, so {why}.\n\n"
+            for place, seen, given, why in tree_differences(self.in_tree.spec, tree))
+        return ("The invocation args and kwargs must have the same pytree structure as when the "
+                f"function '{self.fun_name}' was exported, but they have the following structural "
+                f"differences:\n{differences}")
+
+    def _check_platform(self) -> None:
+        platform = base_trace[0].platform      # type: ignore[attr-defined]
+        if (platform not in self.platforms
+                and DisabledSafetyCheck.platform() not in self.disabled_safety_checks):
+            raise ValueError(f"Function '{self.fun_name}' was exported for platforms "
+                             f"'{self.platforms}' but it is used on '{(platform,)}'.")
+
+    def _names(self) -> list[str]:
+        return leaf_names(self.in_tree)
+
+    def _sizes(self, avals: Sequence[ShapedArray]) -> dict[str, Any]:
+        return solve(self._names(), [aval.shape for aval in self.in_avals],
+                     [aval.shape for aval in avals])
+
+    def _program_for(self, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+        """The program for the sizes of the arguments."""
+        key = tuple([(aval.shape, aval.dtype) for aval in avals])
+        known = self._programs.get(key)
+        if known is not None:
+            return known
+        for name, want, got in zip(self._names(), self.in_avals, avals, strict=True):
+            _check_argument(name, want, got)
+        sizes = self._sizes(avals)
+        if not sizes:
+            return self.program
+        closed = with_sizes(self.program, sizes)
+        if scope_of([aval.shape for aval in avals]) is None:
+            closed.cache["family"] = self._programs.setdefault("family", {})  # type: ignore[arg-type]
+            while len(self._programs) >= MAX_SIZES:
+                self._programs.pop(next(k for k in self._programs if not isinstance(k, str)))
+            self._programs[key] = closed
+        return closed
+
+
+def _check_argument(name: str, want: ShapedArray, got: ShapedArray) -> None:
+    def shown(shape: Any) -> str:
+        return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+    if got.ndim != want.ndim:
+        raise ValueError(f"Rank mismatch for {name}: expected {shown(want.shape)} and called with "
+                         f"{shown(got.shape)}")
+    if got.dtype != want.dtype:
+        raise ValueError(f"Dtype mismatch for {name}: expected {dtype_name(want)} and called "
+                         f"with {dtype_name(got)}")
+    for axis, (size, actual) in enumerate(zip(want.shape, got.shape, strict=True)):
+        if not is_dimension(size) and size != actual:
+            raise ValueError(
+                f"Shape mismatch for {name}.shape[{axis}] (expected same constant): expected "
+                f"{shown(want.shape)} and called with {shown(got.shape)}")
+
+
+def dtype_name(aval: ShapedArray) -> str:
+    return getattr(aval.dtype, "name", str(aval.dtype))
+
+
+def leaf_names(tree: PyTreeDef) -> list[str]:
+    """``args[0]['a']`` and so on, for the leaves of ``(args, kwargs)``."""
+    args, kwargs = tree.unflatten(range(tree.num_leaves))
+    return [name + pytree.path_string(path) for name, part in (("args", args), ("kwargs", kwargs))
+            for path in pytree.flatten_with_path(part)[0]]
+
+
+def _differentiable(exported: Exported, closed: ClosedJaxpr,
+                    avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
+    """The call of a program, with the exported derivative as its rule."""
+
+    @custom_vjp
+    def call_exported(*inputs: Any) -> list[Any]:
+        return list(jit_p.bind(*map(leaf_operand, inputs), jaxpr=closed, name=exported.fun_name))
+
+    def forward(*inputs: Any) -> tuple[list[Any], Any]:
+        return call_exported(*inputs), inputs
+
+    def backward(inputs: Any, cotangents: Any) -> tuple[Any, ...]:
+        derivative = exported.vjp()
+        given, found = iter(inputs), iter(cotangents)
+        primals = [_float0(aval) if aval.dtype == dtypes.float0 else next(given) for aval in avals]
+        outs = [None if aval.dtype == dtypes.float0 else next(found) for aval in exported.out_avals]
+        sizes = exported._sizes(avals)
+        directions = [
+            _float0(aval.tangent(), sizes) if out is None or aval.tangent().dtype == dtypes.float0
+            else out for aval, out in zip(exported.out_avals, outs, strict=True)]
+        results = derivative.call(*primals, *directions)
+        return tuple(None if aval.tangent().dtype == dtypes.float0 else result
+                     for aval, result in zip(avals, results, strict=True)
+                     if aval.dtype != dtypes.float0)
+
+    call_exported.defvjp(forward, backward)
+    return call_exported
+
+
+def _float0(aval: ShapedArray, sizes: Any = None) -> np.ndarray:
+    return np.zeros(_shape_at(aval, sizes), dtypes.float0)
+
+
+def _shape_at(aval: ShapedArray, sizes: Any) -> tuple[int, ...]:
+    sized: tuple[Any, ...] = aval.shape
+    return tuple([size.value(sizes) if is_dimension(size) else size for size in sized])
+
+
+# --- making them ----------------------------------------------------------------------------------
+
+def export_function(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+                    platforms: tuple[str, ...],
+                    disabled_checks: Sequence[DisabledSafetyCheck]) -> Exported:
+    """Traces a jitted function and exports it; see ``maxjax.export.export``."""
+    entry, tree, _ = trace_abstract(jitted, args, kwargs)
+    if entry.captured:
+        raise NotImplementedError(
+            f"{jitted._name} closes over values that are being traced: export it outside the "
+            "transformation, or pass them as arguments")
+    closed = entry.closed
+    in_tree = PyTreeDef(tree)
+    exported = _exported(jitted._name, in_tree, tuple(closed.in_avals), PyTreeDef(entry.out_tree),
+                         tuple(closed.out_avals), closed, platforms, tuple(disabled_checks))
+    solve(leaf_names(in_tree), [aval.shape for aval in exported.in_avals])
+    return exported
+
+
+def _exported(name: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
+              out_tree: PyTreeDef, out_avals: tuple[ShapedArray, ...], closed: ClosedJaxpr,
+              platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]) -> Exported:
+    """``closed`` takes and gives the arrays but those of float0."""
+    program = without_rules(closed)
+    try:
+        encode(program.jaxpr)
+    except NotSerializable as error:
+        primitive = error.args[1] if len(error.args) > 1 else "a constant"
+        raise NotImplementedError(
+            f"{name} cannot be exported: its program has the primitive {primitive!r}, which holds "
+            f"{error.args[0]}. Callbacks and other Python functions cannot be saved") from None
+    return Exported(name, in_tree, in_avals, out_tree, out_avals, platforms, checks, program,
+                    lambda exported: _vjp_of(exported, closed))
+
+
+def without_rules(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Without calls, and so without derivative rules, which are Python functions."""
+    inlined = eliminate_dead_code(inline_calls(closed))
+    eqns = [eqn.replace(params={name: _value_without_rules(value)
+                                for name, value in eqn.params.items()}, source=None)
+            if not eqn.primitive.cacheable else eqn for eqn in inlined.jaxpr.eqns]
+    return ClosedJaxpr(inlined.jaxpr.replace(eqns=eqns), inlined.consts)
+
+
+def _value_without_rules(value: Any) -> Any:
+    if isinstance(value, ClosedJaxpr):
+        return without_rules(value)
+    if isinstance(value, Jaxpr):
+        inner = without_rules(ClosedJaxpr(value.replace(constvars=[], invars=[
+            *value.constvars, *value.invars])))
+        count = len(value.constvars)
+        if inner.consts:
+            return value
+        return inner.jaxpr.replace(constvars=inner.jaxpr.invars[:count],
+                                   invars=inner.jaxpr.invars[count:])
+    if type(value) is tuple:
+        return tuple([_value_without_rules(item) for item in value])
+    return value
+
+
+def _vjp_of(exported: Exported, closed: ClosedJaxpr) -> Exported:
+    inputs = exported.in_avals
+    tangents = tuple(aval.tangent() for aval in exported.out_avals)
+    in_avals = (*inputs, *tangents)
+    out_avals = tuple(aval.tangent() for aval in inputs)
+    kept = [aval for aval in inputs if aval.dtype != dtypes.float0]
+    taken = [aval for aval in tangents if aval.dtype != dtypes.float0]
+
+    def function(*values: Any) -> list[Any]:
+        """Of the arrays but those of float0."""
+        primals, given = values[:len(kept)], iter(values[len(kept):])
+        active = [dtypes.is_inexact(aval.dtype) for aval in kept]
+
+        def of_active(*chosen: Any) -> list[Any]:
+            mine = iter(chosen)
+            operands = [next(mine) if is_active else x
+                        for is_active, x in zip(active, primals, strict=True)]
+            outs = eval_jaxpr(closed.jaxpr, closed.consts, *operands)
+            return [out for out, aval in zip(outs, closed.out_avals, strict=True)
+                    if dtypes.is_inexact(aval.dtype)]
+
+        chosen = [x for x, is_active in zip(primals, active, strict=True) if is_active]
+        _, pull = autodiff.vjp(of_active, *chosen)
+        return list(pull(list(given)))
+
+    function.__name__ = "fun_vjp_jax"
+    jitted: PjitFunction = make_jit(function)
+    entry, _, _ = trace_abstract(jitted, tuple(
+        ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        for aval in (*kept, *taken)), {})
+
+    def flat(count: int) -> Any:
+        return tuple([0] * count)
+
+    return _exported("fun_vjp_jax", PyTreeDef(pytree.structure((flat(len(in_avals)), {}))),
+                     in_avals, PyTreeDef(pytree.structure(flat(len(out_avals)))), out_avals,
+                     entry.closed, exported.platforms, exported.disabled_safety_checks)

@@ -1,0 +1,507 @@
+"""Symbolic sizes without sizes at hand: what programs for every size are exported with.
+
+A ``SymbolicScope`` answers comparisons of its dimensions by what holds for all sizes: symbols are
+at least 1, and the scope's constraints hold. Where neither answer does, the comparison is an error;
+but an equality that does not always hold is false.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from maxjax._base.errors import InconclusiveDimensionOperation
+from maxjax._ir.dimensions import Dimension, Scope, is_dimension
+
+_SITE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
+# How many constraints an inequality is derived from at most.
+_DEPTH = 3
+# Sizes are not compared with numbers as large, but with the limits of integers.
+_LARGE = 1 << 28
+
+
+class Constraint(NamedTuple):
+    """``difference >= 0``, or ``difference == 0``."""
+
+    difference: Any
+    is_equality: bool
+    text: str
+
+    def holds(self, value: Any) -> bool:
+        return bool(value == 0 if self.is_equality else value >= 0)
+
+
+class SymbolicScope(Scope):
+    """A set of symbols and what is known of their sizes.
+
+    Args:
+      constraints_str: texts such as ``"a >= 3"``, ``"a*b <= 100"`` or ``"mod(a, 2) == 0"``.
+
+    Raises:
+      ValueError: a constraint has no comparison, or cannot be read.
+
+    >>> scope = jax.export.SymbolicScope(["a >= 3"])
+    >>> a, = jax.export.symbolic_shape("a", scope=scope)
+    >>> a > 2
+    True
+    """
+
+    def __init__(self, constraints_str: Sequence[str] = ()):
+        super().__init__({})
+        if isinstance(constraints_str, str):
+            raise ValueError("The symbolic constraints should be a sequence of strings. Got "
+                             f"{constraints_str!r}")
+        self.decide = self._decide
+        self.constraints: list[Constraint] = []
+        self.bounds: dict[str, tuple[float, float]] = {}
+        for text in constraints_str:
+            self._add(text)
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self.closed = False
+
+    def __repr__(self) -> str:
+        texts = "".join(f"\n  {constraint.text}" for constraint in self.constraints)
+        return f"{id(self)}" + (f" with constraints:{texts}" if texts else "")
+
+    def _add(self, text: str) -> None:
+        operator = next((op for op in ("==", ">=", "<=") if op in text), None)
+        if operator is None:
+            raise ValueError(
+                "Constraint parsing error: must contain one of '==' or '>=' or '<='")
+        left, right = (parse_dimension(part, self) for part in text.split(operator, 1))
+        difference = right - left if operator == "<=" else left - right
+        constraint = Constraint(difference, operator == "==", text)
+        if not is_dimension(difference):
+            if not constraint.holds(difference):
+                raise ValueError(f"Unsatisfiable constraint: {text}")
+            return
+        self.constraints.append(constraint)
+        self._bound_symbol(difference)
+        if constraint.is_equality:
+            self._bound_symbol(-difference)
+
+    def _bound_symbol(self, difference: Dimension) -> None:
+        """Keeps what ``factor * symbol + rest >= 0`` says of a single symbol."""
+        variable, rest = difference.split_constant()
+        if len(variable.terms) != 1:
+            return
+        (monomial, factor), = variable.terms.items()
+        if len(monomial) != 1 or monomial[0][1] != 1 or monomial[0][0] in self.quotients:
+            return
+        name = monomial[0][0]
+        low, high = self.bounds.get(name, (1, math.inf))
+        if factor > 0:
+            low = max(low, -(rest // factor))
+        else:
+            high = min(high, rest // -factor)
+        self.bounds[name] = low, high
+
+    # --- what holds for all sizes ---
+    def lower(self, dimension: Dimension) -> float:
+        return self._lower(dimension, _DEPTH)
+
+    def _lower(self, dimension: Any, depth: int) -> float:
+        if not is_dimension(dimension):
+            return dimension
+        best = self._interval(dimension)[0]
+        if not depth:
+            return best
+        for known in self._known():
+            for monomial, coefficient in known.terms.items():
+                own = dimension.terms.get(monomial, 0)
+                if monomial and own and own // coefficient > 0:
+                    # dimension = times * known + rest, and known >= 0
+                    rest = dimension - (own // coefficient) * known
+                    best = max(best, self._lower(rest, depth - 1))
+                    break
+        return best
+
+    def _known(self) -> Iterator[Dimension]:
+        """What is never below 0: the constraints, and the remainders of divisions."""
+        for constraint in self.constraints:
+            yield constraint.difference
+            if constraint.is_equality:
+                yield -constraint.difference
+        for name, (above, below) in list(self.quotients.items()):
+            _, divisor = below.split_constant()
+            if len(below.terms) == 1 and divisor > 0:
+                remainder = above - divisor * Dimension(self, {((name, 1),): 1})
+                yield remainder
+                yield divisor - 1 - remainder
+
+    def _interval(self, dimension: Dimension) -> tuple[float, float]:
+        """Bounds by the bounds of the symbols alone."""
+        low = high = 0.0
+        for monomial, coefficient in dimension.terms.items():
+            bounds: tuple[float, float] = (coefficient, coefficient)
+            for atom, power in monomial:
+                for _ in range(power):
+                    bounds = _product(bounds, self._atom_interval(atom))
+            low, high = low + bounds[0], high + bounds[1]
+        return low, high
+
+    def _atom_interval(self, name: str) -> tuple[float, float]:
+        quotient = self.quotients.get(name)
+        if quotient is None:
+            return self.bounds.get(name, (1, math.inf))
+        above, below = map(self._interval, quotient)
+        if below[0] <= 0:
+            return -math.inf, math.inf
+        # Towards zero a divisor as large as possible, away from it one as small.
+        low = _floor_quotient(above[0], below[1] if above[0] >= 0 else below[0])
+        return low, _floor_quotient(above[1], below[0] if above[1] >= 0 else below[1])
+
+    def _decide(self, difference: Dimension, relation: str) -> bool:
+        low, high = self.lower(difference), -self.lower(-difference)
+        if relation == "==":
+            return low == high == 0
+        if high < 0 or (relation == "<=" and high == 0):
+            return True
+        if low > 0 or (relation == "<" and low == 0):
+            return False
+        variable, constant = difference.split_constant()
+        if abs(constant) >= _LARGE:
+            # Whether sizes fit into an integer: they do, and calls check that.
+            below = constant < 0
+            self._add(f"{-difference - 1 if below else difference} >= 0")
+            return below
+        if variable.leading_sign() < 0:
+            variable, constant = -variable, -constant
+            relation = {"<": ">", "<=": ">="}[relation]
+        raise _inconclusive(
+            f"Symbolic dimension comparison '{variable}' {relation} '{-constant}' is inconclusive.")
+
+    # --- errors ---
+    def needed(self, dimension: Dimension, what: str, where: str) -> Exception:
+        return _inconclusive(f"Symbolic dimension '{dimension}' used in a context that requires a "
+                             f"constant: {what}{where}")
+
+    def mixed(self, left: Dimension, right: Dimension) -> Exception:
+        return ValueError(
+            f"Invalid mixing of symbolic scopes: '{left}' is of the scope {left.scope} and "
+            f"'{right}' of the scope {right.scope}. Make both by one call of symbolic_shape, or "
+            f"give it the scope.\nSee {_SITE}#user-specified-symbolic-constraints.")
+
+
+def _product(left: tuple[float, float], right: tuple[float, float]) -> tuple[float, float]:
+    corners = [a * b if a and b else 0 for a in left for b in right]
+    return min(corners), max(corners)
+
+
+def _floor_quotient(above: float, below: float) -> float:
+    if math.isinf(below):
+        return -1 if above < 0 else 0
+    return above if math.isinf(above) else above // below
+
+
+def _inconclusive(message: str) -> InconclusiveDimensionOperation:
+    return InconclusiveDimensionOperation(
+        f"{message}\nThis error arises for comparison operations with shapes that\n"
+        "are non-constant, and the result of the operation cannot be represented as\n"
+        "a boolean value for all values of the symbolic dimensions involved.\n\n"
+        f"Please see {_SITE}#comparison-of-symbolic-dimensions-is-partially-supported\n"
+        "for more details.\n")
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+_TOKEN = re.compile(r"\s*(\.\.\.|\d+(?:\.\d*)?|[^\W\d]\w*|[-+*^(),]|\S)")
+
+
+class _Parser:
+    """``expression = ["-"] term {("+" | "-") term}``, ``term = power {"*" power}``."""
+
+    def __init__(self, text: str, scope: SymbolicScope):
+        self.text = text
+        self.scope = scope
+        self.tokens = [(match[1], match.start(1)) for match in _TOKEN.finditer(text)]
+        self.position = 0
+        self.dimension = 0
+
+    @property
+    def token(self) -> str:
+        return self.tokens[self.position][0] if self.position < len(self.tokens) else ""
+
+    def take(self, expected: str | None = None) -> str:
+        token = self.token
+        if expected is not None and token != expected:
+            self.fail(f"expecting {expected!r} but found {token or 'the end'!r}")
+        self.position += 1
+        return token
+
+    def accept(self, token: str) -> bool:
+        if self.token != token:
+            return False
+        self.position += 1
+        return True
+
+    def fail(self, why: str) -> NoReturn:
+        start = (self.tokens[self.position][1] if self.position < len(self.tokens)
+                 else len(self.text))
+        raise ValueError(
+            f"syntax error in symbolic shape {self.text!r} in dimension {self.dimension}: {why}. "
+            f"Parsed {self.text[:start]!r}, remaining {self.text[start:]!r}.")
+
+    def shape(self, like: Sequence[Any] | None) -> tuple[Any, ...]:
+        sizes: list[Any] = []
+        parenthesis = self.accept("(")
+        while self.token and not (parenthesis and self.token == ")"):
+            if sizes:
+                self.take(",")
+                if not self.token or (parenthesis and self.token == ")"):
+                    break
+            self.dimension = len(sizes)
+            if self.token in ("...", "_"):
+                if like is None:
+                    self.fail("spec contains ... but no 'like' shape was given")
+                if self.take() == "...":
+                    sizes.extend(like[len(sizes):])
+                    break
+            elif like is None or len(sizes) >= len(like):
+                sizes.append(self.expression())
+                continue
+            else:
+                size = self.expression()
+                known = like[len(sizes)]
+                if not is_dimension(size) and known is not None and size != known:
+                    self.fail(f"different size {size} for known dimension; like={tuple(like)}")
+                sizes.append(size)
+                continue
+            if len(sizes) >= len(like):
+                self.fail(f"no dimension {len(sizes)} in like={tuple(like)}")
+            if like[len(sizes)] is None:
+                self.fail(f"_ placeholder for unknown dimension; like={tuple(like)}")
+            sizes.append(like[len(sizes)])
+        if parenthesis:
+            self.take(")")
+        if self.token:
+            self.fail(f"unexpected {self.token!r}")
+        return tuple(sizes)
+
+    def expression(self) -> Any:
+        sign = -1 if self.accept("-") else 1
+        total = sign * self.term()
+        while self.token in ("+", "-"):
+            sign = 1 if self.take() == "+" else -1
+            total = total + sign * self.term()
+        return total
+
+    def term(self) -> Any:
+        product = self.power()
+        while self.accept("*"):
+            product = product * self.power()
+        return product
+
+    def power(self) -> Any:
+        base = self.atom()
+        if not self.accept("^"):
+            return base
+        if not self.token.isdigit():
+            self.fail(f"expecting a whole number but found {self.token!r}")
+        return base ** int(self.take())
+
+    def atom(self) -> Any:
+        token = self.token
+        if token[:1].isdigit():
+            if "." in token:
+                self.fail(f"expecting integer, found {token}")
+            return int(self.take())
+        if not token.isidentifier():
+            self.fail(f"expecting a name or a number but found {token or 'the end'!r}")
+        if token in ("max", "min"):
+            self.fail(f"maxjax has no {token} of symbolic sizes")
+        self.take()
+        if token not in ("floordiv", "mod") or self.token != "(":
+            return self.scope.symbol(token)
+        self.take("(")
+        above = self.expression()
+        self.take(",")
+        below = self.expression()
+        self.take(")")
+        return above // below if token == "floordiv" else above % below
+
+
+def parse_dimension(text: str, scope: SymbolicScope) -> Any:
+    """The size that a text such as ``2*a + 1`` stands for."""
+    parser = _Parser(text, scope)
+    size = parser.expression()
+    if parser.token:
+        parser.fail(f"unexpected {parser.token!r}")
+    return size
+
+
+def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (),
+                   scope: SymbolicScope | None = None,
+                   like: Sequence[int | None] | None = None) -> tuple[Any, ...]:
+    """A shape with symbols in the place of sizes.
+
+    Args:
+      shape_spec: sizes separated by commas: numbers, names of symbols, and sums, products, powers
+        (``a^2``), ``floordiv`` and ``mod`` of these. ``_`` is a size of ``like``, ``...`` at the
+        end the rest of them; None is ``"..."``.
+      constraints: what holds for the symbols, such as ``"a >= 3"``; they are at least 1 anyway.
+      scope: that of the symbols, if they are to be used together with others; then the constraints
+        are its own.
+      like: a shape that the result has the sizes of, where they are given.
+
+    Raises:
+      ValueError: the text cannot be read, or differs from ``like``.
+
+    >>> jax.export.symbolic_shape("2*b + 1, 3")
+    (2*b + 1, 3)
+    >>> jax.export.symbolic_shape("b, ...", like=(8, 28, 28))
+    (b, 28, 28)
+    """
+    if scope is not None and constraints:
+        raise ValueError("Cannot specify both a `scope` and `constraints`.")
+    if scope is None:
+        scope = SymbolicScope(constraints)
+    text = "..." if shape_spec is None else shape_spec
+    if not isinstance(text, str):
+        raise ValueError(f"symbolic_shape takes a string, got {shape_spec!r}")
+    sizes = _Parser(text, scope).shape(like)
+    for size in sizes:
+        if not is_dimension(size) and size is not None and size < 0:
+            raise ValueError(f"a size in the symbolic shape {text!r} is negative: {size}")
+    return sizes
+
+
+# --- sizes of symbols -----------------------------------------------------------------------------
+
+def symbols_of(size: Any) -> set[str]:
+    """The names of the symbols that a size depends on."""
+    if not is_dimension(size):
+        return set()
+    found: set[str] = set()
+    for monomial in size.terms:
+        for atom, _ in monomial:
+            quotient = size.scope.quotients.get(atom)
+            found |= {atom} if quotient is None else symbols_of(quotient[0]) | symbols_of(
+                quotient[1])
+    return found
+
+
+def scope_of(shapes: Sequence[Sequence[Any]]) -> SymbolicScope | None:
+    """The scope of the symbols in shapes.
+
+    Raises:
+      ValueError: they have several.
+    """
+    first: Any = None
+    for shape in shapes:
+        for size in shape:
+            if is_dimension(size):
+                first = size if first is None else first
+                if size.scope is not first.scope:
+                    raise size.scope.mixed(first, size)
+    return None if first is None else first.scope
+
+
+def solve(names: Sequence[str], specification: Sequence[Sequence[Any]],
+          shapes: Sequence[Sequence[Any]] | None = None) -> dict[str, Any]:
+    """The sizes of the symbols in a specification that make it equal to shapes.
+
+    Each symbol must be found from one dimension in which it stands linearly, beside known ones.
+
+    Args:
+      names: of the arguments, for messages.
+      shapes: of the arguments; without them, only whether there is a solution is looked at.
+
+    Raises:
+      ValueError: there is no solution, or none is found in this way.
+    """
+    places = [(f"{name}.shape[{axis}]", size, None if shapes is None else shapes[leaf][axis])
+              for leaf, name in enumerate(names) for axis, size in enumerate(specification[leaf])
+              if is_dimension(size)]
+    used = ",".join(f"{name}.shape = {_shape_text(shape)}"
+                    for name, shape in zip(names, specification, strict=True)
+                    if any(map(is_dimension, shape)))
+    uses = f"Using the following polymorphic shapes specifications: {used}."
+    obtained = ""
+    sizes: dict[str, Any] = {}
+
+    def fail(what: str, why: str) -> NoReturn:
+        raise ValueError(
+            f"Input shapes do not match the {what}. {why} {uses} Obtained dimension variables: "
+            f"{obtained}. Please see {_SITE}#shape-assertion-errors for more details.")
+
+    left = places
+    while left:
+        later = []
+        for place, size, actual in left:
+            unknown = symbols_of(size) - set(sizes)
+            name = next(iter(unknown), "")
+            linear = _linear_in(size, name, sizes) if len(unknown) == 1 else None
+            if linear is None:
+                later.append((place, size, actual))
+                continue
+            if actual is None:
+                sizes[name] = size.scope.symbol(name)
+                continue
+            factor, rest = linear
+            value = actual - rest if factor == 1 else (actual - rest) // factor
+            if factor != 1 and value * factor != actual - rest:
+                fail("polymorphic shapes specification",
+                     f"Division had remainder {(actual - rest) % factor} when computing the value "
+                     f"of '{name}'.")
+            sizes[name] = value
+            obtained += (f"'{name}' = {value} from specification '{size}' for dimension {place} "
+                         f"(= {actual}), ")
+            if value < 1:
+                fail("polymorphic shapes specification",
+                     f"Expected value >= 1 for dimension variable '{name}'.")
+        if len(later) == len(left):
+            break
+        left = later
+    unsolved = [(place, size) for place, size, _ in left if symbols_of(size) - set(sizes)]
+    if unsolved:
+        missing = sorted(set().union(*(symbols_of(size) for _, size in unsolved)) - set(sizes))
+        raise ValueError(
+            f"Cannot solve for values of dimension variables {{{', '.join(map(repr, missing))}}}. "
+            f"We can only solve linear uni-variate constraints. {uses} Unprocessed "
+            "specifications: "
+            + ", ".join(f"'{size}' for dimension size {place}" for place, size in unsolved)
+            + f". Please see {_SITE}#dimension-variables-must-be-solvable-from-the-input-shapes "
+            "for more details.")
+    if shapes is None:
+        return sizes
+    for place, size, actual in places:
+        if size.value(sizes) != actual:
+            fail("polymorphic shapes specification",
+                 f"Found inconsistency between dimension size {place} (= {actual}) and the "
+                 f"specification '{size}' (= {size.value(sizes)}).")
+    scope = places[0][1].scope if places else None
+    for constraint in scope.constraints if scope is not None else ():
+        if symbols_of(constraint.difference) <= set(sizes):
+            value = constraint.difference.value(sizes)
+            if not constraint.holds(value):
+                relation = "equal" if constraint.is_equality else "greater or equal"
+                fail(f"symbolic shape constraint {constraint.text}",
+                     f"Expected '{constraint.difference}' to be {relation} to 0, but found "
+                     f"{value}. ")
+    return sizes
+
+
+def _linear_in(size: Dimension, name: str, sizes: Mapping[str, Any]) -> tuple[Any, Any] | None:
+    """(factor, rest) with ``size = factor * name + rest``, or None."""
+    with_name = {monomial: value for monomial, value in size.terms.items()
+                 if any(symbols_of(Dimension(size.scope, {((atom, 1),): 1})) & {name}
+                        for atom, _ in monomial)}
+    if any((name, 1) not in monomial for monomial in with_name):
+        return None
+    factors = {tuple(pair for pair in monomial if pair != (name, 1)): value
+               for monomial, value in with_name.items()}
+    rest = {monomial: value for monomial, value in size.terms.items() if monomial not in with_name}
+    factor = Dimension(size.scope, factors).value(sizes)
+    if not is_dimension(factor) and factor == 0:
+        return None
+    return factor, Dimension(size.scope, rest).value(sizes)
+
+
+def _shape_text(shape: Sequence[Any]) -> str:
+    inside = ", ".join(map(str, shape))
+    return f"({inside},)" if len(shape) == 1 else f"({inside})"

@@ -1,0 +1,50 @@
+"""jax.interpreters.mlir: maxjax lowers to Mojo, not to MLIR; what carries over is here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from maxjax._base.missing import missing_names
+from maxjax._higher_order.custom_primitive import CustomPrimitive, check_own
+
+
+class _Composition:
+    """What ``lower_fun`` gives: a lowering in other operations."""
+
+    def __init__(self, function: Callable[..., Any], multiple_results: bool):
+        self.function = function
+        self.multiple_results = multiple_results
+
+
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Any:
+    """A lowering to what ``fun``, written with ``maxjax.numpy`` and ``maxjax.lax``, does.
+
+    >>> cube_p = jax.extend.core.Primitive("cube")
+    >>> rule = cube_p.def_abstract_eval(lambda x: x)
+    >>> jax.interpreters.mlir.register_lowering(
+    ...     cube_p, jax.interpreters.mlir.lower_fun(lambda x: x ** 3, multiple_results=False))
+    >>> jax.jit(cube_p.bind)(2.0)
+    Array(8., dtype=float32, weak_type=True)
+    """
+    return _Composition(fun, multiple_results)
+
+
+def register_lowering(prim: CustomPrimitive, rule: Any, platform: str | None = None,
+                      inline: bool = True, cacheable: bool = True) -> None:
+    """Gives a primitive a lowering made by ``lower_fun``.
+
+    Raises:
+      NotImplementedError: the rule makes MLIR, which maxjax does not use.
+    """
+    if not isinstance(rule, _Composition):
+        raise NotImplementedError(
+            f"maxjax does not lower to MLIR: give {prim} a kernel with "
+            "maxjax.extend.mojo.register_elementwise (a Mojo function), a composition of other "
+            "operations with maxjax.extend.mojo.register_composition or mlir.lower_fun, or only a "
+            "NumPy rule with def_impl, which then runs on the host. See examples/custom_op.py")
+    check_own(prim)
+    prim.def_composition(rule.function)
+
+
+__getattr__ = missing_names(__name__)

@@ -1,0 +1,348 @@
+"""Primitives of one's own and jaxprs in the user's hands: the same code on maxjax and on JAX."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import jax
+import jax.extend.core.primitives
+import numpy as np
+import pytest
+from against_jax import agree, assert_same_error
+
+import maxjax
+import maxjax.extend
+import maxjax.interpreters
+from maxjax._ir.check import check_jaxpr
+from maxjax.test_util import check_grads
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+
+import custom_op
+
+X = np.array([0.3, -0.7, 1.1], np.float32)
+Y = np.array([1.0, 0.5, -2.0], np.float32)
+
+
+def modules(j):
+    name = j.__name__
+    return SimpleNamespace(**{key: importlib.import_module(f"{name}.{path}") for key, path in {
+        "core": "extend.core", "ad": "interpreters.ad", "batching": "interpreters.batching",
+        "mlir": "interpreters.mlir", "primitives": "extend.core.primitives"}.items()})
+
+
+def lowered(j, primitive, function, multiple_results=False):
+    mlir = modules(j).mlir
+    mlir.register_lowering(primitive, mlir.lower_fun(function, multiple_results=multiple_results))
+
+
+def multiply_add(j):
+    """x * y + z, as JAX's tutorial has it."""
+    m = modules(j)
+    p = m.core.Primitive("multiply_add")
+    p.def_impl(lambda x, y, z: np.add(np.multiply(x, y), z))
+    p.def_abstract_eval(lambda x, y, z: j.core.ShapedArray(x.shape, x.dtype))
+    lowered(j, p, lambda x, y, z: x * y + z)
+
+    def jvp(primals, tangents):
+        x, y, z = primals
+        xt, yt, zt = tangents
+        zeros = m.ad.zeros_like_aval
+
+        def whole(t, like):
+            return zeros(j.typeof(like)) if type(t) is m.ad.Zero else t
+
+        return p.bind(x, y, z), p.bind(whole(xt, x), y, p.bind(x, whole(yt, y), whole(zt, z)))
+
+    def transpose(ct, x, y, z):
+        def product(linear, other):
+            if not m.ad.is_undefined_primal(linear):
+                return None
+            return p.bind(other, ct, zeros(j.typeof(other)))
+
+        zeros = m.ad.zeros_like_aval
+        return product(x, y), product(y, x), ct if m.ad.is_undefined_primal(z) else None
+
+    def batch(args, axes):
+        size, = {x.shape[axis] for x, axis in zip(args, axes) if axis is not None}
+        return p.bind(*[m.batching.bdim_at_front(x, axis, size)
+                        for x, axis in zip(args, axes)]), 0
+
+    m.ad.primitive_jvps[p] = jvp
+    m.ad.primitive_transposes[p] = transpose
+    m.batching.primitive_batchers[p] = batch
+    return lambda x, y: p.bind(x, y, x)
+
+
+def scaled(j):
+    """Linear, with a parameter."""
+    m = modules(j)
+    p = m.core.Primitive("scaled")
+    p.def_impl(lambda x, *, by: x * np.asarray(by, x.dtype))
+    p.def_abstract_eval(lambda x, *, by: j.core.ShapedArray(x.shape, x.dtype))
+    lowered(j, p, lambda x, *, by: x * by)
+    m.ad.deflinear2(p, lambda ct, x, *, by: [p.bind(ct, by=by)])
+    m.batching.defvectorized(p)
+    return lambda x, y: p.bind(x, by=2.5) * p.bind(y, by=-1.0)
+
+
+def both_waves(j):
+    """Two results, one derivative of each operand."""
+    m = modules(j)
+    p = m.core.Primitive("both_waves")
+    p.multiple_results = True
+    p.def_impl(lambda x, y: [np.sin(x), np.cos(x) * y])
+    p.def_abstract_eval(lambda x, y: [j.core.ShapedArray(x.shape, x.dtype)] * 2)
+    lowered(j, p, lambda x, y: (j.numpy.sin(x), j.numpy.cos(x) * y), True)
+
+    def jvp(primals, tangents):
+        x, y = primals
+        xt = m.ad.instantiate_zeros(tangents[0])
+        yt = m.ad.instantiate_zeros(tangents[1])
+        sin, cos = p.bind(x, y)
+        return [sin, cos], [xt * j.numpy.cos(x), yt * j.numpy.cos(x) - sin * y * xt]
+
+    m.ad.primitive_jvps[p] = jvp
+    m.batching.primitive_batchers[p] = lambda args, axes: (
+        p.bind(*[m.batching.bdim_at_front(x, axis, 2) for x, axis in zip(args, axes)]), [0, 0])
+    return lambda x, y: sum(p.bind(x, y))
+
+
+def bilinear(j):
+    m = modules(j)
+    p = m.core.Primitive("times")
+    p.def_impl(np.multiply)
+    p.def_abstract_eval(lambda x, y: j.core.ShapedArray(x.shape, x.dtype))
+    lowered(j, p, lambda x, y: x * y)
+    m.ad.defbilinear(p, lambda ct, x, y: p.bind(ct, y), lambda ct, x, y: p.bind(x, ct))
+    m.batching.primitive_batchers[p] = lambda args, axes: (
+        p.bind(*[m.batching.bdim_at_front(x, axis, 2) for x, axis in zip(args, axes)]), 0)
+    return lambda x, y: p.bind(p.bind(x, y), x)
+
+
+def with_answer(j):
+    m = modules(j)
+    p = m.core.Primitive("own_exp")
+    p.def_impl(np.exp)
+    p.def_abstract_eval(lambda x: j.core.ShapedArray(x.shape, x.dtype))
+    lowered(j, p, j.numpy.exp)
+    m.ad.defjvp2(p, lambda t, answer, x: t * answer)
+    m.batching.defvectorized(p)
+    return lambda x, y: p.bind(x) * y
+
+
+MODES = {
+    "value": lambda j, f: f(X, Y),
+    "jit": lambda j, f: j.jit(f)(X, Y),
+    "jvp": lambda j, f: j.jvp(f, (X, Y), (Y, X)),
+    "half a jvp": lambda j, f: j.jvp(lambda x: f(x, Y), (X,), (Y,)),
+    "gradient": lambda j, f: j.grad(lambda x, y: (f(x, y) ** 2).sum(), (0, 1))(X, Y),
+    "gradient of one": lambda j, f: j.grad(lambda y: (f(X, y) ** 2).sum())(Y),
+    "vmap": lambda j, f: j.vmap(f)(np.stack([X, Y]), np.stack([Y, X])),
+    "jit of vmap of grad": lambda j, f: j.jit(j.vmap(j.grad(lambda x, y: f(x, y).sum())))(
+        np.stack([X, Y]), np.stack([Y, X])),
+    "scan": lambda j, f: j.lax.scan(lambda c, y: (f(c, y), c), X, np.stack([Y, X])),
+    "jaxpr": lambda j, f: str(j.make_jaxpr(f)(X, Y)).count("["),
+}
+
+
+@pytest.mark.parametrize("definition", [multiply_add, scaled, both_waves, bilinear, with_answer],
+                         ids=lambda f: f.__name__)
+def test_primitive(definition):
+    for run in MODES.values():
+        agree(lambda j, run=run: run(j, definition(j)), weak=False)
+    check_jaxpr(maxjax.make_jaxpr(maxjax.grad(lambda x: definition(maxjax)(x, Y).sum()))(X))
+
+
+def primitive_of(j, *rules):
+    p = modules(j).core.Primitive("partial")
+    if "impl" in rules:
+        p.def_impl(lambda x: x * 2)
+    if "abstract" in rules:
+        p.def_abstract_eval(lambda x: j.core.ShapedArray(x.shape, x.dtype))
+    if "lowering" in rules:
+        lowered(j, p, lambda x: x * 2)
+    return p.bind
+
+
+ERRORS = {
+    "no impl": lambda j: primitive_of(j)(1.0),
+    "no abstract eval": lambda j: j.jit(primitive_of(j, "impl"))(1.0),
+    "no derivative": lambda j: j.grad(primitive_of(j, "impl", "abstract"))(1.0),
+    "no batching": lambda j: j.vmap(primitive_of(j, "impl", "abstract"))(X),
+    "text": lambda j: primitive_of(j, "impl", "abstract")("text"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    assert_same_error(ERRORS[name])
+
+
+def test_without_abstract_eval():
+    agree(lambda j: primitive_of(j, "impl")(X), weak=False)
+
+
+@pytest.mark.parametrize("impl, text", [
+    (lambda x: x[:1], r"shape \(1,\)"), (lambda x: x.astype(np.int32), "dtype int32")])
+def test_impl_and_abstract_eval_differ(impl, text):
+    p = maxjax.extend.core.Primitive("wrong")
+    p.def_impl(impl)
+    p.def_abstract_eval(lambda x: x)
+    with pytest.raises(TypeError, match=text):
+        np.asarray(p.bind(X))
+
+
+def test_rules_may_change():
+    p = maxjax.extend.core.Primitive("changing")
+    p.def_abstract_eval(lambda x: x)
+    for factor in (2, 3):
+        p.def_impl(lambda x, factor=factor: factor * x)
+        np.testing.assert_array_equal(p.bind(X), factor * X)
+
+
+def test_parameters_keep_the_sign_of_zero():
+    p = maxjax.extend.core.Primitive("copysign")
+    p.def_abstract_eval(lambda x, *, sign: x)
+    p.def_impl(lambda x, *, sign: np.copysign(x, np.float32(sign)))
+    assert [float(p.bind(1.0, sign=sign)) for sign in (0.0, -0.0)] == [1.0, -1.0]
+
+
+def test_mlir_rules_are_refused():
+    p = maxjax.extend.core.Primitive("mlir")
+    with pytest.raises(NotImplementedError, match="maxjax.extend.mojo.register_elementwise"):
+        maxjax.interpreters.mlir.register_lowering(p, lambda ctx, x: [x])
+    with pytest.raises(TypeError, match="maxjax.extend.core.Primitive"):
+        maxjax.interpreters.ad.primitive_jvps[maxjax.lax.sin_p] = lambda *_: None
+    with pytest.raises(ValueError, match="defines no function"):
+        maxjax.extend.mojo.register_elementwise(p, "def f(x: Int): pass")
+
+
+def test_rules_of_own_primitives():
+    def tangent(j):
+        m = modules(j)
+        return m.ad.primitive_jvps[m.primitives.neg_p]((X,), (Y,))
+
+    agree(tangent)
+    transposed, = maxjax.interpreters.ad.get_primitive_transpose(maxjax.lax.neg_p)(
+        maxjax.numpy.asarray(Y), maxjax.interpreters.ad.UndefinedPrimal(maxjax.typeof(Y)))
+    np.testing.assert_array_equal(transposed, -Y)
+    assert maxjax.lax.sin_p in maxjax.interpreters.ad.primitive_jvps
+    assert maxjax.lax.sin_p not in maxjax.interpreters.ad.primitive_transposes
+
+
+# --- jaxprs ---------------------------------------------------------------------------------------
+
+def inverse(j, f):
+    """The inverse of a chain of functions of one operand, from its jaxpr."""
+    core = modules(j).core
+    inverses = {j.lax.exp_p: j.numpy.log, j.lax.tanh_p: j.numpy.arctanh, j.lax.neg_p: lambda x: -x}
+
+    def inverted(y):
+        closed = j.make_jaxpr(f)(y)
+        env = {}
+
+        def read(var):
+            return var.val if type(var) is core.Literal else env[var]
+
+        for var, val in zip(closed.jaxpr.outvars, [y]):
+            env[var] = val
+        for eqn in closed.jaxpr.eqns[::-1]:
+            value, = map(read, eqn.outvars)
+            env[eqn.invars[0]] = inverses[eqn.primitive](value)
+        return env[closed.jaxpr.invars[0]]
+
+    return inverted
+
+
+def evaluated(j, f, *args):
+    """A jaxpr run equation by equation."""
+    closed = j.make_jaxpr(f)(*args)
+    core = modules(j).core
+    env = dict(zip([*closed.jaxpr.constvars, *closed.jaxpr.invars], [*closed.consts, *args]))
+    for eqn in closed.jaxpr.eqns:
+        values = [x.val if isinstance(x, core.Literal) else env[x] for x in eqn.invars]
+        result = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
+        env.update(zip(eqn.outvars, result if eqn.primitive.multiple_results else [result]))
+    return [env[x] for x in closed.jaxpr.outvars]
+
+
+def nested(j):
+    return lambda x: j.lax.scan(lambda c, w: (c * w, j.jit(j.numpy.sin)(c)), x, Y)
+
+
+def made_by_hand(j):
+    core = modules(j).core
+    x, y = (core.Var(j.core.ShapedArray((3,), np.float32)) for _ in range(2))
+    eqn = core.new_jaxpr_eqn([x], [y], j.lax.neg_p, {}, core.no_effects)
+    jaxpr = core.Jaxpr([], [x], [y], [eqn], effects=core.no_effects)
+    core.check_jaxpr(jaxpr)
+    return core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, []))(X)
+
+
+JAXPRS = {
+    "inverse": lambda j: inverse(j, lambda x: j.numpy.exp(-j.numpy.tanh(x)))(np.float32(0.6)),
+    "jit of inverse": lambda j: j.jit(inverse(j, lambda x: j.numpy.exp(j.numpy.tanh(x))))(
+        np.float32(1.6)),
+    "evaluated": lambda j: evaluated(j, lambda x: j.numpy.exp(x) * X + 1, Y),
+    "evaluated scan": lambda j: evaluated(j, nested(j), j.numpy.asarray(X)),
+    "gradient of evaluated": lambda j: j.grad(
+        lambda x: evaluated(j, nested(j), x)[0].sum())(X),
+    "as a function": lambda j: modules(j).core.jaxpr_as_fun(j.make_jaxpr(nested(j))(X))(Y),
+    "vmap of function": lambda j: j.vmap(modules(j).core.jaxpr_as_fun(
+        j.make_jaxpr(j.numpy.sin)(X)))(np.stack([X, Y])),
+    "eval_jaxpr": lambda j: (lambda c: j.core.eval_jaxpr(c.jaxpr, c.consts, X))(
+        j.make_jaxpr(lambda x: x + Y)(X)),
+    "by hand": made_by_hand,
+    "primitives": lambda j: [j.lax.add_p.bind(X, Y), j.lax.neg_p.bind(np.float32(1))],
+    "inside": lambda j: len(list(modules(j).core.subjaxprs(j.make_jaxpr(nested(j))(X).jaxpr))),
+    "avals": lambda j: [modules(j).core.mapped_aval(3, 0, j.core.ShapedArray((3, 2), "float32"))
+                        .shape, modules(j).core.unmapped_aval(
+                            3, 1, j.core.ShapedArray((2,), "float32")).shape],
+}
+
+
+@pytest.mark.parametrize("name", JAXPRS)
+def test_jaxprs(name):
+    agree(JAXPRS[name])
+
+
+def test_types():
+    closed = maxjax.make_jaxpr(maxjax.numpy.sin)(X)
+    core = maxjax.extend.core
+    assert isinstance(closed, core.ClosedJaxpr) and isinstance(closed.jaxpr, core.Jaxpr)
+    assert closed.replace(consts=[]).jaxpr is closed.jaxpr
+    assert isinstance(closed.eqns[0], core.JaxprEqn)
+    assert isinstance(closed.jaxpr.invars[0].aval, maxjax.core.ShapedArray)
+    assert maxjax.typeof(X) == maxjax.core.ShapedArray((3,), np.float32)
+
+
+def test_names_of_primitives():
+    from maxjax.extend.core import primitives
+    for name in dir(jax.extend.core.primitives):
+        if name.endswith("_p") and hasattr(maxjax.lax, name):
+            assert getattr(primitives, name) is getattr(maxjax.lax, name)
+    assert primitives.remat_p.name == "remat2"
+
+
+# --- the example ----------------------------------------------------------------------------------
+
+def reference(j):
+    return lambda x: 2 * x / j.numpy.sqrt(4 + x * x)
+
+
+def test_example():
+    def soft(x):
+        return custom_op.softclip(x, 2.0)
+
+    f = reference(jax)
+    for mode in (lambda j, f: f(X), lambda j, f: j.jit(f)(X), lambda j, f: j.jacfwd(f)(X),
+                 lambda j, f: j.jit(j.vmap(j.grad(f)))(X),
+                 lambda j, f: j.hessian(lambda x: f(x).sum())(X)):
+        np.testing.assert_allclose(mode(maxjax, soft), mode(jax, f), rtol=1e-5, atol=1e-6)
+    check_grads(soft, (X,), 2)
+    with pytest.raises(TypeError, match="got str|text|not valid|not a valid|interpret"):
+        custom_op.softclip("text")

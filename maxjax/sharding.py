@@ -21,6 +21,8 @@ from maxjax._base.shardings import NamedSharding as NamedSharding
 from maxjax._base.shardings import Sharding as Sharding
 from maxjax._base.shardings import SingleDeviceSharding as SingleDeviceSharding
 from maxjax._base.shardings import make_single_device_sharding as make_single_device_sharding
+from maxjax._higher_order.axis_types import auto_axes as auto_axes
+from maxjax._higher_order.axis_types import explicit_axes as explicit_axes
 from maxjax._higher_order.constraints import reshard as reshard
 from maxjax._ir.staging import is_staging
 from maxjax._runtime.devices import Device

@@ -242,7 +242,10 @@ def with_devices(sharding: Any, value: ArrayImpl) -> Any:
         return sharding
     for mesh in (getattr(value._place, "mesh", None), meshes.around().concrete):
         if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
-            return NamedSharding(mesh, sharding.spec)
+            return NamedSharding(mesh.update(axis_types=sharding.mesh.axis_types), sharding.spec)
+    known = meshes.concrete_meshes(sharding.mesh)
+    if len(known) == 1:
+        return NamedSharding(known[0], sharding.spec)
     raise ValueError(
         f"The sharding {sharding!r} has an abstract mesh, and the value is not on such a mesh. "
         "Please enter into a mesh context via `jax.set_mesh`.")

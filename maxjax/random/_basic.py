@@ -11,6 +11,7 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, base_trace
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
@@ -102,6 +103,8 @@ def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
     >>> jax.random.bits(jax.random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(bits, out_sharding, key, shape, dtype)
     dtype = dtypes.canonical(dtypes.uint64) if dtype is None else canonical_dtype(dtype, "bits")
     if not dtypes.is_unsigned(dtype):
         raise ValueError(
@@ -126,6 +129,8 @@ def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any 
     >>> jax.random.uniform(jax.random.key(0), (2,))
     Array([0.947667 , 0.9785799], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(uniform, out_sharding, key, shape, dtype, minval, maxval)
     typed = single_key("uniform", key)
     dtype = float_dtype(dtype, "uniform")
     return _uniform(typed, canonical_shape(shape), dtype, minval, maxval,
@@ -180,6 +185,8 @@ def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any
     >>> jax.random.randint(jax.random.key(0), (3,), 0, 10)
     Array([9, 0, 2], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(randint, out_sharding, key, shape, minval, maxval, dtype)
     typed = single_key("randint", key)
     dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, "randint")
     if not dtypes.is_integer(dtype):
@@ -245,6 +252,8 @@ def normal(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
     >>> jax.random.normal(jax.random.key(0), (2,))
     Array([1.6226422, 2.0252647], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(normal, out_sharding, key, shape, dtype)
     typed = single_key("normal", key)
     dtype = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "normal")
     if not dtypes.is_inexact(dtype):
@@ -280,6 +289,8 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     >>> jax.random.truncated_normal(jax.random.key(0), -1.0, 1.0, (2,))
     Array([0.8618594, 0.9412883], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(truncated_normal, out_sharding, key, lower, upper, shape, dtype)
     typed = single_key("truncated_normal", key)
     dtype = float_dtype(dtype, "truncated_normal")
     shape = result_shape(shape, np.shape(lower), np.shape(upper))
@@ -313,6 +324,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
     >>> jax.random.bernoulli(jax.random.key(0), 0.3, (4,))
     Array([False, False, False, False], dtype=bool)
     """
+    if out_sharding is not None:
+        return with_out_sharding(bernoulli, out_sharding, key, p, shape, mode)
     if mode not in ("high", "low"):
         raise ValueError(f"got {mode=}, expected 'high' or 'low'")
     dtype = jnp.result_type(p)
@@ -346,6 +359,8 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     >>> jax.random.rademacher(jax.random.key(0), (2,))
     Array([-1, -1], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(rademacher, out_sharding, key, shape, dtype)
     typed = single_key("rademacher", key)
     dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(
         dtype, "rademacher")
@@ -367,6 +382,8 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
     >>> jax.random.exponential(jax.random.key(0), (2,))
     Array([2.950128 , 3.8434246], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(exponential, out_sharding, key, shape, dtype)
     typed = single_key("exponential", key)
     return _exponential(typed, canonical_shape(shape), float_dtype(dtype, "exponential"))
 
@@ -386,6 +403,8 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     >>> jax.random.gumbel(jax.random.key(0), (2,))
     Array([2.9233725, 3.8326178], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(gumbel, out_sharding, key, shape, dtype, mode)
     typed = single_key("gumbel", key)
     dtype = float_dtype(dtype, "gumbel")
     return _gumbel(typed, canonical_shape(shape), dtype, gumbel_mode(mode))
@@ -421,6 +440,8 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     >>> jax.random.laplace(jax.random.key(0), (2,))
     Array([-2.2569816, -3.1502788], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(laplace, out_sharding, key, shape, dtype)
     typed = single_key("laplace", key)
     return _laplace(typed, canonical_shape(shape), float_dtype(dtype, "laplace"))
 
@@ -438,6 +459,8 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
     >>> jax.random.logistic(jax.random.key(0), (2,))
     Array([2.896376 , 3.8217716], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(logistic, out_sharding, key, shape, dtype)
     typed = single_key("logistic", key)
     return _logistic(typed, canonical_shape(shape), float_dtype(dtype, "logistic"))
 
@@ -455,6 +478,8 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     >>> jax.random.cauchy(jax.random.key(0), (2,))
     Array([ 6.0274944, 14.837895 ], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(cauchy, out_sharding, key, shape, dtype)
     typed = single_key("cauchy", key)
     return _cauchy(typed, canonical_shape(shape), float_dtype(dtype, "cauchy"))
 

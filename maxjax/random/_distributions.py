@@ -8,6 +8,7 @@ import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.random_rejection import random_gamma_p, random_poisson_p
@@ -39,6 +40,8 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
     >>> jax.random.gamma(jax.random.key(0), 2.0, (2,))
     Array([1.5897877, 1.7599413], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(gamma, out_sharding, key, a, shape, dtype)
     typed = single_key("gamma", key)
     dtype = float_dtype(dtype, "gamma")
     return _gamma(typed, a, result_shape(shape, np.shape(a)), dtype, False)
@@ -51,6 +54,8 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
     >>> jax.random.loggamma(jax.random.key(0), 2.0, (2,))
     Array([0.46360055, 0.5652805 ], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(loggamma, out_sharding, key, a, shape, dtype)
     typed = single_key("loggamma", key)
     dtype = float_dtype(dtype, "loggamma")
     return _gamma(typed, a, result_shape(shape, np.shape(a)), dtype, True)
@@ -69,6 +74,8 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *,
     >>> jax.random.beta(jax.random.key(0), 2.0, 3.0, (2,))
     Array([0.23627363, 0.4904596 ], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(beta, out_sharding, key, a, b, shape, dtype)
     typed = single_key("beta", key)
     dtype = float_dtype(dtype, "beta")
     return _beta(typed, a, b, result_shape(shape, np.shape(a), np.shape(b)), dtype)
@@ -94,6 +101,8 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *,
     >>> jax.random.dirichlet(jax.random.key(0), jnp.ones(3))
     Array([0.36472058, 0.42828935, 0.2069901 ], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(dirichlet, out_sharding, key, alpha, shape, dtype)
     typed = single_key("dirichlet", key)
     dtype = float_dtype(dtype, "dirichlet")
     if not np.ndim(alpha):
@@ -118,6 +127,8 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *,
     >>> jax.random.chisquare(jax.random.key(0), 2.0, (2,))
     Array([1.2369726, 1.4525698], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(chisquare, out_sharding, key, df, shape, dtype)
     typed = single_key("chisquare", key)
     dtype = float_dtype(dtype, "chisquare")
     return _chisquare(typed, df, result_shape(shape, np.shape(df)), dtype)
@@ -137,6 +148,8 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
     >>> jax.random.f(jax.random.key(0), 2.0, 3.0, (2,))
     Array([3.2702725 , 0.06339812], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(f, out_sharding, key, dfnum, dfden, shape, dtype)
     typed = single_key("f", key)
     dtype = float_dtype(dtype, "f")
     return _f(typed, dfnum, dfden, result_shape(shape, np.shape(dfnum), np.shape(dfden)), dtype)
@@ -156,6 +169,8 @@ def t(key: Any, df: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     >>> jax.random.t(jax.random.key(0), 2.0, (2,))
     Array([ 0.6536968, -7.0178027], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(t, out_sharding, key, df, shape, dtype)
     typed = single_key("t", key)
     dtype = float_dtype(dtype, "t")
     return _t(typed, df, result_shape(shape, np.shape(df)), dtype)
@@ -177,6 +192,8 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *,
     >>> jax.random.generalized_normal(jax.random.key(0), 2.0, (2,))
     Array([0.9542763 , 0.09015025], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(generalized_normal, out_sharding, key, p, shape, dtype)
     typed = single_key("generalized_normal", key)
     return _generalized_normal(
         typed, p, canonical_shape(shape), float_dtype(dtype, "generalized_normal"))
@@ -197,6 +214,8 @@ def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None, *,
     >>> jax.random.ball(jax.random.key(0), 3)
     Array([0.91715974, 0.39274216, 0.0116535 ], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(ball, out_sharding, key, d, p, shape, dtype)
     typed = single_key("ball", key)
     return _ball(typed, p, int(d), canonical_shape(shape), float_dtype(dtype, "ball"))
 
@@ -222,6 +241,8 @@ def lognormal(key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None,
     >>> jax.random.lognormal(jax.random.key(0), 0.5, (2,))
     Array([2.2508798, 2.7528381], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(lognormal, out_sharding, key, sigma, shape, dtype)
     typed = single_key("lognormal", key)
     dtype = float_dtype(dtype, "lognormal")
     shape = result_shape(shape, np.shape(sigma))
@@ -234,6 +255,8 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     >>> jax.random.maxwell(jax.random.key(0), (2,))
     Array([2.6310966, 0.9910329], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(maxwell, out_sharding, key, shape, dtype)
     typed = single_key("maxwell", key)
     return _maxwell(typed, canonical_shape(shape), float_dtype(dtype, "maxwell"))
 
@@ -266,6 +289,8 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *,
     >>> jax.random.wald(jax.random.key(0), 2.0, (2,))
     Array([0.533422  , 0.59811544], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(wald, out_sharding, key, mean, shape, dtype)
     typed = single_key("wald", key)
     dtype = float_dtype(dtype, "wald")
     shape = result_shape(shape, np.shape(mean))
@@ -295,6 +320,9 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     >>> jax.random.multivariate_normal(jax.random.key(0), jnp.zeros(2), jnp.eye(2))
     Array([1.6226422, 2.0252647], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(multivariate_normal, out_sharding, key, mean, cov, shape, dtype,
+            method)
     typed = single_key("multivariate_normal", key)
     dtype = float_dtype(dtype, "multivariate_normal")
     mean, cov = as_float(mean, dtype), as_float(cov, dtype)
@@ -327,6 +355,8 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
     >>> jnp.allclose(q @ q.T, jnp.eye(2), atol=1e-6)
     Array(True, dtype=bool)
     """
+    if out_sharding is not None:
+        return with_out_sharding(orthogonal, out_sharding, key, n, shape, dtype, m)
     typed = single_key("orthogonal", key)
     shape = canonical_shape(shape)
     dtype = float_dtype(None, "orthogonal") if dtype is None else canonical_dtype(
@@ -348,6 +378,8 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *,
     >>> jax.random.pareto(jax.random.key(0), 2.0, (2,))
     Array([4.3713155, 6.8326483], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(pareto, out_sharding, key, b, shape, dtype)
     typed = single_key("pareto", key)
     dtype = float_dtype(dtype, "pareto")
     shape = result_shape(shape, np.shape(b))
@@ -375,6 +407,8 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *,
     >>> jax.random.rayleigh(jax.random.key(0), 2.0, (2,))
     Array([0.65575665, 0.41620055], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(rayleigh, out_sharding, key, scale, shape, dtype)
     typed = single_key("rayleigh", key)
     dtype = float_dtype(dtype, "rayleigh")
     shape = result_shape(shape, np.shape(scale))
@@ -390,6 +424,8 @@ def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dt
     >>> jax.random.triangular(jax.random.key(0), 0.0, 0.5, 1.0, (2,))
     Array([0.8382394, 0.8965106], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(triangular, out_sharding, key, left, mode, right, shape, dtype)
     typed = single_key("triangular", key)
     dtype = float_dtype(dtype, "triangular")
     shape = result_shape(shape, np.shape(left), np.shape(mode), np.shape(right))
@@ -410,6 +446,8 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *,
     >>> jax.random.geometric(jax.random.key(0), 0.3, (3,))
     Array([1, 1, 4], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(geometric, out_sharding, key, p, shape, dtype)
     typed = single_key("geometric", key)
     dtype = int_dtype(dtype, "geometric")
     shape = result_shape(shape, np.shape(p))
@@ -435,6 +473,8 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *,
     >>> jax.random.poisson(jax.random.key(0), 2.0, (2,))
     Array([0, 0], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(poisson, out_sharding, key, lam, shape, dtype)
     typed = single_key("poisson", key)
     if typed.dtype.impl != "threefry2x32":
         raise NotImplementedError("`poisson` is only implemented for the threefry2x32 RNG, not "

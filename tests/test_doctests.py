@@ -28,7 +28,7 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkp
            "scipy.signal", "scipy.ndimage", "scipy.optimize", "scipy.integrate",
            "scipy.cluster.vq", "scipy.sparse.linalg", "scipy.stats", "experimental.ode",
            "export", "extend.core", "extend.mojo", "interpreters.ad", "interpreters.batching",
-           "interpreters.mlir")
+           "extend.linear_util", "extend.random", "extend.backend", "ffi", "interpreters.mlir")
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 

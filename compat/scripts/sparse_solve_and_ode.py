@@ -1,4 +1,3 @@
-# needs: jax.scipy
 # tolerance: 2e-4 (iterative solvers)
 """A heat equation by conjugate gradients; a rate of decay fitted through an ODE solver."""
 import jax

@@ -1,4 +1,3 @@
-# needs: jax.scipy
 # tolerance: 2e-5 (special functions are approximated)
 """Densities, special functions and linear algebra of jax.scipy; a maximum likelihood fit."""
 import jax

@@ -33,7 +33,8 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkp
            "scipy.cluster.vq", "scipy.sparse.linalg", "scipy.stats", "experimental.ode",
            "nn", "nn.initializers", "random", "tree", "tree_util",
            "export", "extend.core", "extend.mojo", "interpreters.ad", "interpreters.batching",
-           "interpreters.mlir", *(f"scipy.stats.{name}" for name in DISTRIBUTIONS))
+           "extend.linear_util", "extend.random", "extend.backend", "ffi", "interpreters.mlir",
+           *(f"scipy.stats.{name}" for name in DISTRIBUTIONS))
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 

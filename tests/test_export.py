@@ -315,6 +315,8 @@ SYMBOLIC = {
     "pairs": (lambda j, x, y: x.reshape(y.shape[0], 2) * y[:, None], ("2*b", "b")),
     "padded": (lambda j, x: j.numpy.pad(x, ((1, 1), (0, 0))), ("b + 1, 3",)),
     "arange": (lambda j, x: x + j.numpy.arange(x.shape[0]), ("b",)),
+    "split": (lambda j, x: j.numpy.split(x, 2), ("2*b, 3",)),
+    "rolled": (lambda j, x: (j.numpy.roll(x, 2, 0), j.numpy.roll(x, -1)), ("b, 3",)),
 }
 
 

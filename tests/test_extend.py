@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +18,9 @@ from against_jax import agree, assert_same_error
 import maxjax
 import maxjax.extend
 import maxjax.interpreters
+from maxjax._base import config
 from maxjax._ir.check import check_jaxpr
+from maxjax._runtime.program import program_of
 from maxjax.test_util import check_grads
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
@@ -346,3 +350,159 @@ def test_example():
     check_grads(soft, (X,), 2)
     with pytest.raises(TypeError, match="got str|text|not valid|not a valid|interpret"):
         custom_op.softclip("text")
+
+
+def test_example_as_a_script():
+    script = Path(custom_op.__file__)
+    finished = subprocess.run([sys.executable, str(script)], capture_output=True, text=True,
+                              env={**os.environ, "MAXJAX_COMPILE": "never"})
+    assert finished.returncode == 0, finished.stderr
+    assert "softclip[limit=2.0]" in finished.stdout
+
+
+@pytest.mark.tier1
+@pytest.mark.xdist_group("max1")
+def test_example_compiled():
+    """The kernel is part of the compiled program, with its derivative, batched or not."""
+    pytest.importorskip("max.engine")
+    x = np.linspace(-4, 4, 37, dtype=np.float32)
+
+    def soft(x):
+        return custom_op.softclip(x, 2.0) + custom_op.softclip(x * 3, 0.5)
+
+    def same(j):
+        def f(x, limit):
+            return limit * x / j.numpy.sqrt(limit * limit + x * x)
+        return lambda x: f(x, 2.0) + f(x * 3, 0.5)
+
+    for mode in (lambda j, f: f, lambda j, f: j.vmap(f),
+                 lambda j, f: j.vmap(j.value_and_grad(f)), lambda j, f: j.jacfwd(f),
+                 lambda j, f: lambda x: j.lax.scan(lambda c, w: (f(c * w), c), x, x[:5])):
+        compiled = maxjax.jit(mode(maxjax, soft))
+        with config.compile_mode("always"):
+            actual = maxjax.tree.map(np.asarray, compiled(x))
+        assert maxjax.debug.statistics(compiled).compiled_calls == 1
+        program = program_of(compiled._lookup((x,), {}).closed)
+        assert [step.reasons for step in program.pieces if step.on_host] == []
+        for ours, theirs in zip(jax.tree.leaves(actual), jax.tree.leaves(
+                jax.jit(mode(jax, same(jax)))(x)), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+# --- the rest of jax.extend -----------------------------------------------------------------------
+
+def layers(j):
+    lu = importlib.import_module(f"{j.__name__}.extend.linear_util")
+
+    @lu.transformation
+    def scaled(by, *args, **kwargs):
+        result = yield tuple(by * x for x in args), kwargs
+        yield result, by
+
+    @lu.transformation_with_aux
+    def counted(*args):
+        result = yield args, {"more": len(args)}
+        yield result, len(args)
+
+    @lu.transformation2
+    def twice(fun, label, *args):
+        return fun(*args), fun(*args), label
+
+    @lu.transformation_with_aux2
+    def noted(fun, store, label, *args):
+        store.store(label)
+        return fun(*args)
+
+    def fun(*args, more=0, start=0):
+        return sum(args) + 10 * more + start
+
+    return lu, scaled, counted, twice, noted, fun
+
+
+def called(run, lu):
+    try:
+        return run()
+    except lu.StoreException as error:
+        return str(error)
+
+
+LAYERS = {
+    "parameters": lambda lu, s, c, t, n, f: lu.wrap_init(f, {"start": 5}).call_wrapped(1, 2),
+    "transformed": lambda lu, s, c, t, n, f: s(s(lu.wrap_init(f), 2), 3).call_wrapped(1, 2, more=1),
+    "on the side": lambda lu, s, c, t, n, f: (
+        lambda g, aux: (called(aux, lu), g.call_wrapped(1, 2), aux(),
+                        called(lambda: g.call_wrapped(1, 2), lu)))(*c(lu.wrap_init(f))),
+    "twice": lambda lu, s, c, t, n, f: t(s(lu.wrap_init(f), 2), "label").call_wrapped(1),
+    "noted": lambda lu, s, c, t, n, f: (
+        lambda g, aux: (g.call_wrapped(4), aux()))(*n(lu.wrap_init(f), "label")),
+    "equal": lambda lu, s, c, t, n, f: [
+        lu.wrap_init(f) == lu.wrap_init(f), t(lu.wrap_init(f), 2) == t(lu.wrap_init(f), 2),
+        t(lu.wrap_init(f), 2) == t(lu.wrap_init(f), 3), len({lu.wrap_init(f), lu.wrap_init(f)})],
+    "merged": lambda lu, s, c, t, n, f: (
+        lambda a, b: (called(lambda: lu.merge_linear_aux(a[1], b[1]), lu),
+                      b[0].call_wrapped(4), lu.merge_linear_aux(a[1], b[1]),
+                      lu.merge_linear_aux(b[1], a[1]), a[0].call_wrapped(4),
+                      called(lambda: lu.merge_linear_aux(a[1], b[1]), lu)))(
+                          n(lu.wrap_init(f), 1), n(lu.wrap_init(f), 2)),
+    "name": lambda lu, s, c, t, n, f: s(lu.wrap_init(f), 2).__name__,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*DebugInfo:DeprecationWarning")
+@pytest.mark.parametrize("name", LAYERS)
+def test_linear_util(name):
+    assert LAYERS[name](*layers(maxjax)) == LAYERS[name](*layers(jax))
+
+
+@pytest.mark.filterwarnings("ignore:.*DebugInfo:DeprecationWarning")
+def test_cache_of_linear_util():
+    def counts(j):
+        lu, *_, noted, fun = layers(j)
+        calls = []
+
+        def call(f, *args):
+            calls.append(args)
+            return f.call_wrapped(*args)
+
+        kept = lu.cache(call)
+        results = []
+        for args in ((1, 2), (1, 2), (3,), (1, 2)):
+            wrapped, aux = noted(lu.wrap_init(fun), "label")
+            results.append((kept(wrapped, *args), aux()))
+        return results, len(calls)
+    assert counts(maxjax) == counts(jax)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (5,), (2, 2), (3, 3), ()])
+def test_threefry(shape):
+    def words(j):
+        module = importlib.import_module(f"{j.__name__}.extend.random")
+        count = np.arange(np.prod(shape, dtype=int), dtype=np.uint32).reshape(shape)
+        return module.threefry_2x32(np.array([7, 9], np.uint32), count)
+    agree(words)
+
+
+def test_keys_and_devices():
+    def keys(j):
+        module = importlib.import_module(f"{j.__name__}.extend.random")
+        backend = importlib.import_module(f"{j.__name__}.extend.backend")
+        impl = module.threefry_prng_impl
+        return [j.random.key_data(module.random_seed(5, impl)),
+                j.random.key_data(module.seed_with_impl(impl, 6)), list(backend.backends()),
+                str(backend.get_default_device()), backend.get_backend().platform]
+    ours, theirs = keys(maxjax), keys(jax)
+    np.testing.assert_array_equal(ours[0], theirs[0])
+    np.testing.assert_array_equal(ours[1], theirs[1])
+    assert ours[2:] == theirs[2:]
+
+
+@pytest.mark.parametrize("call", [
+    lambda: maxjax.ffi.ffi_call("name", maxjax.ShapeDtypeStruct((), np.float32)),
+    lambda: maxjax.extend.random.define_prng_impl(
+        key_shape=(2,), seed=None, split=None, random_bits=None, fold_in=None),
+    lambda: maxjax.extend.backend.register_backend_factory("name", None)])
+def test_what_is_absent_says_so(call):
+    with pytest.raises(NotImplementedError, match="maxjax"):
+        call()
+    with pytest.raises(AttributeError, match="lowers to Mojo"):
+        maxjax.extend.mlir  # noqa: B018

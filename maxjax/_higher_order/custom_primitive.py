@@ -24,7 +24,11 @@ from maxjax._transforms.jvp import instantiate
 
 
 class Zero:
-    """A tangent or cotangent that is zero, of which only the type is known."""
+    """A tangent or cotangent that is zero, of which only the type is known.
+
+    >>> jax.interpreters.ad.Zero(jax.core.ShapedArray((3,), jnp.float32))
+    Zero(float32[3])
+    """
 
     __slots__ = ("aval",)
 

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 class Var:
-    """A variable: an identity and a type."""
+    """A variable: an identity and a type.
+
+    >>> x = jax.extend.core.Var(jax.core.ShapedArray((3,), jnp.float32))
+    >>> x.aval
+    ShapedArray(float32[3])
+    """
 
     __slots__ = ("aval",)
 
@@ -31,13 +36,23 @@ class Var:
 
 
 class DropVar(Var):
-    """A result that nothing uses; prints as ``_``."""
+    """A result that nothing uses; prints as ``_``.
+
+    >>> unused = jax.extend.core.DropVar(jax.core.ShapedArray((), jnp.float32))
+    >>> isinstance(unused, jax.extend.core.Var)
+    True
+    """
 
     __slots__ = ()
 
 
 class Literal:
-    """A scalar constant that stands in the program itself."""
+    """A scalar constant that stands in the program itself.
+
+    >>> _, two = jax.make_jaxpr(lambda x: x * 2)(1.0).eqns[0].invars
+    >>> isinstance(two, jax.extend.core.Literal), float(two.val)
+    (True, 2.0)
+    """
 
     __slots__ = ("aval", "val")
 
@@ -53,7 +68,12 @@ Atom = Var | Literal
 
 
 class JaxprEqn:
-    """One equation: ``outvars = primitive[params] invars``."""
+    """One equation: ``outvars = primitive[params] invars``.
+
+    >>> equation, = jax.make_jaxpr(jnp.sum)(jnp.ones(3)).eqns
+    >>> equation.primitive, equation.params["axes"]
+    (reduce_sum, (0,))
+    """
 
     __slots__ = ("invars", "outvars", "params", "primitive", "source")
 
@@ -89,6 +109,9 @@ class Jaxpr:
     """Constants, inputs, equations, outputs.
 
     ``debug_info`` is the traced function's name and where it stands, for messages.
+
+    >>> jax.make_jaxpr(jnp.sin)(1.0).jaxpr
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
 
     __slots__ = ("__weakref__", "constvars", "debug_info", "eqns", "invars", "outvars")
@@ -121,7 +144,12 @@ class Jaxpr:
 
 
 class ClosedJaxpr:
-    """A jaxpr and the values of its constants. Compared by identity."""
+    """A jaxpr and the values of its constants. Compared by identity.
+
+    >>> closed = jax.make_jaxpr(lambda x: x + np.arange(2))(1.0)
+    >>> closed.consts
+    [Array([0, 1], dtype=int32)]
+    """
 
     __slots__ = ("__weakref__", "cache", "consts", "jaxpr")
 

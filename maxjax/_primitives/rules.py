@@ -14,7 +14,11 @@ from maxjax._ir.types import ShapedArray
 
 
 class Linear:
-    """Marks an operand to be transposed in a transpose rule: only its type is known."""
+    """Marks an operand to be transposed in a transpose rule: only its type is known.
+
+    >>> jax.interpreters.ad.UndefinedPrimal(jax.core.ShapedArray((3,), jnp.float32)).aval
+    ShapedArray(float32[3])
+    """
 
     __slots__ = ("aval",)
 
@@ -31,6 +35,11 @@ class Linear:
 
 
 def is_linear(operand: Any) -> bool:
+    """Whether an operand of a transpose rule is one to be transposed.
+
+    >>> jax.interpreters.ad.is_undefined_primal(1.0)
+    False
+    """
     return type(operand) is Linear
 
 

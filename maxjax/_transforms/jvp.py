@@ -27,7 +27,13 @@ from maxjax._primitives.varying import vary
 
 
 class JVPTracer(Tracer):
-    """A value and its tangent; a tangent of None is zero."""
+    """A value and its tangent; a tangent of None is zero.
+
+    >>> seen = []
+    >>> _ = jax.jvp(lambda x: seen.append(type(x)) or x, (1.0,), (1.0,))
+    >>> seen == [jax.interpreters.ad.JVPTracer]
+    True
+    """
 
     __slots__ = ("primal", "tangent")
 
@@ -47,7 +53,11 @@ class JVPTracer(Tracer):
 
 
 class JVPTrace(Trace):
-    """Applies each primitive's jvp rule under the parent trace."""
+    """Applies each primitive's jvp rule under the parent trace.
+
+    >>> issubclass(jax.interpreters.ad.JVPTrace, jax.core.Trace)
+    True
+    """
 
     __slots__ = ("linearizing", "parent")
 

@@ -2,8 +2,29 @@
 
 from __future__ import annotations
 
-from maxjax._base.missing import missing_names
-from maxjax.extend import core as core
-from maxjax.extend import mojo as mojo
+from typing import Any
 
-__getattr__ = missing_names(__name__)
+from maxjax._base.missing import attribute_error
+from maxjax.extend import backend as backend
+from maxjax.extend import core as core
+from maxjax.extend import linear_util as linear_util
+from maxjax.extend import mojo as mojo
+from maxjax.extend import random as random
+
+# Of JAX's, and not here, with the reason.
+_ABSENT = {
+    "ifrt_programs": "maxjax's programs do not run on IFRT",
+    "lowering": "maxjax lowers to Mojo, not to MLIR; see maxjax.extend.mojo",
+    "mlir": "maxjax lowers to Mojo, not to MLIR; see maxjax.extend.mojo",
+    "pallas": "maxjax has no Pallas; kernels are written in Mojo, see maxjax.extend.mojo",
+    "sharding": "maxjax has no shardings in XLA's formats",
+    "source_info_util": "an equation's line is its source_info",
+    "xla": "maxjax's programs do not run on XLA",
+}
+
+
+def __getattr__(name: str) -> Any:
+    reason = _ABSENT.get(name)
+    if reason is None:
+        raise attribute_error(__name__, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {reason}", name=name)

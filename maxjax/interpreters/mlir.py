@@ -36,6 +36,13 @@ def register_lowering(prim: CustomPrimitive, rule: Any, platform: str | None = N
 
     Raises:
       NotImplementedError: the rule makes MLIR, which maxjax does not use.
+
+    >>> half_p = jax.extend.core.Primitive("half")
+    >>> rule = half_p.def_abstract_eval(lambda x: x)
+    >>> jax.interpreters.mlir.register_lowering(
+    ...     half_p, jax.interpreters.mlir.lower_fun(lambda x: x / 2, multiple_results=False))
+    >>> half_p.bind(3.0)
+    Array(1.5, dtype=float32, weak_type=True)
     """
     if not isinstance(rule, _Composition):
         raise NotImplementedError(

@@ -298,13 +298,14 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Arr
     else:
         if sections == 0:
             raise ZeroDivisionError("the number of sections must not be 0")
-        part, rest = map(int, divmod(total, sections))
         count = int(sections)
+        part, rest = divmod(total, count)
         if rest and name != "array_split":
             raise ValueError(f"array split does not result in an equal division: rest is {rest}")
-        sizes = [part + 1] * rest + [part] * (count - rest)
-        points = [0, *np.cumsum(sizes).tolist()]
-    sizes = np.diff(points).tolist()
+        points = [0]
+        for number in range(count):
+            points.append(points[-1] + part + (number < rest))
+    sizes = [stop - start for start, stop in zip(points[:-1], points[1:], strict=True)]
     if min(sizes) < 0:
         raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}")
     return [primitives.slice_in_dim(x, start, stop, index)

@@ -542,11 +542,15 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         length = x.shape[index]
         if not length:
             continue
-        if isinstance(amount, Array):
+        # For some sizes a symbol stands for, the amount may go round more than once.
+        if isinstance(amount, Array) or (
+                dimensions.is_dimension(length) and length.lower() <= abs(amount)):
             places = primitives.iota(dtypes.int32, (length,), 0)
-            x = take_in_bounds(x, (places - amount.astype(dtypes.int32)) % length, index)
+            offsets = as_array(amount, "roll").astype(dtypes.int32)
+            x = take_in_bounds(x, (places - offsets) % length, index)
             continue
-        offset = int(amount) % length
+        offset = int(amount) % length if isinstance(length, int) else (
+            amount if amount >= 0 else amount + length)
         if offset:
             x = concatenate_p.bind(
                 primitives.slice_in_dim(x, length - offset, length, index),

@@ -11,7 +11,8 @@ POSITIVE = {"e": floats(4, low=0.1, high=1.0), "a": floats(4, low=0.1, high=1.0)
 TABLE = {
     f"{ODE}.abs2": case("f(x)", x=floats(3)) + case("f(x)", x=floats(3, dtype="complex64"),
                                                     modes="eager jit"),
-    f"{ODE}.fit_4th_order_polynomial": case("f(a, b, k[0], k[1], k[2], jnp.float32(0.5))", **STEP, tol="loose"),
+    f"{ODE}.fit_4th_order_polynomial": case(
+        "f(a, b, k[0], k[1], k[2], jnp.float32(0.5))", **STEP, tol="loose"),
     f"{ODE}.interp_fit_dopri": case("f(a, b, k, jnp.float32(0.5))", **STEP, tol="accumulate"),
     f"{ODE}.initial_step_size": cases(
         "f(lambda y, t: -y, 0.0, a, 4, 1e-3, 1e-3, -a)",

@@ -98,11 +98,19 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill",
                 fillvalue: float = 0, precision: Any = None) -> Array:
     """The cross-correlation of matrices; see ``correlate``.
 
+    In mode "same" an even size of ``in2`` puts the centre one further than ``correlate`` does, as
+    in SciPy.
+
     >>> jax.scipy.signal.correlate2d(jnp.ones((1, 2)), jnp.ones((1, 2)))
     Array([[1., 2., 1.]], dtype=float32)
     """
     _two_dimensional("correlate2d", in1, in2, boundary, fillvalue)
-    return correlate(in1, in2, mode, "direct", precision)
+    if mode != "same":
+        return correlate(in1, in2, mode, "direct", precision)
+    whole = correlate(in1, in2, "full", "direct", precision)
+    first = [size // 2 for size in np.shape(in2)]
+    return whole[tuple(slice(start, start + size)
+                       for start, size in zip(first, np.shape(in1), strict=True))]
 
 
 def fftconvolve(in1: Any, in2: Any, mode: str = "full",

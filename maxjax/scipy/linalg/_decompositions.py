@@ -279,7 +279,8 @@ def polar(a: Any, side: str = "right", *, method: str = "qdwh", eps: float | Non
 
     Raises:
       ValueError: there is no such side or method.
-      NotImplementedError: "qdwh" for a matrix with more columns than rows on the right.
+      NotImplementedError: "qdwh" on the right for a matrix with more columns than rows, on the left
+        for one that has not.
 
     >>> jax.scipy.linalg.polar(jnp.array([[0., -2.], [3., 0.]]))[1]
     Array([[3., 0.],
@@ -293,7 +294,7 @@ def polar(a: Any, side: str = "right", *, method: str = "qdwh", eps: float | Non
     if method not in ("qdwh", "svd"):
         raise ValueError(f"Unknown polar decomposition method {method}.")
     m, n = a.shape
-    if method == "qdwh" and ((side == "right" and m < n) or (side == "left" and m > n)):
+    if method == "qdwh" and ((side == "right" and m < n) or (side == "left" and m >= n)):
         raise NotImplementedError("method='qdwh' only supports mxn matrices where m < n where "
                                   "side='right' and m >= n side='left', got "
                                   f"{a.shape} with side={side!r}")

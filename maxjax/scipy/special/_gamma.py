@@ -236,6 +236,7 @@ def factorial(n: Any, exact: bool = False) -> Array:
 
     Raises:
       NotImplementedError: ``exact`` is asked for.
+      TypeError: ``n`` is complex.
 
     >>> jax.scipy.special.factorial(jnp.array([0, 3, 5]))
     Array([  1.,   6., 120.], dtype=float32)
@@ -243,6 +244,8 @@ def factorial(n: Any, exact: bool = False) -> Array:
     if exact:
         raise NotImplementedError("factorial with exact=True")
     n, = operands("factorial", n)
+    if dtypes.is_complex(n.dtype):
+        raise TypeError(f"factorial does not accept dtype {n.dtype}: use gamma(n + 1).")
     return jnp.where(n < 0, 0, gamma(n + 1))
 
 

@@ -128,10 +128,10 @@ def expn(n: Any, x: Any) -> Array:
       x: positive.
 
     >>> jax.scipy.special.expn(2, 1.0)
-    Array(0.14849551, dtype=float32, weak_type=True)
+    Array(0.14849551, dtype=float32)
     """
     n, x = operands("expn", n, x)
-    return bind(expn_p, n, x)
+    return lax.convert_element_type(bind(expn_p, n, x), x.dtype)
 
 
 @expn.defjvp
@@ -146,7 +146,7 @@ def exp1(x: Any) -> Array:
     """The exponential integral E_1, of ``exp(-t) / t`` from ``x`` to infinity.
 
     >>> jax.scipy.special.exp1(1.0)
-    Array(0.21938394, dtype=float32, weak_type=True)
+    Array(0.21938394, dtype=float32)
     """
     check_arraylike("exp1", x)
     x, = operands("exp1", x)

@@ -25,7 +25,6 @@ from maxjax.experimental.sparse._bcoo import (
     bcoo_todense,
 )
 
-
 # --- layouts --------------------------------------------------------------------------------------
 
 def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None,

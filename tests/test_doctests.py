@@ -26,7 +26,10 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkp
            "custom_batching", "custom_derivatives", "test_util", "ops", "image",
            "example_libraries.optimizers", "scipy.special", "scipy.linalg", "scipy.fft",
            "scipy.signal", "scipy.ndimage", "scipy.optimize", "scipy.integrate",
-           "scipy.cluster.vq", "scipy.sparse.linalg", "scipy.stats", "experimental.ode")
+           "scipy.cluster.vq", "scipy.sparse.linalg", "scipy.stats", "experimental.ode",
+           "scipy.interpolate", "scipy.spatial.transform", "profiler", "monitoring",
+           "distributed", "experimental.sparse", "experimental.multihost_utils",
+           "experimental.layout", "experimental.compilation_cache.compilation_cache")
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 

@@ -1,5 +1,4 @@
-"""jax.experimental.sparse: what the arrays stand for, and how they are stored where that is one way.
-"""
+"""jax.experimental.sparse: what the arrays stand for, and what is stored where that is one way."""
 
 from compat.spec import array, cases, check, floats
 

@@ -25,9 +25,9 @@ def test_a_profile_has_the_tiers_spans(tmp_path):
     def fun(x):
         return jnp.sin(x) + 1
 
-    with profiler.trace(tmp_path, create_perfetto_trace=True):
-        with profiler.StepTraceAnnotation("train", step_num=3):
-            fun(jnp.ones(3) + 2).block_until_ready()
+    with (profiler.trace(tmp_path, create_perfetto_trace=True),
+          profiler.StepTraceAnnotation("train", step_num=3)):
+        fun(jnp.ones(3) + 2).block_until_ready()
     spans = {event["name"]: event for event in events(tmp_path) if event["ph"] == "X"}
     assert {"trace fun", "fun (tier 0)", "add", "train"} <= set(spans)
     step, program = spans["train"], spans["fun (tier 0)"]

@@ -411,8 +411,9 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
         order = (*rest, *batch)
         data = data.transpose(*order, *range(first, data.ndim))
         indices = indices.transpose(*order, first, first + 1)
-        data = data.reshape(*sizes, -1, *data.shape[first + 1:])
-        indices = indices.reshape(*sizes, -1, indices.shape[-1])
+        stored = math.prod(mat.shape[axis] for axis in batch) * mat.nse
+        data = data.reshape(*sizes, stored, *data.shape[first + 1:])
+        indices = indices.reshape(*sizes, stored, indices.shape[-1])
     return BCOO((data, indices), shape=[n for axis, n in enumerate(mat.shape) if axis not in gone])
 
 

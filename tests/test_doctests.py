@@ -29,7 +29,8 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkp
            "scipy.cluster.vq", "scipy.sparse.linalg", "scipy.stats", "experimental.ode",
            "scipy.interpolate", "scipy.spatial.transform", "profiler", "monitoring",
            "distributed", "experimental.sparse", "experimental.multihost_utils",
-           "experimental.layout", "experimental.compilation_cache.compilation_cache")
+           "experimental.layout", "experimental.compilation_cache.compilation_cache",
+           "experimental.xla_metadata", "experimental.compute_on", "ffi")
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 

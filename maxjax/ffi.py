@@ -13,8 +13,8 @@ from maxjax._base.missing import missing_names
 
 def _refuse(name: str) -> NoReturn:
     raise NotImplementedError(
-        f"jax.ffi.{name} is about XLA's custom calls, which maxjax's programs do not have: call the "
-        "function by jax.pure_callback")
+        f"jax.ffi.{name} is about XLA's custom calls, which maxjax's programs do not have: call "
+        "the function by jax.pure_callback")
 
 
 def ffi_call(target_name: str, result_shape_dtypes: Any, *, has_side_effect: bool = False,

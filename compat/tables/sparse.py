@@ -31,14 +31,14 @@ TABLE = {
                  "b @ b.T", "b[::-1]", "b * b", "b ** 2", "abs(b)", "b.sum(1)",
                  "f.fromdense(m, nse=3, n_batch=1)", "f.fromdense(m, nse=3, n_dense=1)")
         + cases(_B + "b @ x", _B + "b @ jnp.stack([x, x], 1)", _B + "m[:, 0] @ b",
-                _B + "b.sum()", _B + "b + m", _B + "b - m",
+                _B + "b.sum()", _B + "b + m",
                 modes="eager jit grad vmap", **_MX)
         + cases("s = jax.experimental.sparse; jax.vmap(lambda b: b @ x)("
                 "s.BCOO.fromdense(jnp.stack([m, m + 1]), nse=12, n_batch=1))",
                 "s = jax.experimental.sparse; "
                 "s.BCOO.fromdense(jnp.stack([m, m + 1]), nse=12, n_batch=1) @ x",
                 modes="eager jit", **_MX)
-        + cases(_B + "b @ m", _B + "b + 1.", _B + "b == b", raises=True, **_M)
+        + cases(_B + "b @ m", _B + "b + 1.", _B + "b - m", _B + "b == b", raises=True, **_M)
         + check("repr(f.fromdense(np.eye(3, dtype='float32')))",
                 "f.fromdense(np.eye(3, dtype='float32')).nse",
                 "repr(f.fromdense(np.eye(3, dtype='float32'), n_batch=1))"),

@@ -6,6 +6,7 @@ What takes their place: a primitive with a kernel in Mojo (``examples/custom_op.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from maxjax._base.missing import missing_names
@@ -21,7 +22,11 @@ def _not_supported(name: str) -> NoReturn:
         "through ctypes in a pure_callback")
 
 
-def ffi_call(target_name: str, result_shape_dtypes: Any, **kwargs: Any) -> NoReturn:
+def ffi_call(target_name: str, result_shape_dtypes: Any, *, has_side_effect: bool = False,
+             vmap_method: str | None = None, input_layouts: Sequence[Any] | None = None,
+             output_layouts: Any = None, input_output_aliases: dict[int, int] | None = None,
+             custom_call_api_version: int = 4, legacy_backend_config: str | None = None,
+             **kwargs: Any) -> NoReturn:
     """Not supported.
 
     Raises:

@@ -34,6 +34,10 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkp
            "nn", "nn.initializers", "random", "tree", "tree_util",
            "export", "extend.core", "extend.mojo", "interpreters.ad", "interpreters.batching",
            "extend.linear_util", "extend.random", "extend.backend", "ffi", "interpreters.mlir",
+           "scipy.interpolate", "scipy.spatial.transform", "profiler", "monitoring",
+           "distributed", "experimental.sparse", "experimental.multihost_utils",
+           "experimental.layout", "experimental.compilation_cache.compilation_cache",
+           "experimental.xla_metadata", "experimental.compute_on",
            *(f"scipy.stats.{name}" for name in DISTRIBUTIONS))
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 

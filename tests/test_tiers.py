@@ -711,8 +711,8 @@ def test_compiled_by_max_found_again_and_repaired(tmp_path):
     seconds, _ = run_script(SCRIPT, directory)
     assert float(seconds) > 0.5
     # The next process finds it: nothing is compiled.
-    seconds, total = run_script(SCRIPT, directory)
-    assert float(seconds) == 0.0 and total < 20
+    seconds, _ = run_script(SCRIPT, directory)
+    assert float(seconds) == 0.0
     # Both tiers agree on it.
     run_script(SCRIPT, directory, MAXJAX_CHECK_TIERS="1")
     damaged = 0

@@ -6,6 +6,7 @@ Inside maxjax a treedef is optree's ``PyTreeSpec``; ``maxjax._base.treedef`` giv
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import difflib
 import textwrap
@@ -223,28 +224,53 @@ def is_namedtuple(kind: type) -> bool:
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
+# The paths of the leaves of structures met before; None where a class of the user's names its keys
+# anew each time.
+_known_paths: dict[PyTreeSpec, list[tuple[Any, ...]] | None] = {}
+
+
 def flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
                       is_leaf_takes_path: bool = False) -> tuple[
                           list[tuple[Any, ...]], list[Any], PyTreeSpec]:
     """Paths (tuples of keys), leaves, and the treedef."""
+    if is_leaf is not None and is_leaf_takes_path:
+        paths, found, _ = _visit(tree, is_leaf)
+        return paths, found, _structure_by_path(tree, set(paths))
+    stop = None if is_leaf is None else lambda path, node: is_leaf(node)
+    found, spec = flatten(tree, is_leaf)
+    try:
+        known = _known_paths[spec]
+    except Exception:      # a new structure, or metadata that cannot be hashed or compared
+        known, _, lasting = _visit(tree, stop)
+        with contextlib.suppress(Exception):
+            if len(_known_paths) >= _CANONICAL_LIMIT:
+                _known_paths.clear()
+            _known_paths[spec] = known if lasting else None
+        return list(known), found, spec
+    return list(known) if known is not None else _visit(tree, stop)[0], found, spec
+
+
+def _visit(tree: Any, is_leaf: Callable[[Any, Any], bool] | None) -> tuple[
+        list[tuple[Any, ...]], list[Any], bool]:
+    """Paths, leaves, and whether the paths follow from the structure alone."""
     paths: list[tuple[Any, ...]] = []
     found: list[Any] = []
+    lasting = True
 
     def visit(node: Any, path: tuple[Any, ...]) -> None:
-        stop = is_leaf is not None and (
-            is_leaf(path, node) if is_leaf_takes_path else is_leaf(node))
-        level = None if stop else one_level(node)
+        nonlocal lasting
+        level = None if is_leaf is not None and is_leaf(path, node) else one_level(node)
         if level is None:
             paths.append(path)
             found.append(node)
             return
+        entry = registered.get(type(node))
+        lasting = lasting and (entry is None or entry.flatten_with_keys is None)
         for key, child in zip(level.keys, level.children, strict=True):
             visit(child, (*path, key))
 
     visit(tree, ())
-    if is_leaf is not None and is_leaf_takes_path:
-        return paths, found, _structure_by_path(tree, set(paths))
-    return paths, found, structure(tree, is_leaf)
+    return paths, found, lasting
 
 
 def _structure_by_path(tree: Any, leaf_paths: set[tuple[Any, ...]]) -> PyTreeSpec:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
 from maxjax._primitives import random_bits as threefry
 from maxjax._primitives.bit_generator import _philox_bits
 

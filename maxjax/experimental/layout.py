@@ -43,7 +43,7 @@ class Format:
       TypeError: ``layout`` is no layout.
       ValueError: there is a layout and no sharding.
 
-    >>> Format(Layout.AUTO)
+    >>> Format(jax.experimental.layout.Layout.AUTO)
     Format(layout=AUTO, sharding=None)
     """
 
@@ -74,7 +74,8 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     Raises:
       ValueError: a layout is none, or has another rank than its array.
 
-    >>> with_layout_constraint(jnp.ones((2, 3)), Layout((1, 0))).shape
+    >>> wish = jax.experimental.layout.Layout((1, 0))
+    >>> with_layout_constraint(jnp.ones((2, 3)), wish).shape
     (2, 3)
     """
     leaves = tree_leaves(x)

@@ -33,7 +33,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """
     def gather(leaf: Any) -> np.ndarray:
         value = np.asarray(leaf)
-        return value if tiled and value.ndim else value[None]
+        return value if tiled else value[None]
     return tree_map(gather, in_tree)
 
 

@@ -13,7 +13,6 @@ from maxjax._base.lazy import scipy_signal
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import check_arraylike, promote_inexact
 
-
 # --- windows --------------------------------------------------------------------------------------
 
 def _window(window: Any, nperseg: int | None, length: int, name: str) -> tuple[Any, int]:

@@ -129,7 +129,7 @@ def _getitem(self: BCOO, item: Any) -> BCOO:
 
 
 def _iterate(self: BCOO) -> Iterator[BCOO]:
-    return (self[i] for i in range(self.shape[0]))
+    return (_getitem(self, i) for i in range(self.shape[0]))
 
 
 for _function in (transpose, reshape, sum, sum_duplicates, sort_indices, update_layout):
@@ -139,8 +139,8 @@ for _name, _function in {
         "rmatmul": lambda self, other: _ops.matmul(other, self),
         "neg": lambda self: self._like(-self.data), "pos": lambda self: self, "abs": _absolute,
         "mul": _ops.multiply, "rmul": _ops.multiply, "truediv": _divided, "pow": _power,
-        "add": _ops.add, "radd": _ops.add, "sub": lambda self, other: _ops.add(self, -other),
-        "rsub": lambda self, other: _ops.add(-self, other),
+        "add": _ops.add, "radd": _ops.add, "sub": _ops.subtract,
+        "rsub": lambda self, other: _ops.subtract(other, self),
         "getitem": _getitem, "iter": _iterate,
         **{name: _refused(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}}.items():
     setattr(BCOO, f"__{_name}__", _function)

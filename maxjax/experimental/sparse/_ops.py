@@ -25,7 +25,6 @@ from maxjax.experimental.sparse._bcoo import (
     bcoo_todense,
 )
 
-
 # --- layouts --------------------------------------------------------------------------------------
 
 def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None,
@@ -412,8 +411,9 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
         order = (*rest, *batch)
         data = data.transpose(*order, *range(first, data.ndim))
         indices = indices.transpose(*order, first, first + 1)
-        data = data.reshape(*sizes, -1, *data.shape[first + 1:])
-        indices = indices.reshape(*sizes, -1, indices.shape[-1])
+        stored = math.prod(mat.shape[axis] for axis in batch) * mat.nse
+        data = data.reshape(*sizes, stored, *data.shape[first + 1:])
+        indices = indices.reshape(*sizes, stored, indices.shape[-1])
     return BCOO((data, indices), shape=[n for axis, n in enumerate(mat.shape) if axis not in gone])
 
 
@@ -577,12 +577,21 @@ def matmul(a: Any, b: Any) -> Any:
         result, BCOO) else result.transpose(*order)
 
 
+def subtract(left: Any, right: Any) -> BCOO:
+    """The difference of two sparse arrays.
+
+    Raises:
+      NotImplementedError: one is dense, as in JAX.
+    """
+    if not (isinstance(left, JAXSparse) and isinstance(right, JAXSparse)):
+        raise NotImplementedError("Subtraction between sparse and dense array.")
+    return add(left, -right)      # type: ignore[operator]
+
+
 def multiply(mat: BCOO, other: Any) -> BCOO:
     """The elementwise product; sparse."""
     if isinstance(other, BCOO):
         return bcoo_multiply_sparse(mat, other)
-    if isinstance(other, JAXSparse):
-        return bcoo_multiply_sparse(mat, other.to_bcoo())
     if jnp.ndim(other) > mat.ndim:
         raise NotImplementedError("the product of a sparse array and a dense one of higher rank")
     return mat._like(bcoo_multiply_dense(mat, other))
@@ -597,7 +606,7 @@ def add(mat: Any, other: Any) -> Any:
     if isinstance(other, JAXSparse) and isinstance(mat, JAXSparse):
         if mat.shape != other.shape:
             raise NotImplementedError("Addition between sparse matrices of different shapes.")
-        mat, other = _flat(mat), _flat(other)
+        mat, other = (_flat(x) for x in (mat, other) if isinstance(x, BCOO))
         dtype = jnp.result_type(mat.data, other.data)
         return BCOO((jnp.concatenate([mat.data.astype(dtype), other.data.astype(dtype)]),
                      jnp.concatenate([mat.indices, other.indices])), shape=mat.shape)

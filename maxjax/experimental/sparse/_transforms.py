@@ -174,7 +174,7 @@ _RULES: dict[str, Callable[..., list[Any]]] = {
     "slice": _one(lambda x, *, start_indices, limit_indices, strides, **_: _ops.bcoo_slice(
         x, start_indices=start_indices, limit_indices=limit_indices, strides=strides)),
     "squeeze": _one(lambda x, *, dimensions, **_: _ops.bcoo_squeeze(x, dimensions=dimensions)),
-    "sub": _one(lambda x, y, **_: _ops.add(x, -y)),
+    "sub": _one(lambda x, y, **_: _ops.subtract(x, y)),
     "transpose": _one(lambda x, *, permutation, **_: _ops.bcoo_transpose(
         x, permutation=permutation)),
 }

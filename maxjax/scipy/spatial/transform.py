@@ -98,7 +98,7 @@ class Rotation(NamedTuple):
         if angles.shape[-1] != len(numbers):
             raise ValueError(f"Expected `angles` to have {len(numbers)} columns, got shape "
                              f"{angles.shape}")
-        quat = None
+        quat: Any = None
         for position, number in enumerate(numbers):
             half = angles[..., position] / 2
             zero = jnp.zeros_like(half)
@@ -321,8 +321,8 @@ class Slerp(NamedTuple):
             raise ValueError("Expected number of rotations to be equal to number of timestamps "
                              f"given, got {len(rotations)} rotations and {times.shape[0]} "
                              "timestamps.")
-        starts = rotations[:-1]
-        return cls(times, jnp.diff(times), starts, (starts.inv() * rotations[1:]).as_rotvec())
+        starts, ends = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
+        return cls(times, jnp.diff(times), starts, (starts.inv() * ends).as_rotvec())
 
     def __call__(self, times: Array) -> Rotation:
         """The rotations at times of shape () or (M,)."""
@@ -331,5 +331,5 @@ class Slerp(NamedTuple):
             raise ValueError("`times` must be at most 1-dimensional.")
         number = jnp.maximum(jnp.searchsorted(self.times, at) - 1, 0)
         share = (at - self.times[number]) / self.timedelta[number]
-        return self.rotations[number] * Rotation.from_rotvec(
+        return Rotation(self.rotations.quat[number]) * Rotation.from_rotvec(
             self.rotvecs[number] * share[..., None])

@@ -1,0 +1,35 @@
+"""jax.experimental.xla_metadata: notes on operations for XLA, which nobody reads here."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from maxjax._base.missing import missing_names
+
+
+class _Metadata(contextlib.ContextDecorator):
+    """A context, and a decorator, without effect."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+
+def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
+    """``x`` as it is; without ``x`` a context manager and decorator without effect.
+
+    Args:
+      kwargs: the notes; taken, and not kept.
+
+    >>> set_xla_metadata(3.0, a="b")
+    3.0
+    >>> with set_xla_metadata(a="b"):
+    ...     pass
+    """
+    return _Metadata() if x is None else x
+
+
+__getattr__ = missing_names(__name__)

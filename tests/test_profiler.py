@@ -1,0 +1,163 @@
+"""Profiles, monitoring, and the modules for one process of a job."""
+
+import gzip
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import maxjax as jax
+import maxjax.experimental.layout
+import maxjax.experimental.multihost_utils
+import maxjax.numpy as jnp
+from maxjax import distributed, monitoring, profiler
+from maxjax.experimental.compilation_cache import compilation_cache
+
+
+def events(folder):
+    path, = folder.rglob("perfetto_trace.json.gz")
+    return json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+
+
+def test_a_profile_has_the_tiers_spans(tmp_path):
+    @jax.jit
+    def fun(x):
+        return jnp.sin(x) + 1
+
+    with (profiler.trace(tmp_path, create_perfetto_trace=True),
+          profiler.StepTraceAnnotation("train", step_num=3)):
+        fun(jnp.ones(3) + 2).block_until_ready()
+    spans = {event["name"]: event for event in events(tmp_path) if event["ph"] == "X"}
+    assert {"trace fun", "fun (tier 0)", "add", "train"} <= set(spans)
+    step, program = spans["train"], spans["fun (tier 0)"]
+    assert step["args"]["step_num"] == "3"
+    assert step["ts"] <= program["ts"]
+    assert program["ts"] + program["dur"] <= step["ts"] + step["dur"]
+    names = [event["args"]["name"] for event in events(tmp_path) if event["ph"] == "M"]
+    assert "/host:CPU" in names
+
+
+def test_nothing_is_recorded_outside(tmp_path):
+    assert not profiler.TraceAnnotation.is_enabled()
+    profiler.start_trace(tmp_path, create_perfetto_trace=True)
+    with pytest.raises(RuntimeError, match="already been started"):
+        profiler.start_trace(tmp_path)
+    assert profiler.TraceAnnotation.is_enabled()
+    profiler.stop_trace()
+    with profiler.TraceAnnotation("late"):
+        pass
+    assert not [event for event in events(tmp_path) if event["ph"] == "X"]
+    with pytest.raises(RuntimeError, match="No profile started"):
+        profiler.stop_trace()
+
+
+def test_a_decorated_function_is_a_span(tmp_path):
+    @profiler.annotate_function
+    def load():
+        return 3
+
+    with profiler.trace(tmp_path, create_perfetto_trace=True):
+        assert load() == 3
+    assert load.__name__ == "load"
+    assert any("load" in event["name"] for event in events(tmp_path) if event["ph"] == "X")
+
+
+def test_the_memory_profile_names_arrays():
+    kept = jnp.ones((3, 7), "float32").block_until_ready()
+    assert b"float32[3,7]" in gzip.decompress(profiler.device_memory_profile())
+    del kept
+
+
+def test_the_server_says_that_there_is_none():
+    with pytest.raises(ValueError, match="No active profiler server"):
+        profiler.stop_server()
+    with pytest.warns(RuntimeWarning, match="no profiler server"):
+        profiler.start_server(9999)
+    with pytest.raises(ValueError, match="Only one"), warnings.catch_warnings():
+        profiler.start_server(9999)
+    profiler.stop_server()
+
+
+def test_listeners():
+    heard = []
+
+    def listen(*args, **kwargs):
+        heard.append((args, kwargs))
+
+    monitoring.register_event_listener(listen)
+    monitoring.register_event_duration_secs_listener(listen)
+    monitoring.register_event_time_span_listener(listen)
+    monitoring.register_scalar_listener(listen)
+    monitoring.record_event("/a", x=1)
+    monitoring.record_event_duration_secs("/b", 2.0, k="z")
+    monitoring.record_event_time_span("/c", 1.0, 2.0)
+    monitoring.record_scalar("/d", 3)
+    assert heard == [(("/a",), {"x": 1}), (("/b", 2.0), {"k": "z"}), (("/c", 1.0, 2.0), {}),
+                     (("/d", 3), {})]
+    monitoring.unregister_event_duration_listener(listen)
+    with pytest.raises(AssertionError):
+        monitoring.unregister_event_duration_listener(listen)
+    monitoring.clear_event_listeners()
+    del heard[:]
+    monitoring.record_event("/a")
+    assert not heard
+
+
+def test_tracing_is_reported():
+    heard = []
+    monitoring.register_event_duration_secs_listener(
+        lambda event, seconds, **more: heard.append((event, more)))
+    jax.jit(lambda x: x * 7)(1.0)
+    monitoring.clear_event_listeners()
+    assert heard == [("/jax/core/compile/jaxpr_trace_duration", {"fun_name": "<lambda>"})]
+
+
+def test_a_job_of_one_process():
+    for args, error, text in [
+            ((), ValueError, "coordinator_address should be defined."),
+            (("h:1",), ValueError, "Number of processes must be defined."),
+            (("h:1", 1), ValueError, "The process id of the current process must be defined."),
+            (("h:1", 2, 0), NotImplementedError, "one process")]:
+        with pytest.raises(error, match=text):
+            distributed.initialize(*args)
+    distributed.initialize("h:1", 1, 0)
+    assert distributed.is_initialized()
+    with pytest.raises(RuntimeError, match="only be called once"):
+        distributed.initialize("h:1", 1, 0)
+    distributed.shutdown()
+    assert not distributed.is_initialized()
+
+
+def test_multihost_utils_of_one_process():
+    multihost = jax.experimental.multihost_utils
+    gathered = multihost.process_allgather({"a": 3.0, "b": jnp.arange(2)})
+    assert gathered["a"].shape == (1,) and gathered["b"].shape == (1, 2)
+    tiled = multihost.process_allgather(jnp.arange(2), tiled=True)
+    assert isinstance(tiled, np.ndarray) and tiled.shape == (2,)
+    assert multihost.broadcast_one_to_all(jnp.arange(2)).tolist() == [0, 1]
+    multihost.sync_global_devices("here")
+    multihost.assert_equal({"a": 1})
+    assert not multihost.reached_preemption_sync_point(1)
+
+
+def test_layouts_are_checked():
+    layout = jax.experimental.layout
+    x = jnp.ones((2, 3))
+    assert layout.with_layout_constraint(x, layout.Layout((1, 0))) is x
+    with pytest.raises(ValueError, match="Length of major_to_minor"):
+        layout.with_layout_constraint(x, layout.Layout((0,)))
+    with pytest.raises(ValueError, match="must be of type `Layout`"):
+        layout.with_layout_constraint(x, None)
+    with pytest.raises(TypeError, match="layout argument"):
+        layout.Format(3)
+    with pytest.raises(ValueError, match="Sharding has to be concrete"):
+        layout.Format(layout.Layout((0, 1)))
+
+
+def test_the_compilation_cache_s_folder_is_an_option():
+    before = jax.config.jax_compilation_cache_dir
+    compilation_cache.set_cache_dir("/somewhere")
+    assert jax.config.jax_compilation_cache_dir == "/somewhere"
+    jax.config.update("jax_compilation_cache_dir", before)
+    compilation_cache.reset_cache()

@@ -201,7 +201,10 @@ _LATE = {
     "NamedSharding": "maxjax.sharding",
     "P": "maxjax.sharding",
     "reshard": "maxjax.sharding",
-    "Shard": "maxjax.sharding",
+    "Shard": "maxjax.numpy._array_members",
+    "make_array_from_callback": "maxjax._runtime.assembly",
+    "make_array_from_single_device_arrays": "maxjax._runtime.assembly",
+    "make_array_from_process_local_data": "maxjax._runtime.assembly",
 }
 
 

@@ -21,10 +21,14 @@ from maxjax._base.shardings import NamedSharding as NamedSharding
 from maxjax._base.shardings import Sharding as Sharding
 from maxjax._base.shardings import SingleDeviceSharding as SingleDeviceSharding
 from maxjax._base.shardings import make_single_device_sharding as make_single_device_sharding
+from maxjax._higher_order.axis_types import auto_axes as auto_axes
+from maxjax._higher_order.axis_types import explicit_axes as explicit_axes
 from maxjax._higher_order.constraints import reshard as reshard
 from maxjax._ir.staging import is_staging
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
+from maxjax._runtime.explain_sharding import auto as auto
+from maxjax._runtime.explain_sharding import explain as explain
 
 P = PartitionSpec
 

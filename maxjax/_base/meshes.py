@@ -505,6 +505,11 @@ class Mesh(_Axes):
 _meshes: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
 
 
+def concrete_meshes(abstract: AbstractMesh) -> list[Mesh]:
+    """The meshes of devices, of those that live, that an abstract mesh may stand for."""
+    return [mesh for mesh in list(_meshes.values()) if mesh.abstract_mesh == abstract]
+
+
 EMPTY_MESH = Mesh(np.empty((), object), ())
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import meshes, pytree
 from maxjax._base.meshes import PartitionSpec, spec_axes
 from maxjax._base.shardings import NamedSharding, Sharding, check_shape
 from maxjax._ir.trace import base_trace
-from maxjax._primitives.sharding import reshard_p, sharding_constraint_p
+from maxjax._primitives.sharding import freed, reshard_p, sharding_constraint_p
 
 EMPTY_CONTEXT = (
     "{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {name}. "
@@ -100,6 +101,32 @@ def named(sharding: Any, what: str, name: str) -> Any:
     return NamedSharding(found, sharding)
 
 
+def with_out_sharding(function: Callable[..., Any], out_sharding: Any, *args: Any,
+                      **kwargs: Any) -> Any:
+    """What a function gives of operands whose types say nothing of a mesh, moved to where the
+    caller's ``out_sharding`` says."""
+    if isinstance(out_sharding, PartitionSpec):
+        out_sharding = over_context(out_sharding)
+    args, kwargs = pytree.map(freed, (args, kwargs))
+    return resharded(function(*args, **kwargs), out_sharding)
+
+
+def over_context(spec: PartitionSpec) -> NamedSharding:
+    """A spec over the mesh that is set.
+
+    Raises:
+      ValueError: none is.
+    """
+    around = meshes.around()
+    mesh: Any = around.abstract if around.concrete.empty else around.concrete
+    if mesh.empty:
+        raise ValueError(
+            "Using PartitionSpec when you are not under a mesh context is not allowed. Please "
+            "pass a NamedSharding instance or enter into a mesh context via `jax.set_mesh`. "
+            f"Got {spec}")
+    return NamedSharding(mesh, spec)
+
+
 def reshard(xs: Any, out_shardings: Any) -> Any:
     """The leaves of a pytree, moved to lie along Explicit axes as given; differentiable.
 
@@ -124,14 +151,7 @@ def resharded(value: Any, sharding: Any) -> Any:
     if sharding is None:
         return value
     if isinstance(sharding, PartitionSpec):
-        around = meshes.around()
-        mesh: Any = around.abstract if around.concrete.empty else around.concrete
-        if mesh.empty:
-            raise ValueError(
-                "Using PartitionSpec when you are not under a mesh context is not allowed. Please "
-                "pass a NamedSharding instance or enter into a mesh context via `jax.set_mesh`. "
-                f"Got {sharding}")
-        sharding = NamedSharding(mesh, sharding)
+        sharding = over_context(sharding)
     if not isinstance(sharding, NamedSharding):
         raise ValueError(f"reshard takes NamedShardings and PartitionSpecs, got {sharding!r}")
     mesh, spec = sharding.mesh, sharding.spec

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes
-from maxjax._base.meshes import AbstractMesh, PartitionSpec, entry_axes
+from maxjax._base.meshes import EMPTY, AbstractMesh, PartitionSpec, entry_axes
+from maxjax._base.shardings import NamedSharding
 from maxjax._ir.dimensions import constant_size
 
 
@@ -65,6 +66,13 @@ class ShapedArray:
 
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
+
+    @property
+    def sharding(self) -> NamedSharding:
+        """What the type says of how the value lies, over an abstract mesh."""
+        if self.mesh_spec is None:
+            return NamedSharding(EMPTY, PartitionSpec(*[None] * self.ndim))
+        return NamedSharding(*self.mesh_spec)
 
     def without_dim(self, dim: int) -> ShapedArray:
         """The type of what stands along one dimension."""

@@ -17,6 +17,7 @@ from maxjax._base.meshes import (
     Mesh,
     PartitionSpec,
     entry_axes,
+    ever_set,
 )
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
@@ -32,6 +33,7 @@ def type_on(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """
     if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
         return aval.off_mesh()
+    ever_set[0] = True
     mesh = sharding.mesh.abstract_mesh
     sizes = dict(mesh.shape_tuple)
     explicit = set(mesh.explicit_axes)
@@ -50,6 +52,15 @@ def type_on(aval: ShapedArray, sharding: Any) -> ShapedArray:
                 f"partitioned {count} times, but does not evenly divide the dimension size "
                 f"{size}. Got shape: {aval.shape} and sharding {shown!r}")
     return aval.on_mesh(mesh, spec)
+
+
+def freed(value: Any) -> Any:
+    """An operand whose type says nothing of Explicit axes."""
+    on_mesh = None if value is None else getattr(getattr(value, "aval", None), "mesh_spec", None)
+    if on_mesh is None:
+        return value
+    return reshard_p.bind(
+        value, dst_sharding=NamedSharding(free_mesh(on_mesh[0]), PartitionSpec()))
 
 
 def _identity(name, **rules):

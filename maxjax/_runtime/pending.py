@@ -498,7 +498,10 @@ def put(value: ArrayImpl, place: Any) -> ArrayImpl:
     placed = ArrayImpl(type_on(value.aval, place), value.host())
     if isinstance(place, NamedSharding) and not isinstance(place.mesh, Mesh):
         # Out of the type alone: the value stays where it is.
-        placed._place, placed._committed = value._place, value._committed
+        where = value._place
+        if isinstance(where, NamedSharding):
+            where = where.update(mesh=where.mesh.update(axis_types=place.mesh.axis_types))
+        placed._place, placed._committed = where, value._committed
     else:
         placed._place, placed._committed = place, True
     return placed

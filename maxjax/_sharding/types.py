@@ -22,8 +22,8 @@ from maxjax._sharding.specs import Dims, product
 # Primitives whose operands must all lie alike, and how many come before those.
 ALIKE = {"concatenate": 0, "select_n": 1, "clamp": 0}
 # Along a dimension that these shorten or lengthen, the shards stay shards where that divides.
-RESIZED = ("slice", "dynamic_slice", "concatenate", "pad", "rev")
-INDEXED = ("slice", "dynamic_slice", "gather", "dynamic_update_slice")
+RESIZED = ("slice", "dynamic_slice", "concatenate", "pad", "rev", "dynamic_update_slice")
+INDEXED = ("slice", "dynamic_slice", "gather")
 
 
 def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
@@ -124,7 +124,9 @@ class _Application:
                     continue
                 if found.setdefault(factor, axes) != axes:
                     raise self._incompatible()
-                if factor in self.rule.replicated and (factor in kept or self.name in INDEXED):
+                if self.name == "gather" and factor in self.rule.reduction or (
+                        factor in self.rule.replicated
+                        and (factor in kept or self.name in INDEXED)):
                     raise self._needs_whole(aval, [factor in f for f in names].index(True))
         return found
 
@@ -158,7 +160,8 @@ class _Application:
         if self.name == "clamp":
             return
         group = self.in_avals[ALIKE[self.name]:]
-        dims = [_dims(aval) for aval in group if aval.ndim]
+        # Of what no mesh knows nothing is asked.
+        dims = [_dims(aval) for aval in group if aval.ndim and aval.mesh_spec is not None]
         if all(other == dims[0] for other in dims):
             return
         shown = [_sharding(aval) for aval in group]
@@ -211,7 +214,8 @@ class _Application:
             return ShardingTypeError(
                 "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather "
                 "indexing as out sharding could not be resolved unambiguously (or would require "
-                f"collectives on inputs). Got operand={aval!r}")
+                f"collectives on inputs). Got operand={aval!r}"
+                + (f", indices={self.in_avals[1]!r}" if self.name == "gather" else ""))
         return ShardingTypeError(
             f"{self.name} needs dimension {dim} of {aval} whole: use `reshard` on the operand.")
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from maxjax._base.errors import ShardingTypeError
+from maxjax._base.meshes import ever_set as mesh_set
+from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._ir.trace import context
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import Linear
+from maxjax._primitives.sharding import freed, reshard_p
 from maxjax._transforms.linearize import LinearMap, LinearVar
 
 
@@ -36,9 +40,40 @@ def _transpose(eqn: Any, cotangents: list[Any], operands: list[Any]) -> Sequence
     primitive = eqn.primitive
     if primitive.transpose is None:
         raise missing_transpose(primitive)
+    if mesh_set[0] and any(x.aval.mesh_spec is not None for x in operands if hasattr(x, "aval")):
+        return _transpose_on_mesh(eqn, cotangents, operands)
+    return _apply_rule(eqn, cotangents, operands)
+
+
+def _apply_rule(eqn: Any, cotangents: list[Any], operands: list[Any]) -> Sequence[Any]:
+    primitive = eqn.primitive
     if primitive.multiple_results:
         return primitive.transpose(cotangents, *operands, **eqn.params)
     return primitive.transpose(cotangents[0], *operands, **eqn.params)
+
+
+def _on_mesh(transposed: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
+    """Each cotangent, lying as its operand's type says."""
+    result = []
+    for cotangent, operand in zip(transposed, operands, strict=True):
+        if cotangent is not None and type(operand) is Linear and hasattr(cotangent, "aval"):
+            wanted = operand.aval.mesh_spec
+            if wanted is not None and wanted != cotangent.aval.mesh_spec:
+                cotangent = reshard_p.bind(
+                    cotangent, dst_sharding=NamedSharding(wanted[0], wanted[1].to_ct_spec()))
+        result.append(cotangent)
+    return result
+
+
+def _transpose_on_mesh(eqn: Any, cotangents: list[Any], operands: list[Any]) -> list[Any]:
+    """The rule where types tell of a mesh: operands are freed of that if it needs no less."""
+    try:
+        transposed = _apply_rule(eqn, cotangents, operands)
+    except ShardingTypeError:
+        transposed = _apply_rule(eqn, list(map(freed, cotangents)), [
+            Linear(x.aval.update(mesh_spec=None)) if type(x) is Linear else freed(x)
+            for x in operands])
+    return _on_mesh(transposed, operands)
 
 
 def missing_transpose(primitive: Primitive) -> NotImplementedError:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Union
 
 from maxjax._base import config, dtypes
 from maxjax._higher_order.composed import bind_composed, ragged_dot_general_p, scaled_dot_p
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
 from maxjax._primitives import arithmetic, comparison, convert, shape
 from maxjax._primitives.contraction import dot_general_p, result_type
@@ -204,6 +205,9 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers,
     >>> lax.dot_general(x, y, (((2,), (2,)), ((0,), (0,)))).shape
     (5, 2, 4)
     """
+    if out_sharding is not None:
+        return with_out_sharding(dot_general, out_sharding, lhs, rhs, dimension_numbers, precision,
+            preferred_element_type)
     x, y = as_operand(lhs, "dot_general"), as_operand(rhs, "dot_general", 1)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = ((integers(lhs_contract), integers(rhs_contract)),
@@ -231,6 +235,9 @@ def dot(lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers | None = N
     >>> lax.dot(jnp.ones((2, 3)), jnp.arange(3.))
     Array([3., 3.], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(dot, out_sharding, lhs, rhs, dimension_numbers=dimension_numbers,
+            precision=precision, preferred_element_type=preferred_element_type)
     x, y = as_operand(lhs, "dot_general"), as_operand(rhs, "dot_general", 1)
     if dimension_numbers is None:
         if not (1 <= x.ndim <= 2 and 1 <= y.ndim <= 2 and x.shape[-1] == y.shape[0]):
@@ -318,6 +325,9 @@ def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, precision: PrecisionLike = 
            [1.],
            [5.]], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(ragged_dot, out_sharding, lhs, rhs, group_sizes, precision,
+            preferred_element_type, group_offset)
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
     return ragged_dot_general(lhs, rhs, group_sizes, numbers, precision, preferred_element_type,
                               group_offset)
@@ -347,6 +357,9 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
     >>> lax.ragged_dot_general(x, x, jnp.array([1, 3]), numbers).ravel()
     Array([1., 3.], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(ragged_dot_general, out_sharding, lhs, rhs, group_sizes,
+            ragged_dot_dimension_numbers, precision, preferred_element_type, group_offset)
     name = "ragged_dot_general"
     if group_offset is not None:
         raise NotImplementedError(f"{name} with a group_offset is not implemented; slice "

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
@@ -79,6 +80,8 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(broadcast, out_sharding, operand, sizes)
     x = as_operand(operand, "broadcast")
     sizes = integers(sizes)
     if not sizes:
@@ -104,6 +107,9 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
     Array([[1, 1, 1],
            [2, 2, 2]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(broadcast_in_dim, out_sharding, operand, shape,
+            broadcast_dimensions)
     x = as_operand(operand, "broadcast_in_dim")
     shape = integers(shape)
     dims = integers(broadcast_dimensions)
@@ -228,6 +234,8 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(broadcasted_iota, out_sharding, dtype, shape, dimension)
     dtype = dtypes.canonical(dtype)
     shape = integers(shape)
     dimension = operator.index(dimension)
@@ -260,6 +268,8 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
     Array([[0, 1],
            [2, 3]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(reshape, out_sharding, operand, new_sizes, dimensions)
     x = as_operand(operand, "reshape")
     sizes = integers(new_sizes) if hasattr(new_sizes, "__iter__") else (size_index(new_sizes),)
     if dimensions is not None:

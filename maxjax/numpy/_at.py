@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.dimensions import count_of
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, Tracer, base_trace, current_trace
@@ -107,6 +108,9 @@ class IndexUpdateRef:
         """
         parsed = None if mode is None else GatherScatterMode.from_any(mode)
         fill_value = concrete(fill_value, "fill_value argument to indexed get()")
+        if out_sharding is not None:
+            return with_out_sharding(take, out_sharding, self.array, self.index, parsed, fill_value,
+                                     unique_indices, indices_are_sorted, wrap_negative_indices)
         return take(self.array, self.index, parsed, fill_value, unique_indices,
                     indices_are_sorted, wrap_negative_indices)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import opt_einsum
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
@@ -97,6 +98,9 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     >>> jnp.matmul(jnp.ones((5, 1, 2, 3)), jnp.ones((4, 3, 6))).shape
     (5, 4, 2, 6)
     """
+    if out_sharding is not None:
+        return with_out_sharding(matmul, out_sharding, a, b, precision=precision,
+            preferred_element_type=preferred_element_type)
     if isinstance(a, Array) and isinstance(b, Array) and preferred_element_type is None and (
             a.aval.ndim == 2 and b.aval.ndim == 2 and a.aval.dtype is b.aval.dtype
             and not a.aval.weak_type and not b.aval.weak_type and a.aval.dtype is not dtypes.bool_
@@ -136,6 +140,9 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     >>> jnp.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
     Array([12, 34], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(dot, out_sharding, a, b, precision=precision,
+            preferred_element_type=preferred_element_type)
     a, b, preferred = _operands("dot", a, b, preferred_element_type)
     if not a.ndim or not b.ndim:
         return contract(a, b, ((), ()), precision=precision, preferred=preferred)
@@ -226,6 +233,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None,
     >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
     (2, 5)
     """
+    if out_sharding is not None:
+        return with_out_sharding(tensordot, out_sharding, a, b, axes, precision=precision,
+            preferred_element_type=preferred_element_type)
     a, b, preferred = _operands("tensordot", a, b, preferred_element_type)
     if isinstance(axes, (int, np.integer)):
         count = operator.index(axes)
@@ -311,6 +321,10 @@ def einsum(subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = 
     >>> jnp.einsum("ii", x)
     Array(5, dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(einsum, out_sharding, subscripts, *operands, out=out,
+            optimize=optimize, precision=precision, preferred_element_type=preferred_element_type,
+            _dot_general=_dot_general)
     check_out("einsum", out)
     inputs, output, values = _parse(subscripts, operands)
     preferred = (None if preferred_element_type is None

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.shardings import Sharding
+from maxjax._higher_order.constraints import resharded, with_out_sharding
 from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.trace import Array, Tracer, base_trace
 from maxjax._ir.types import ShapedArray
@@ -64,6 +66,9 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
     >>> jnp.array(1).weak_type
     True
     """
+    if out_sharding is not None:
+        return with_out_sharding(array, out_sharding, object, dtype, *args, copy=copy, order=order,
+            ndmin=ndmin, device=device)
     if args:        # NumPy's positional form
         keywords: tuple[Any, ...] = (copy, order, ndmin)
         copy, order, ndmin = args + keywords[len(args):]
@@ -84,6 +89,8 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
     >>> jnp.asarray([1, 2], dtype=jnp.float16)
     Array([1., 2.], dtype=float16)
     """
+    if out_sharding is not None:
+        return with_out_sharding(asarray, out_sharding, a, dtype, order, copy=copy, device=device)
     if a is None:
         raise ValueError("None is not a valid value for jnp.array")
     _check_order(order)
@@ -277,6 +284,8 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     Array([[0., 0., 0.],
            [0., 0., 0.]], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(zeros, out_sharding, shape, dtype, device=device)
     return on_device(_filled(shape, _ZERO, 0, dtype, "zeros"), device)
 
 
@@ -287,6 +296,8 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     Array([[1, 1],
            [1, 1]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(ones, out_sharding, shape, dtype, device=device)
     return on_device(_filled(shape, _ONE, 1, dtype, "ones"), device)
 
 
@@ -296,6 +307,8 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> jnp.empty((1, 2))
     Array([[0., 0.]], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(empty, out_sharding, shape, dtype, device=device)
     return on_device(_filled(shape, _ZERO, 0, dtype, "empty"), device)
 
 
@@ -307,6 +320,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
     Array([[1, 2, 3],
            [1, 2, 3]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(full, out_sharding, shape, fill_value, dtype, device=device)
     check_arraylike("full", fill_value)
     wanted = None if dtype is None else canonical_dtype(dtype, "full")
     shape = canonical_shape(shape)
@@ -356,15 +371,30 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
     >>> jnp.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(full_like, out_sharding, a, fill_value, dtype, shape,
+            device=device)
     a = _like(a, "full_like")
     check_arraylike("full_like", fill_value)
     weak = dtype is None and getattr(a, "weak_type", False)
     wanted = dtypes.canonical(a.dtype) if dtype is None else canonical_dtype(dtype, "full_like")
     size = tuple(a.shape) if shape is None else canonical_shape(shape)
     if weak and not getattr(fill_value, "shape", ()):
-        return on_device(broadcast_to(as_array(cast(fill_value, wanted, True)), size), device)
-    _check_python_number(fill_value, wanted)
-    return on_device(_full(size, fill_value, wanted), device)
+        result = broadcast_to(as_array(cast(fill_value, wanted, True)), size)
+    else:
+        _check_python_number(fill_value, wanted)
+        result = _full(size, fill_value, wanted)
+    return on_device(result, device) if device is not None else _lying_like(result, a)
+
+
+def _lying_like(x: Array, a: Any) -> Array:
+    """The array, spread over a mesh as another of its shape is."""
+    if getattr(a, "shape", None) == x.shape:
+        if a.__class__ is ArrayImpl and isinstance(a._place, Sharding):
+            return device_put(x, a._place)
+        if isinstance(a, Tracer) and a.aval.mesh_spec is not None:
+            return resharded(x, a.aval.sharding)
+    return x
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
@@ -374,6 +404,8 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     >>> jnp.zeros_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(zeros_like, out_sharding, a, dtype, shape, device=device)
     return full_like(_like(a, "zeros_like"), 0, dtype, shape, device=device)
 
 
@@ -384,6 +416,8 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     >>> jnp.ones_like(jnp.array([1.5, 2.5]))
     Array([1., 1.], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(ones_like, out_sharding, a, dtype, shape, device=device)
     return full_like(_like(a, "ones_like"), 1, dtype, shape, device=device)
 
 
@@ -420,6 +454,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     >>> jnp.arange(2.5)
     Array([0., 1., 2.], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(arange, out_sharding, start, stop, step, dtype, device=device)
     name = "stop" if stop is None and step is None else "start"
     values = [start, stop, step]
     for position, (argument, value) in enumerate(

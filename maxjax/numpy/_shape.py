@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import shape as primitives
@@ -110,6 +111,8 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(reshape, out_sharding, a, shape, order, copy=copy)
     x = as_array(a, "reshape")
     sizes = resolved_shape(x.shape, shape)
     if order == "F":
@@ -133,6 +136,8 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
     Array([1, 3, 2, 4], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(ravel, out_sharding, a, order)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
     x = as_array(a, "ravel")
@@ -286,6 +291,8 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(broadcast_to, out_sharding, array, shape)
     x = as_array(array, "broadcast_to")
     sizes = canonical_shape(shape)
     have = x.shape
@@ -367,6 +374,9 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([3, 1]), total_repeat_length=5)
     Array([1, 1, 1, 2, 2], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(repeat, out_sharding, a, repeats, axis,
+            total_repeat_length=total_repeat_length)
     check_arraylike("repeat", a, repeats)
     x = as_array(a, "repeat")
     if axis is None:

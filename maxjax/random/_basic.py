@@ -11,6 +11,7 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, base_trace
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
@@ -99,6 +100,8 @@ def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
     Raises:
       ValueError: ``dtype`` is no unsigned integer.
     """
+    if out_sharding is not None:
+        return with_out_sharding(bits, out_sharding, key, shape, dtype)
     dtype = dtypes.canonical(dtypes.uint64) if dtype is None else canonical_dtype(dtype, "bits")
     if not dtypes.is_unsigned(dtype):
         raise ValueError(
@@ -123,6 +126,8 @@ def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any 
     >>> uniform(key(0), (2,))
     Array([0.947667 , 0.9785799], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(uniform, out_sharding, key, shape, dtype, minval, maxval)
     typed = single_key("uniform", key)
     dtype = float_dtype(dtype, "uniform")
     return _uniform(typed, canonical_shape(shape), dtype, minval, maxval,
@@ -174,6 +179,8 @@ def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any
     Raises:
       TypeError: ``dtype`` is no integer.
     """
+    if out_sharding is not None:
+        return with_out_sharding(randint, out_sharding, key, shape, minval, maxval, dtype)
     typed = single_key("randint", key)
     dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, "randint")
     if not dtypes.is_integer(dtype):
@@ -239,6 +246,8 @@ def normal(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
     >>> normal(key(0), (2,))
     Array([1.6226422, 2.0252647], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(normal, out_sharding, key, shape, dtype)
     typed = single_key("normal", key)
     dtype = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "normal")
     if not dtypes.is_inexact(dtype):
@@ -270,6 +279,8 @@ def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *,
                      out_sharding: Any = None) -> Array:
     """Standard normal floats under the condition ``lower < x < upper``."""
+    if out_sharding is not None:
+        return with_out_sharding(truncated_normal, out_sharding, key, lower, upper, shape, dtype)
     typed = single_key("truncated_normal", key)
     dtype = float_dtype(dtype, "truncated_normal")
     shape = result_shape(shape, np.shape(lower), np.shape(upper))
@@ -300,6 +311,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
       p: floats; the result has their shape unless ``shape`` is given.
       mode: "high" draws twice as many bits, so that very small ``p`` come out right.
     """
+    if out_sharding is not None:
+        return with_out_sharding(bernoulli, out_sharding, key, p, shape, mode)
     if mode not in ("high", "low"):
         raise ValueError(f"got {mode=}, expected 'high' or 'low'")
     dtype = jnp.result_type(p)
@@ -329,6 +342,8 @@ def _wide_or_scalar(value: Any, shape: tuple[int, ...]) -> Any:
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """-1 or 1, each with probability 1/2."""
+    if out_sharding is not None:
+        return with_out_sharding(rademacher, out_sharding, key, shape, dtype)
     typed = single_key("rademacher", key)
     dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(
         dtype, "rademacher")
@@ -346,6 +361,8 @@ def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Exponential floats of mean 1."""
+    if out_sharding is not None:
+        return with_out_sharding(exponential, out_sharding, key, shape, dtype)
     typed = single_key("exponential", key)
     return _exponential(typed, canonical_shape(shape), float_dtype(dtype, "exponential"))
 
@@ -362,6 +379,8 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     Args:
       mode: "low" or "high"; the latter draws twice as many bits for the tail.
     """
+    if out_sharding is not None:
+        return with_out_sharding(gumbel, out_sharding, key, shape, dtype, mode)
     typed = single_key("gumbel", key)
     dtype = float_dtype(dtype, "gumbel")
     return _gumbel(typed, canonical_shape(shape), dtype, gumbel_mode(mode))
@@ -393,6 +412,8 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Laplace floats, of density ``exp(-|x|) / 2``."""
+    if out_sharding is not None:
+        return with_out_sharding(laplace, out_sharding, key, shape, dtype)
     typed = single_key("laplace", key)
     return _laplace(typed, canonical_shape(shape), float_dtype(dtype, "laplace"))
 
@@ -406,6 +427,8 @@ def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Logistic floats, whose cumulative distribution is the sigmoid."""
+    if out_sharding is not None:
+        return with_out_sharding(logistic, out_sharding, key, shape, dtype)
     typed = single_key("logistic", key)
     return _logistic(typed, canonical_shape(shape), float_dtype(dtype, "logistic"))
 
@@ -419,6 +442,8 @@ def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Cauchy floats, of density ``1 / (pi * (1 + x**2))``."""
+    if out_sharding is not None:
+        return with_out_sharding(cauchy, out_sharding, key, shape, dtype)
     typed = single_key("cauchy", key)
     return _cauchy(typed, canonical_shape(shape), float_dtype(dtype, "cauchy"))
 

@@ -11,6 +11,7 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
 from maxjax._primitives.reduction import argmax_p
 from maxjax._primitives.shape import reshape, slice_in_dim, transpose
@@ -39,6 +40,8 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
     >>> permutation(key(0), 8)
     Array([0, 1, 5, 6, 4, 3, 2, 7], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(permutation, out_sharding, key, x, axis, independent)
     typed = single_key("permutation", key)
     check_arraylike("permutation", x)
     if not np.ndim(x):
@@ -149,6 +152,8 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
     Raises:
       ValueError: the shapes do not fit, or there are too few indices.
     """
+    if out_sharding is not None:
+        return with_out_sharding(categorical, out_sharding, key, logits, axis, shape, replace, mode)
     typed = single_key("categorical", key)
     check_arraylike("categorical", logits)
     logits = jnp.asarray(logits)

@@ -8,6 +8,7 @@ import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.random_rejection import random_gamma_p, random_poisson_p
@@ -39,6 +40,8 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
     >>> gamma(key(0), 2.0, (3,))
     Array([1.5897877, 1.7599413, 1.1290071], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(gamma, out_sharding, key, a, shape, dtype)
     typed = single_key("gamma", key)
     dtype = float_dtype(dtype, "gamma")
     return _gamma(typed, a, result_shape(shape, np.shape(a)), dtype, False)
@@ -47,6 +50,8 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
              out_sharding: Any = None) -> Array:
     """Logarithms of gamma floats; exact also where those would underflow."""
+    if out_sharding is not None:
+        return with_out_sharding(loggamma, out_sharding, key, a, shape, dtype)
     typed = single_key("loggamma", key)
     dtype = float_dtype(dtype, "loggamma")
     return _gamma(typed, a, result_shape(shape, np.shape(a)), dtype, True)
@@ -61,6 +66,8 @@ def _gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *,
          out_sharding: Any = None) -> Array:
     """Beta floats of parameters ``a`` and ``b``."""
+    if out_sharding is not None:
+        return with_out_sharding(beta, out_sharding, key, a, b, shape, dtype)
     typed = single_key("beta", key)
     dtype = float_dtype(dtype, "beta")
     return _beta(typed, a, b, result_shape(shape, np.shape(a), np.shape(b)), dtype)
@@ -83,6 +90,8 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *,
     Returns:
       An array of shape ``shape + alpha.shape[-1:]``.
     """
+    if out_sharding is not None:
+        return with_out_sharding(dirichlet, out_sharding, key, alpha, shape, dtype)
     typed = single_key("dirichlet", key)
     dtype = float_dtype(dtype, "dirichlet")
     if not np.ndim(alpha):
@@ -103,6 +112,8 @@ def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *,
               out_sharding: Any = None) -> Array:
     """Chi-square floats of ``df`` degrees of freedom."""
+    if out_sharding is not None:
+        return with_out_sharding(chisquare, out_sharding, key, df, shape, dtype)
     typed = single_key("chisquare", key)
     dtype = float_dtype(dtype, "chisquare")
     return _chisquare(typed, df, result_shape(shape, np.shape(df)), dtype)
@@ -118,6 +129,8 @@ def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
       out_sharding: Any = None) -> Array:
     """F floats of ``dfnum`` and ``dfden`` degrees of freedom."""
+    if out_sharding is not None:
+        return with_out_sharding(f, out_sharding, key, dfnum, dfden, shape, dtype)
     typed = single_key("f", key)
     dtype = float_dtype(dtype, "f")
     return _f(typed, dfnum, dfden, result_shape(shape, np.shape(dfnum), np.shape(dfden)), dtype)
@@ -133,6 +146,8 @@ def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> 
 
 def t(key: Any, df: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Student's t floats of ``df`` degrees of freedom."""
+    if out_sharding is not None:
+        return with_out_sharding(t, out_sharding, key, df, shape, dtype)
     typed = single_key("t", key)
     dtype = float_dtype(dtype, "t")
     return _t(typed, df, result_shape(shape, np.shape(df)), dtype)
@@ -150,6 +165,8 @@ def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *,
                        out_sharding: Any = None) -> Array:
     """Floats of density proportional to ``exp(-|x|**p)``."""
+    if out_sharding is not None:
+        return with_out_sharding(generalized_normal, out_sharding, key, p, shape, dtype)
     typed = single_key("generalized_normal", key)
     return _generalized_normal(
         typed, p, canonical_shape(shape), float_dtype(dtype, "generalized_normal"))
@@ -166,6 +183,8 @@ def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) ->
 def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None, *,
          out_sharding: Any = None) -> Array:
     """Points of the unit ball of the p-norm in ``d`` dimensions: shape ``shape + (d,)``."""
+    if out_sharding is not None:
+        return with_out_sharding(ball, out_sharding, key, d, p, shape, dtype)
     typed = single_key("ball", key)
     return _ball(typed, p, int(d), canonical_shape(shape), float_dtype(dtype, "ball"))
 
@@ -187,6 +206,8 @@ _ONE = np.float32(1)
 def lognormal(key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *,
               out_sharding: Any = None) -> Array:
     """``exp(sigma * x)`` of normal ``x``."""
+    if out_sharding is not None:
+        return with_out_sharding(lognormal, out_sharding, key, sigma, shape, dtype)
     typed = single_key("lognormal", key)
     dtype = float_dtype(dtype, "lognormal")
     shape = result_shape(shape, np.shape(sigma))
@@ -195,6 +216,8 @@ def lognormal(key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None,
 
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Lengths of normal vectors in three dimensions."""
+    if out_sharding is not None:
+        return with_out_sharding(maxwell, out_sharding, key, shape, dtype)
     typed = single_key("maxwell", key)
     return _maxwell(typed, canonical_shape(shape), float_dtype(dtype, "maxwell"))
 
@@ -219,6 +242,8 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (),
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *,
          out_sharding: Any = None) -> Array:
     """Wald (inverse Gaussian) floats of the given mean and scale 1."""
+    if out_sharding is not None:
+        return with_out_sharding(wald, out_sharding, key, mean, shape, dtype)
     typed = single_key("wald", key)
     dtype = float_dtype(dtype, "wald")
     shape = result_shape(shape, np.shape(mean))
@@ -245,6 +270,9 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
       cov: shape ``(..., n, n)``.
       method: how the root of ``cov`` is taken: "cholesky", "eigh" or "svd".
     """
+    if out_sharding is not None:
+        return with_out_sharding(multivariate_normal, out_sharding, key, mean, cov, shape, dtype,
+            method)
     typed = single_key("multivariate_normal", key)
     dtype = float_dtype(dtype, "multivariate_normal")
     mean, cov = as_float(mean, dtype), as_float(cov, dtype)
@@ -272,6 +300,8 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *,
                out_sharding: Any = None) -> Array:
     """Random orthogonal (or unitary) matrices of shape ``shape + (n, m)``."""
+    if out_sharding is not None:
+        return with_out_sharding(orthogonal, out_sharding, key, n, shape, dtype, m)
     typed = single_key("orthogonal", key)
     shape = canonical_shape(shape)
     dtype = float_dtype(None, "orthogonal") if dtype is None else canonical_dtype(
@@ -289,6 +319,8 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *,
            out_sharding: Any = None) -> Array:
     """Pareto floats of shape parameter ``b``, from 1 on."""
+    if out_sharding is not None:
+        return with_out_sharding(pareto, out_sharding, key, b, shape, dtype)
     typed = single_key("pareto", key)
     dtype = float_dtype(dtype, "pareto")
     shape = result_shape(shape, np.shape(b))
@@ -308,6 +340,8 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (),
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *,
              out_sharding: Any = None) -> Array:
     """Rayleigh floats."""
+    if out_sharding is not None:
+        return with_out_sharding(rayleigh, out_sharding, key, scale, shape, dtype)
     typed = single_key("rayleigh", key)
     dtype = float_dtype(dtype, "rayleigh")
     shape = result_shape(shape, np.shape(scale))
@@ -319,6 +353,8 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *,
 def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *,
                out_sharding: Any = None) -> Array:
     """Triangular floats between ``left`` and ``right``, most often near ``mode``."""
+    if out_sharding is not None:
+        return with_out_sharding(triangular, out_sharding, key, left, mode, right, shape, dtype)
     typed = single_key("triangular", key)
     dtype = float_dtype(dtype, "triangular")
     shape = result_shape(shape, np.shape(left), np.shape(mode), np.shape(right))
@@ -335,6 +371,8 @@ def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dt
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *,
               out_sharding: Any = None) -> Array:
     """How many trials of success probability ``p`` it takes to the first success."""
+    if out_sharding is not None:
+        return with_out_sharding(geometric, out_sharding, key, p, shape, dtype)
     typed = single_key("geometric", key)
     dtype = int_dtype(dtype, "geometric")
     shape = result_shape(shape, np.shape(p))
@@ -356,6 +394,8 @@ def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *,
             out_sharding: Any = None) -> Array:
     """Poisson integers of mean ``lam``; -1 where that is NaN."""
+    if out_sharding is not None:
+        return with_out_sharding(poisson, out_sharding, key, lam, shape, dtype)
     typed = single_key("poisson", key)
     dtype = int_dtype(dtype, "poisson")
     shape = result_shape(shape, np.shape(lam))

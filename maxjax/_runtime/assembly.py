@@ -1,0 +1,119 @@
+"""Arrays put together from their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes, pytree
+from maxjax._base.shardings import Sharding
+from maxjax._ir.types import ShapedArray
+from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.pending import put
+
+
+def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
+                             data_callback: Callable[[Any], Any], *, dtype: Any = None
+                             ) -> ArrayImpl:
+    """An array whose parts a function gives.
+
+    Args:
+      shape: the whole array's.
+      sharding: how it lies.
+      data_callback: from the index of a part, a tuple of slices, its value.
+      dtype: what that has to have.
+
+    Raises:
+      ValueError: a part is of another shape or dtype.
+
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    >>> jax.make_array_from_callback((3,), rows, lambda index: np.arange(3)[index])
+    Array([0, 1, 2], dtype=int32)
+    """
+    shape = tuple(shape)
+    known: dict[Any, Any] = {}
+    parts = []
+    for index in sharding.devices_indices_map(shape).values():
+        key = tuple((part.start, part.stop) for part in index)
+        if key not in known:
+            value = np.asarray(data_callback(index))
+            known[key] = value.astype(dtypes.canonical(value.dtype), copy=False)
+        parts.append(known[key])
+    found = parts[0].dtype
+    if dtype is not None and np.dtype(dtype) != found:
+        raise ValueError(
+            "If `dtype` is provided to `jax.make_array_from_callback`, it must match the dtype of "
+            f"the addressable shards. Got dtype={np.dtype(dtype)} and shard dtype={found}`.")
+    return _assembled(shape, sharding, parts, ShapedArray(shape, found))
+
+
+def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Sharding,
+                                         arrays: Sequence[Any], *, dtype: Any = None) -> ArrayImpl:
+    """An array of parts that are on the devices already.
+
+    Args:
+      shape: the whole array's.
+      sharding: how it lies.
+      arrays: a part for each device of the sharding, in any order.
+      dtype: the dtype, where there are no parts.
+
+    Raises:
+      TypeError: a part is no array.
+      ValueError: there are too few, or one is of another shape.
+    """
+    shape = tuple(shape)
+    arrays = list(arrays)
+    for array in arrays:
+        if not isinstance(array, ArrayImpl):
+            raise TypeError(f"Unsupported type for elements in `arrays`: {type(array)}")
+    places = sharding.devices_indices_map(shape)
+    if len(arrays) != len(places):
+        raise ValueError(f"Expected {len(places)} per-device arrays (this is how many devices are "
+                         f"addressable by the sharding), but got {len(arrays)}")
+    by_device = {array.device: array for array in arrays}
+    if set(by_device) != set(places):
+        raise ValueError(
+            f"The devices of the arrays, {sorted(map(str, by_device))}, are not those of the "
+            f"sharding, {sorted(map(str, places))}.")
+    parts = [by_device[device].host() for device in places]
+    return _assembled(shape, sharding, parts, arrays[0].aval.update(shape=shape))
+
+
+def make_array_from_process_local_data(sharding: Sharding, local_data: Any,
+                                       global_shape: Any = None) -> Any:
+    """Arrays of a process's part of the data: there is one process, so that is all of it.
+
+    Args:
+      sharding: how the arrays lie.
+      local_data: a pytree of NumPy arrays.
+      global_shape: None, or their shape.
+
+    Raises:
+      ValueError: ``global_shape`` is another.
+    """
+    def place(data: Any) -> ArrayImpl:
+        value = np.asarray(data)
+        if global_shape is not None and tuple(global_shape) != value.shape:
+            raise ValueError(
+                "When calling `make_array_from_process_local_data` on a single process, "
+                "global_shape should be None or equal to local_data.shape.Got "
+                f"global_shape={tuple(global_shape)} and local_data.shape={value.shape}.")
+        return make_array_from_callback(value.shape, sharding, lambda index: value[index])
+
+    return pytree.map(place, local_data)
+
+
+def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[np.ndarray],
+               aval: ShapedArray) -> ArrayImpl:
+    expected = sharding.shard_shape(shape)
+    whole = np.empty(shape, parts[0].dtype)
+    for part, index in zip(parts, sharding.devices_indices_map(shape).values(), strict=True):
+        if part.shape != expected:
+            raise ValueError(
+                f"Expected shard shape {expected} doesn't match the single device array shape "
+                f"{part.shape}. Shape of Array is {aval.off_mesh()} with sharding {sharding!r}")
+        whole[index] = part
+    return put(ArrayImpl(aval.off_mesh(), whole), sharding)

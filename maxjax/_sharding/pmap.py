@@ -117,8 +117,11 @@ class _Mapped:
                 flat_axes[number] = axis
                 NamedSharding(mesh, _spec(axis, self.axis_name)).shard_shape(value.aval.shape)
                 if value.aval.shape[axis] != mesh.size:
+                    shape = list(value.aval.shape)
+                    shape[axis] //= mesh.size
                     raise ValueError(
-                        f"pmap over {value.aval.shape[axis]} elements on {mesh.size} devices")
+                        "cannot select an axis to squeeze out which has size not equal to one, "
+                        f"got shape={tuple(shape)} and dimensions=({axis},)")
             specs.append(P() if axis is None else _spec(axis, self.axis_name))
         key = (tree, tuple(flat_axes), mesh,
                tuple((n, type(value), value) for n, value in fixed.items()))
@@ -204,8 +207,8 @@ class _Mapped:
             avals = [shard_aval(x.aval, spec, mesh, False)
                      for x, spec in zip(operands, specs, strict=True)]
             with inside(mesh, manual, False):
-                traced_body = traced(self, "shard_map", pytree.structure(tuple(avals)), avals, key,
-                                     body)
+                traced_body = traced(self.function, "shard_map", pytree.structure(tuple(avals)),
+                                     avals, (self, key), body)
             if found:
                 traced_body.out_specs = found[-1]
             consts = operands_of(traced_body.consts)

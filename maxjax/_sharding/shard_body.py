@@ -89,7 +89,7 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes,
 
     for eqn in jaxpr.eqns:
         operands = tuple([read(atom) for atom in eqn.invars])
-        rule = _RULES.get(eqn.primitive)
+        rule = RULES.get(eqn.primitive)
         if rule is not None:
             result = rule(*operands, **eqn.params)
         else:
@@ -252,7 +252,7 @@ def _ppermute(x: Any, *, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any
     return select(nothing, value, zeros_like(value))
 
 
-_RULES: dict[Any, Callable[..., Any]] = {
+RULES: dict[Any, Callable[..., Any]] = {
     pvary_p: lambda x, **params: x,
     psum_invariant_p: lambda x, *, axes: psum_p.bind(x, axes=axes, axis_index_groups=None),
     psum_p: _reduction(psum_p, reduce_sum_p),

@@ -11,8 +11,8 @@ import numpy as np
 from maxjax._base import pytree
 from maxjax._base.meshes import Mesh, PartitionSpec, ever_set, get_abstract_mesh
 from maxjax._base.shardings import NamedSharding
-from maxjax._higher_order.control import operands_of, traced
 from maxjax._higher_order.api import jit
+from maxjax._higher_order.control import operands_of, traced
 from maxjax._ir.trace import base_trace
 from maxjax._primitives.shape import expand_axis, squeeze_p
 from maxjax._sharding.shard_map import inside, shard_aval, shard_map_p

@@ -33,6 +33,8 @@ from maxjax._primitives.collective import (
 )
 from maxjax._primitives.comparison import lt_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
+from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
+from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.shape import (
@@ -50,8 +52,6 @@ from maxjax._primitives.varying import (
     psum_invariant_p,
     pvary_p,
 )
-from maxjax._primitives.indexing import gather_p
-from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._transforms.simplify import inline_calls
 
 Sizes = tuple[tuple[Any, int], ...]

@@ -13,14 +13,12 @@ from maxjax._base.meshes import (
     AxisType,
     Mesh,
     PartitionSpec,
-    entry_axes,
     ever_set,
     get_abstract_mesh,
     spec_axes,
 )
 from maxjax._higher_order.control import Traced, operands_of, traced
 from maxjax._higher_order.jit import argument_names
-from maxjax._ir.axes import named_axes
 from maxjax._primitives.varying import vary
 from maxjax._sharding.shard_map import dims_of, inside, shard_aval, shard_map_p
 

@@ -20,11 +20,15 @@ from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.picture import dot
 from maxjax._runtime.program import Program, program_of
+from maxjax._runtime.sharding_pictures import inspect_array_sharding as inspect_array_sharding
+from maxjax._runtime.sharding_pictures import visualize_array_sharding as visualize_array_sharding
+from maxjax._runtime.sharding_pictures import visualize_sharding as visualize_sharding
 from maxjax._runtime.tiering import tiering
 from maxjax._transforms.partition import host_reason
 
 __all__ = ["DebugEffect", "Explanation", "OrderedDebugEffect", "Statistics", "breakpoint",
-           "callback", "explain", "graph", "log", "print", "statistics"]
+           "callback", "explain", "graph", "inspect_array_sharding", "log", "print", "statistics",
+           "visualize_array_sharding", "visualize_sharding"]
 
 log = functools.partial(print, _use_logging=True)
 

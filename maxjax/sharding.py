@@ -27,6 +27,8 @@ from maxjax._higher_order.constraints import reshard as reshard
 from maxjax._ir.staging import is_staging
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
+from maxjax._runtime.explain_sharding import auto as auto
+from maxjax._runtime.explain_sharding import explain as explain
 
 P = PartitionSpec
 

@@ -37,9 +37,11 @@ class Traced:
       closed: the jaxpr; its first inputs are ``consts``.
       consts: the values that the function closes over.
       tree: the structure of its results.
+      out_specs: of a ``shard_map``, one for each result.
     """
 
     __slots__ = ("closed", "consts", "out_specs", "tree")
+    out_specs: tuple[Any, ...]
 
     def __init__(self, closed: ClosedJaxpr, consts: list[Any], tree: Any):
         self.closed = closed

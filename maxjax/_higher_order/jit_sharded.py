@@ -52,6 +52,23 @@ class ShardedFunction(PjitFunction):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
+        operands, tree, static = self.operands(args, kwargs)
+        entry = self._entry(tuple([x.aval for x in operands]), tree, static)
+        outs = self._outs(entry)
+        if context.trace is base_trace[0] and not any(
+                isinstance(x, Tracer) for x in (*entry.captured, *operands)):
+            entry.warn_of_donations()
+            results = base_trace[0].call(
+                entry.closed, operands, entry.donated, out_shardings=outs)
+        else:
+            results = jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed, name=self._name)
+            results = [_constrained(value, sharding)
+                       for value, sharding in zip(results, outs, strict=True)]
+        return pytree.unflatten(entry.out_tree, results)
+
+    def operands(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
+            list[Any], Any, Any]:
+        """The leaves of the arguments, lying as asked, their tree, and the static ones."""
         if kwargs and self._in_shardings not in (UNSPECIFIED, None):
             raise ValueError("pjit does not support kwargs when in_shardings is specified.")
         leaves, tree, static = self._flatten(args, kwargs)
@@ -68,17 +85,7 @@ class ShardedFunction(PjitFunction):
                          if at_base and not isinstance(value, Tracer)
                          else _constrained(value, sharding))
             operands.append(value)
-        entry = self._entry(tuple([x.aval for x in operands]), tree, static)
-        outs = self._outs(entry)
-        if at_base and not any(isinstance(x, Tracer) for x in entry.captured):
-            entry.warn_of_donations()
-            results = base_trace[0].call(
-                entry.closed, operands, entry.donated, out_shardings=outs)
-        else:
-            results = jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed, name=self._name)
-            results = [_constrained(value, sharding)
-                       for value, sharding in zip(results, outs, strict=True)]
-        return pytree.unflatten(entry.out_tree, results)
+        return operands, tree, static
 
     def _ins(self, tree: Any, static: Any) -> Chosen:
         """The sharding of each leaf of the arguments; None: left open."""

@@ -20,7 +20,7 @@ from maxjax._ir.primitive import OpSpec
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import constrained_spec, inner_mesh
 from maxjax._runtime.array import ArrayImpl
-from maxjax._sharding import types as types      # gives types of results their specs
+from maxjax._sharding import types as types  # gives types of results their specs
 from maxjax._sharding.api import Partitioned, partition
 from maxjax._sharding.execute import whole_program
 from maxjax._sharding.shard_map import manual_results
@@ -35,14 +35,13 @@ def engine_spec(spec: PartitionSpec, ndim: int) -> Spec:
     return Spec(tuple(Dim(entry_axes(entry), entry is UNCONSTRAINED) for entry in entries))
 
 
-def partition_spec(dims: Dims, axes: Mapping[str, int], mesh: Mesh) -> PartitionSpec:
-    """The engine's dimensions as a partition spec.
+def entries_of(dims: Dims, axes: Mapping[str, int], sizes: Mapping[str, int]) -> list[Any]:
+    """The engine's dimensions as entries of a partition spec.
 
     Parts of an axis that do not make it up within one dimension, which a partition spec cannot
     express, are left out: there the value is whole.
     """
-    sizes = dict(mesh.shape_tuple)
-    entries: list[Any] = []
+    entries = []
     for names in dims:
         whole: list[str] = []
         for axis, parts in itertools.groupby(names, lambda name: name.partition(":(")[0]):
@@ -50,7 +49,12 @@ def partition_spec(dims: Dims, axes: Mapping[str, int], mesh: Mesh) -> Partition
                 break
             whole.append(axis)
         entries.append(tuple(whole))
-    return trimmed(entries)
+    return entries
+
+
+def partition_spec(dims: Dims, axes: Mapping[str, int], mesh: Mesh) -> PartitionSpec:
+    """The engine's dimensions as a partition spec."""
+    return trimmed(entries_of(dims, axes, dict(mesh.shape_tuple)))
 
 
 # --- where results of single operations are -------------------------------------------------------
@@ -147,7 +151,7 @@ class MeshProgram:
     __slots__ = ("closed", "out_shardings", "partitioned")
 
     def __init__(self, closed: ClosedJaxpr, out_shardings: list[Sharding],
-                 partitioned: Partitioned | None):
+                 partitioned: Partitioned):
         self.closed = closed
         self.out_shardings = out_shardings
         self.partitioned = partitioned
@@ -198,7 +202,7 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
     """What runs a jaxpr with its operands where they are, and where each result is (with whether
     on purpose; None: the default device)."""
     wanted = out_shardings or [None] * len(closed.out_avals)
-    mesh = _mesh_for(closed, leaves, None if place is None else place[0], wanted)
+    mesh = mesh_for(closed, leaves, None if place is None else place[0], wanted)
     if mesh is None:
         given = next((sharding for sharding in wanted if sharding is not None), None)
         where = (given, True) if given is not None else (
@@ -210,8 +214,9 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
     return made.closed, [(sharding, True) for sharding in made.out_shardings]
 
 
-def _mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
-              wanted: Sequence[Placement]) -> Mesh | None:
+def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
+             wanted: Sequence[Placement]) -> Mesh | None:
+    """The mesh that a program runs on: of what it reads, of what is asked, or around it."""
     if isinstance(place, NamedSharding):
         # What nothing reads is no part of the program.
         if any(used and leaf.__class__ is ArrayImpl and isinstance(leaf._place, NamedSharding)

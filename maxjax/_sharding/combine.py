@@ -15,6 +15,7 @@ from typing import Any
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.collective import named
 from maxjax._primitives.shape import concatenate_p, reshape_p, slice_p
 from maxjax._sharding.cost import CostModel
 from maxjax._sharding.local import REDUCTIONS
@@ -44,16 +45,21 @@ def joined_reductions(closed: ClosedJaxpr, model: CostModel) -> tuple[
     return ClosedJaxpr(jaxpr.replace(eqns=_sorted(jaxpr, blocks)), closed.consts), together
 
 
+def _reduces(eqn: JaxprEqn) -> bool:
+    """Whether it is a reduction between shards; along dimensions alone it is none."""
+    return eqn.primitive.name in REDUCTIONS and bool(named(eqn.params["axes"]))
+
+
 def _groups(jaxpr: Jaxpr, model: CostModel) -> list[list[int]]:
     depth: dict[Var, int] = {}
     needed: set[Var] = set()      # what some reduction depends on
     for eqn in reversed(jaxpr.eqns):
-        if eqn.primitive.name in REDUCTIONS or not needed.isdisjoint(eqn.outvars):
+        if _reduces(eqn) or not needed.isdisjoint(eqn.outvars):
             needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
     found: dict[Any, list[int]] = {}
     for number, eqn in enumerate(jaxpr.eqns):
         level = max((depth.get(atom, 0) for atom in eqn.invars if isinstance(atom, Var)), default=0)
-        if eqn.primitive.name in REDUCTIONS:
+        if _reduces(eqn):
             level += 1
             aval = eqn.outvars[0].aval
             if _COPIES * aval.nbytes / model.memory < model.latency:

@@ -11,8 +11,8 @@ import numpy as np
 from maxjax._base import pytree
 from maxjax._base.meshes import Mesh, PartitionSpec, ever_set, get_abstract_mesh
 from maxjax._base.shardings import NamedSharding
-from maxjax._higher_order.control import operands_of, traced
 from maxjax._higher_order.api import jit
+from maxjax._higher_order.control import operands_of, traced
 from maxjax._ir.trace import base_trace
 from maxjax._primitives.shape import expand_axis, squeeze_p
 from maxjax._sharding.shard_map import inside, shard_aval, shard_map_p
@@ -117,8 +117,11 @@ class _Mapped:
                 flat_axes[number] = axis
                 NamedSharding(mesh, _spec(axis, self.axis_name)).shard_shape(value.aval.shape)
                 if value.aval.shape[axis] != mesh.size:
+                    shape = list(value.aval.shape)
+                    shape[axis] //= mesh.size
                     raise ValueError(
-                        f"pmap over {value.aval.shape[axis]} elements on {mesh.size} devices")
+                        "cannot select an axis to squeeze out which has size not equal to one, "
+                        f"got shape={tuple(shape)} and dimensions=({axis},)")
             specs.append(P() if axis is None else _spec(axis, self.axis_name))
         key = (tree, tuple(flat_axes), mesh,
                tuple((n, type(value), value) for n, value in fixed.items()))
@@ -204,8 +207,8 @@ class _Mapped:
             avals = [shard_aval(x.aval, spec, mesh, False)
                      for x, spec in zip(operands, specs, strict=True)]
             with inside(mesh, manual, False):
-                traced_body = traced(self, "shard_map", pytree.structure(tuple(avals)), avals, key,
-                                     body)
+                traced_body = traced(self.function, "shard_map", pytree.structure(tuple(avals)),
+                                     avals, (self, key), body)
             if found:
                 traced_body.out_specs = found[-1]
             consts = operands_of(traced_body.consts)

@@ -33,6 +33,8 @@ from maxjax._primitives.collective import (
 )
 from maxjax._primitives.comparison import lt_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
+from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
+from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.shape import (
@@ -50,8 +52,6 @@ from maxjax._primitives.varying import (
     psum_invariant_p,
     pvary_p,
 )
-from maxjax._primitives.indexing import gather_p
-from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._transforms.simplify import inline_calls
 
 Sizes = tuple[tuple[Any, int], ...]
@@ -89,7 +89,7 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes,
 
     for eqn in jaxpr.eqns:
         operands = tuple([read(atom) for atom in eqn.invars])
-        rule = _RULES.get(eqn.primitive)
+        rule = RULES.get(eqn.primitive)
         if rule is not None:
             result = rule(*operands, **eqn.params)
         else:
@@ -252,7 +252,7 @@ def _ppermute(x: Any, *, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any
     return select(nothing, value, zeros_like(value))
 
 
-_RULES: dict[Any, Callable[..., Any]] = {
+RULES: dict[Any, Callable[..., Any]] = {
     pvary_p: lambda x, **params: x,
     psum_invariant_p: lambda x, *, axes: psum_p.bind(x, axes=axes, axis_index_groups=None),
     psum_p: _reduction(psum_p, reduce_sum_p),

@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from maxjax._base.meshes import AxisType, Mesh, PartitionSpec, entry_axes, spec_axes, use_abstract_mesh
+from maxjax._base.meshes import (
+    AxisType,
+    Mesh,
+    PartitionSpec,
+    entry_axes,
+    spec_axes,
+    use_abstract_mesh,
+)
 from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.control import chosen, merged, needed_inputs, rearranged
 from maxjax._ir.axes import axes_of, named_axes

@@ -13,14 +13,12 @@ from maxjax._base.meshes import (
     AxisType,
     Mesh,
     PartitionSpec,
-    entry_axes,
     ever_set,
     get_abstract_mesh,
     spec_axes,
 )
 from maxjax._higher_order.control import Traced, operands_of, traced
 from maxjax._higher_order.jit import argument_names
-from maxjax._ir.axes import named_axes
 from maxjax._primitives.varying import vary
 from maxjax._sharding.shard_map import dims_of, inside, shard_aval, shard_map_p
 
@@ -153,7 +151,7 @@ class _Call:
             values = operands_of(leaves)
             self._check_out_ranks(outputs, values, specs)
             if self.check_vma:
-                self._check_replication(values, specs, mesh, manual)
+                self._check_replication(outputs, values, specs, mesh, manual)
                 values = [vary(x, spec_axes(spec)) for x, spec in zip(values, specs, strict=True)]
             found.append(specs)
             return pytree.unflatten(out_tree, values)
@@ -214,7 +212,9 @@ class _Call:
         if bound is not None:
             for name, value in bound.arguments.items():
                 if value == number or (isinstance(value, tuple) and number in value):
-                    extra = f"where args[{number}] is bound to {self.name}'s parameter '{name}', "
+                    parameter = bound.signature.parameters[name]
+                    extra = (f"where args[{number}] is bound to {self.name}'s parameter "
+                             f"'{parameter}', ")
         return where, extra
 
     def _check_in_ranks(self, args: Any, values: Sequence[Any],
@@ -296,20 +296,27 @@ class _Call:
             "number of axes in the corresponding output value.\n\nEither revise the spec to be "
             f"shorter, or modify '{self.name}' so that its outputs have sufficient rank.{extra}")
 
-    def _check_replication(self, values: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any,
+    def _check_replication(self, outputs: Any, values: Sequence[Any],
+                           specs: Sequence[PartitionSpec], mesh: Any,
                            manual: frozenset[Any]) -> None:
         lines = []
-        for value, spec in zip(values, specs, strict=True):
+        places = _places(self.out_specs, outputs, "out_specs")
+        for place, value, spec in zip(places, values, specs, strict=True):
             named = frozenset(spec_axes(spec))
-            claimed = (value.aval.vma & manual) - named
-            if not claimed:
+            varying = value.aval.vma & manual
+            if varying <= named:
                 continue
-            shown = [",".join(map(str, (name for name in mesh.axis_names if name in axes)))
-                     for axes in (named, claimed, value.aval.vma & manual)]
+            start = f"{place} is {spec} which implies that the corresponding output value is "
+            left_out = [name for name in mesh.axis_names if name in manual and name not in named]
+            if len(left_out) == 1:
+                lines.append(f"{start}replicated across mesh axis '{left_out[0]}', but could not "
+                             "infer replication over any axes")
+                continue
+            shown = [",".join(str(name) for name in mesh.axis_names if name in axes)
+                     for axes in (named, varying - named, varying)]
             lines.append(
-                f"out_specs is {spec} which implies that the corresponding output value is only "
-                f"varying across mesh axes {{{shown[0]}}} and not {{{shown[1]}}}, but it was "
-                f"inferred to be possibly varying over {{{shown[2]}}}")
+                f"{start}only varying across mesh axes {{{shown[0]}}} and not {{{shown[1]}}}, but "
+                f"it was inferred to be possibly varying over {{{shown[2]}}}")
         if lines:
             raise ValueError(
                 f"shard_map applied to the function '{self.name}' was given out_specs which "

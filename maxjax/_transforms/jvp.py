@@ -162,7 +162,7 @@ def instantiate(tangent: Any, aval: ShapedArray) -> Any:
                 full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type)
         tangent = np.zeros((), aval.dtype)
     elif isinstance(tangent, Array):
-        return tangent
+        return vary(tangent, aval.vma)
     return vary(base_trace[0].constant(tangent, aval.tangent().off_mesh()), aval.vma)
 
 

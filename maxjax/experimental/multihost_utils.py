@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.missing import missing_names
+from maxjax._base.shardings import NamedSharding
+from maxjax._runtime.placement import device_put
 from maxjax.tree_util import tree_map
 
 
@@ -68,6 +70,32 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     False
     """
     return False
+
+
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+    """Arrays over a mesh, from this process's part of each: all of it.
+
+    Args:
+      local_inputs: a pytree of arrays.
+      global_mesh: a ``Mesh``.
+      pspecs: a ``PartitionSpec``, or a pytree of them that is a prefix of ``local_inputs``.
+
+    >>> mesh = jax.sharding.Mesh(jax.devices()[:1], "x")
+    >>> host_local_array_to_global_array(np.arange(3), mesh, jax.P("x")).sharding.spec
+    P('x',)
+    """
+    return device_put(local_inputs, tree_map(
+        lambda spec: NamedSharding(global_mesh, spec), pspecs))
+
+
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+    """This process's part of arrays over a mesh: all of it.
+
+    >>> mesh = jax.sharding.Mesh(jax.devices()[:1], "x")
+    >>> global_array_to_host_local_array(jnp.arange(3), mesh, jax.P("x"))
+    Array([0, 1, 2], dtype=int32)
+    """
+    return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
 
 
 __getattr__ = missing_names(__name__)

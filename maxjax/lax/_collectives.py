@@ -394,7 +394,9 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
     size = _size(axes, groups)
 
     def scattered(leaf: Any) -> Any:
-        value = vary(_operand(leaf), axes)
+        value = _operand(leaf)
+        if _are_manual(axes) and _state(value, axes, "psum_scatter") == "invarying":
+            value = vary(value, axes)
         given = value.shape[scatter_dimension]
         if tiled and given % size:
             raise ValueError(f"tiled reduce_scatter operand scatter dimension size {given} must be "

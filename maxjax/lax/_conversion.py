@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._ir.trace import Array, base_trace
+from maxjax._base.shardings import Sharding
+from maxjax._higher_order.constraints import resharded
+from maxjax._ir.trace import Array, Tracer, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import convert
 from maxjax._primitives.shape import broadcast_in_dim
+from maxjax._primitives.varying import vary
 from maxjax._primitives.widths import bit_width
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.pending import leaf_aval, python_value
+from maxjax._runtime.placement import device_put
 from maxjax.lax._operands import operand as as_operand
 
 __all__ = [
@@ -224,9 +228,24 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
             aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), getattr(x, "weak_type", False))
     sizes = aval.shape if shape is None else _shape_argument(shape)
     if dtype is not None:
-        return full(sizes, fill_value, dtype)
+        return lying_like(full(sizes, fill_value, dtype), x)
     filled = full(sizes, fill_value, aval.dtype)
-    return convert.convert_element_type(filled, aval.dtype, True) if aval.weak_type else filled
+    if aval.weak_type:
+        filled = convert.convert_element_type(filled, aval.dtype, True)
+    return lying_like(filled, x)
+
+
+def lying_like(x: Array, other: Any) -> Array:
+    """The array, spread over a mesh as another of its shape is, and varying over the same axes."""
+    if isinstance(other, Tracer):
+        if other.aval.plain:
+            return x
+        if other.aval.mesh_spec is not None and other.aval.shape == x.shape:
+            x = resharded(x, other.aval.sharding)
+        return vary(x, other.aval.vma)
+    if other.__class__ is ArrayImpl and isinstance(other._place, Sharding):
+        return device_put(x, other._place) if other.shape == x.shape else x
+    return x
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:

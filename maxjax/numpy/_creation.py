@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.shardings import Sharding
-from maxjax._higher_order.constraints import resharded, with_out_sharding
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.trace import Array, Tracer, base_trace
 from maxjax._ir.types import ShapedArray
@@ -25,6 +24,7 @@ from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
 from maxjax._transforms.vmap import vmap
+from maxjax.lax._conversion import lying_like
 from maxjax.numpy._promotion import (
     PYTHON_SCALARS,
     as_array,
@@ -384,17 +384,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
     else:
         _check_python_number(fill_value, wanted)
         result = _full(size, fill_value, wanted)
-    return on_device(result, device) if device is not None else _lying_like(result, a)
-
-
-def _lying_like(x: Array, a: Any) -> Array:
-    """The array, spread over a mesh as another of its shape is."""
-    if getattr(a, "shape", None) == x.shape:
-        if a.__class__ is ArrayImpl and isinstance(a._place, Sharding):
-            return device_put(x, a._place)
-        if isinstance(a, Tracer) and a.aval.mesh_spec is not None:
-            return resharded(x, a.aval.sharding)
-    return x
+    return on_device(result, device) if device is not None else lying_like(result, a)
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,

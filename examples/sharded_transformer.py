@@ -19,7 +19,7 @@ from pathlib import Path
 
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 if "--jax" in sys.argv:
     import jax

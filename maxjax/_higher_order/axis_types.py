@@ -20,7 +20,6 @@ from maxjax._ir.trace import base_trace
 from maxjax._primitives.sharding import free_mesh, reshard_p
 
 
-
 def auto_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None,
               out_sharding: Any = None) -> Any:
     """A function within which Explicit axes are Auto: propagation decides how values lie.

@@ -14,7 +14,6 @@ from maxjax._base.meshes import EMPTY, AbstractMesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.dimensions import constant_size
 
-
 # How a value lies over a mesh, as far as its type says: over the Explicit axes.
 MeshSpec = tuple[AbstractMesh, PartitionSpec]
 NO_AXES: frozenset[Any] = frozenset()

@@ -20,7 +20,7 @@ from maxjax._ir.primitive import OpSpec
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import constrained_spec, inner_mesh
 from maxjax._runtime.array import ArrayImpl
-from maxjax._sharding import types as types      # gives types of results their specs
+from maxjax._sharding import types as types  # gives types of results their specs
 from maxjax._sharding.api import Partitioned, partition
 from maxjax._sharding.execute import whole_program
 from maxjax._sharding.specs import Dim, Dims, Spec
@@ -111,7 +111,7 @@ def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
     for number, aval in enumerate(avals):
         if aval.mesh_spec is not None and not mesh.auto_axes:
             spec = aval.mesh_spec[1]
-        elif made is not None:
+        elif made is not None and mesh.auto_axes:
             spec = partition_spec(made.out_specs[number], made.mesh, mesh)
         else:
             spec = PartitionSpec(*[None] * aval.ndim)

@@ -21,6 +21,7 @@ from maxjax._base.meshes import (
 )
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
+from maxjax._ir.printing import shown_params
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import axis_factors, linear_primitive
 
@@ -135,6 +136,9 @@ reshard_p = _identity(
     batch=_reshard_batch,
     placement=lambda *, dst_sharding: dst_sharding,
 )
+
+shown_params["reshard"] = lambda params: {}
+
 
 def inner_mesh(closed: ClosedJaxpr) -> Mesh | None:
     """The mesh that a program itself names."""

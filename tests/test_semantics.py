@@ -12,6 +12,7 @@ import importlib
 import os
 import re
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import maxjax
 import maxjax.lax
 import maxjax.numpy as jnp
 from maxjax._base import config
+from maxjax._runtime import devices as runtime
 
 FOLDER = Path(__file__).resolve().parent / "semantics"
 
@@ -94,10 +96,24 @@ def names() -> dict[str, Any]:
     def described(x: Any) -> tuple[str, bool]:
         return str(x.dtype), bool(x.weak_type)
 
+    sharding = maxjax.sharding
     return {
+        "P": sharding.PartitionSpec, "NamedSharding": sharding.NamedSharding,
+        "AxisType": sharding.AxisType, "x4": jnp.arange(4.),
+        "m": maxjax.make_mesh((2, 2), ("a", "b"), axis_types=(sharding.AxisType.Auto,) * 2),
+        "mesh": maxjax.make_mesh((2, 2), ("a", "b")),
         "jax": maxjax, "jnp": jnp, "lax": maxjax.lax, "np": np, "x": jnp.arange(5.),
         "i": jnp.array(7), "d": described, "f": lambda fun, *args: maxjax.jit(fun)(*args),
     }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def four_devices() -> Iterator[None]:
+    """The expressions were recorded on as many."""
+    count = len(maxjax.devices())
+    runtime._devices.extend(runtime.Device("cpu", n) for n in range(count, 4))
+    yield
+    del runtime._devices[count:]
 
 
 def leaked_tracer() -> Any:

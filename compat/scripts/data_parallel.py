@@ -1,4 +1,3 @@
-# needs: jax.sharding.NamedSharding
 """Data parallelism written with a mesh and shard_map; one device is enough."""
 import jax
 import jax.numpy as jnp

@@ -249,6 +249,8 @@ def _value(value: Any, names: Names) -> Document:
                      Break(""), ")")
     if isinstance(value, np.dtype):
         return value.name
+    if isinstance(value, frozenset) and value:      # in one order each time
+        return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
     if isinstance(value, type):
         return value.__name__
     if callable(value) and hasattr(value, "__name__"):

@@ -108,6 +108,8 @@ def _spectra(name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, nove
         raise ValueError(f"axis {axis} is out of bounds for array of dimension {x.ndim}")
     x = jnp.moveaxis(x, axis, -1)
     if rest:
+        if rest[0].ndim != x.ndim:
+            raise ValueError(f"two-arguments must have the same rank ({x.ndim} vs {rest[0].ndim}).")
         y = jnp.moveaxis(rest[0], axis, -1)
         if x.size and y.size:
             longest = max(x.shape[-1], y.shape[-1])
@@ -270,7 +272,8 @@ def istft(Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = N
       boundary: take off the half segments that ``stft`` added at the ends.
 
     Returns:
-      Times and the signal; real if ``input_onesided``.
+      Times, as many as the first axis of the signal has elements, as in JAX; and the signal, real
+      if ``input_onesided``.
 
     Raises:
       ValueError: lengths or axes that do not go together.
@@ -316,6 +319,6 @@ def istft(Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = N
     # The signal's axis: where the frequencies were, once the times are gone.
     if signal.ndim > 1:
         signal = jnp.moveaxis(signal, -1, freq_axis - (time_axis < freq_axis))
-    times = jnp.arange(signal.shape[freq_axis - (time_axis < freq_axis)
-                                    if signal.ndim > 1 else 0]) / fs
+    # As SciPy and JAX have it: as many times as the first axis is long, also in a batch.
+    times = jnp.arange(signal.shape[0]) / fs
     return times.astype(values.dtype), signal

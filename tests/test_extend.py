@@ -352,6 +352,11 @@ def test_example():
         custom_op.softclip("text")
 
 
+def test_example_is_not_exported():
+    with pytest.raises(NotImplementedError, match="primitive 'softclip', which holds rules"):
+        maxjax.export.export(maxjax.jit(custom_op.softclip))(X)
+
+
 def test_example_as_a_script():
     script = Path(custom_op.__file__)
     finished = subprocess.run([sys.executable, str(script)], capture_output=True, text=True,

@@ -43,6 +43,9 @@ class Primitive(CustomPrimitive):
     Args:
       name: what it is called in jaxprs.
 
+    Raises:
+      ValueError: it is the name of a primitive with programs in it, such as "scan".
+
     >>> double_p = jax.extend.core.Primitive("double")
     >>> impl = double_p.def_impl(lambda x: 2 * x)
     >>> rule = double_p.def_abstract_eval(lambda x: jax.core.ShapedArray(x.shape, x.dtype))

@@ -208,6 +208,22 @@ def test_rules_may_change():
         np.testing.assert_array_equal(p.bind(X), factor * X)
 
 
+@pytest.mark.parametrize("name", ["sin", "dot_general", "a b", "def"])
+def test_any_name(name):
+    p = maxjax.extend.core.Primitive(name)
+    p.def_abstract_eval(lambda x: x)
+    p.def_impl(lambda x: 3 * x)
+    np.testing.assert_array_equal(p.bind(X), 3 * X)
+    np.testing.assert_array_equal(maxjax.jit(lambda x: maxjax.numpy.sin(p.bind(x)))(X),
+                                  np.sin(3 * X))
+
+
+@pytest.mark.parametrize("name", ["scan", "while", "cond", "jit", "remat2"])
+def test_names_of_programs_are_taken(name):
+    with pytest.raises(ValueError, match="choose another name"):
+        maxjax.extend.core.Primitive(name)
+
+
 def test_parameters_keep_the_sign_of_zero():
     p = maxjax.extend.core.Primitive("copysign")
     p.def_abstract_eval(lambda x, *, sign: x)
@@ -350,6 +366,11 @@ def test_example():
     check_grads(soft, (X,), 2)
     with pytest.raises(TypeError, match="got str|text|not valid|not a valid|interpret"):
         custom_op.softclip("text")
+
+
+def test_example_is_not_exported():
+    with pytest.raises(NotImplementedError, match="primitive 'softclip', which holds rules"):
+        maxjax.export.export(maxjax.jit(custom_op.softclip))(X)
 
 
 def test_example_as_a_script():

@@ -74,7 +74,13 @@ class DynamicSizeError(_TracingError, TypeError):
 
 
 class InconclusiveDimensionOperation(Exception):
-    """The outcome of an operation on symbolic sizes is not the same for all sizes."""
+    """The outcome of an operation on symbolic sizes is not the same for all sizes.
+
+    >>> a, b = jax.export.symbolic_shape("a, b")
+    >>> bool(a > b)
+    Traceback (most recent call last):
+    InconclusiveDimensionOperation: Symbolic dimension comparison is inconclusive
+    """
 
 
 class KeyReuseError(_TracingError, TypeError):

@@ -65,6 +65,10 @@ class CustomPrimitive(Primitive):
     """An operation of one's own: see ``maxjax.extend.core.Primitive``."""
 
     def __init__(self, name: str):
+        known = registry.get(name)
+        if known is not None and not known.cacheable:
+            raise ValueError(f"{name!r} is a primitive of maxjax's that holds programs, which many "
+                             "places know by its name: choose another name")
         super().__init__(name, abstract=self._abstract, specialize=self._specialize,
                          host_reason="it has no kernel", registered=False)
         self._abstract_eval: Callable[..., Any] | None = None

@@ -119,8 +119,8 @@ class Primitive:
         self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
         self.cacheable = cacheable            # False where params hold jaxprs
         self.on_mesh = on_mesh or not cacheable
-        self.is_mojo = False                  # lowered by the Mojo backend alone
-        if registered:                        # False for those of the user's
+        self.is_own = not registered          # of the user's; only the Mojo backend lowers it
+        if registered:
             registry[name] = self
 
     def bind(self, *args: Any, **params: Any) -> Any:

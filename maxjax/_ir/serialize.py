@@ -181,7 +181,7 @@ def encode(jaxpr: Jaxpr) -> dict[str, Any]:
 
     for eqn in jaxpr.eqns:
         if registry.get(eqn.primitive.name) is not eqn.primitive:
-            raise NotSerializable(f"the primitive {eqn.primitive.name} is not maxjax's own")
+            raise NotSerializable("rules that are not maxjax's own", eqn.primitive.name)
     return {
         "consts": [define(var) for var in jaxpr.constvars],
         "inputs": [define(var) for var in jaxpr.invars],

@@ -34,13 +34,13 @@ class Linear:
         return self.aval.dtype
 
 
-def is_linear(operand: Any) -> bool:
+def is_linear(x: Any) -> bool:
     """Whether an operand of a transpose rule is one to be transposed.
 
     >>> jax.interpreters.ad.is_undefined_primal(1.0)
     False
     """
-    return type(operand) is Linear
+    return type(x) is Linear
 
 
 def aval_of(operand: Any) -> ShapedArray:

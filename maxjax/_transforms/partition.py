@@ -53,8 +53,8 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
                 return f"its body has {inner_eqn.primitive.name}: {reason}"
     if primitive.lower is None:
         return primitive.host_reason or "it has no lowering"
-    if primitive.is_mojo and not control_flow:
-        return "its kernel is for the Mojo backend"
+    if primitive.is_own and not control_flow:
+        return "its rules, which are the user's, are for the Mojo backend"
     if control_flow and primitive.name in CONTROL_FLOW:
         return None
     if primitive.host_condition is not None:

@@ -47,7 +47,6 @@ def register_elementwise(primitive: CustomPrimitive, source: str | Callable[...,
         return ctx.custom(text, _entry(text, function), ctx.out_avals[0].dtype, *xs)
 
     primitive.lower = lower
-    primitive.is_mojo = True
 
 
 def _entry(source: str, function: str | None) -> str:

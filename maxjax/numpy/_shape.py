@@ -539,7 +539,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     if len(axes) == 1 and len(amounts) > 1:
         axes = axes * len(amounts)
     for index, amount in zip(axes, amounts, strict=True):
-        length = x.shape[index]
+        length: Any = x.shape[index]
         if not length:
             continue
         # For some sizes a symbol stands for, the amount may go round more than once.

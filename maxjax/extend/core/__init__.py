@@ -25,6 +25,7 @@ from maxjax._ir.trace import Array, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
 from maxjax.core import AbstractValue as AbstractValue
+from maxjax.core import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 from maxjax.extend.core import primitives as primitives
 
 Effects = frozenset
@@ -41,6 +42,9 @@ class Primitive(CustomPrimitive):
 
     Args:
       name: what it is called in jaxprs.
+
+    Raises:
+      ValueError: it is the name of a primitive with programs in it, such as "scan".
 
     >>> double_p = jax.extend.core.Primitive("double")
     >>> impl = double_p.def_impl(lambda x: 2 * x)
@@ -79,6 +83,17 @@ def new_jaxpr_eqn(invars: Sequence[Any], outvars: Sequence[Var], primitive: Any,
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
     return JaxprEqn(primitive, invars, params, outvars, source_info)
+
+
+def gensym(suffix: str = "") -> Callable[[ShapedArray], Var]:
+    """A function that makes a new variable of a type.
+
+    >>> new = jax.extend.core.gensym()
+    >>> aval = jax.core.ShapedArray((3,), jnp.float32)
+    >>> new(aval) == new(aval), new(aval).aval
+    (False, ShapedArray(float32[3]))
+    """
+    return Var
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:

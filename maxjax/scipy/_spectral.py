@@ -210,7 +210,7 @@ def csd(x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None
       average: over segments, "mean" or "median".
 
     Returns:
-      Frequencies and, at ``axis``, the density: complex.
+      Frequencies and, at ``axis``, the density: complex, or real where ``y`` is None.
 
     Raises:
       ValueError: lengths or options that do not go together.
@@ -237,7 +237,7 @@ def csd(x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None
             density = (middle / bias).astype(density.dtype)
         else:
             density = jnp.mean(density, -1)
-    return frequencies, density
+    return frequencies, density.real if y is None else density
 
 
 def welch(x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
@@ -258,7 +258,7 @@ def welch(x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = Non
     """
     frequencies, density = csd(x, None, fs, window, nperseg, noverlap, nfft, detrend,
                                return_onesided, scaling, axis, average)
-    return frequencies, density.real
+    return frequencies, density
 
 
 def istft(Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,

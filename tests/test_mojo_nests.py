@@ -25,7 +25,7 @@ def item(name, function, *args):
     """A planned program; None where the function cannot be traced."""
     try:
         closed = maxjax.jit(function)._lookup(args, {}).closed
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, NotImplementedError):
         return None
     program = Program(closed)
     return mojo_programs.Item(

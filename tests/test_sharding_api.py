@@ -6,7 +6,9 @@ maxjax is what it gave in JAX 0.10.2, results, shardings, types, errors and pict
 
 from __future__ import annotations
 
+import doctest
 import functools
+import importlib
 import json
 import os
 import subprocess
@@ -15,6 +17,11 @@ import sys
 import numpy as np
 import pytest
 from sharding_api_cases import FILE, lines
+
+import maxjax
+import maxjax.numpy
+import maxjax.sharding
+from maxjax.sharding import AxisType, NamedSharding, PartitionSpec
 
 AUTO_TYPES = "types of arrays on Auto axes do not name the mesh"
 MORE = "maxjax finds the mesh of the arguments, where JAX wants set_mesh"
@@ -69,6 +76,36 @@ def test_line(number, line):
         assert actual == expected
     else:
         assert actual != expected, f"{line} gives what it gives in JAX: take it out of DIFFERENT"
+
+
+EXAMPLES = {
+    "sharding": ["PartitionSpec", "auto", "explain", "make_mesh", "set_mesh"],
+    "debug": ["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"],
+    "experimental.mesh_utils": ["create_device_mesh"],
+    "experimental.multihost_utils": ["process_allgather"],
+    "_runtime.assembly": ["make_array_from_callback"],
+    "_sharding.execute": ["whole_program"],
+}
+
+
+@pytest.mark.parametrize("module, name", [(m, n) for m, names in EXAMPLES.items() for n in names])
+def test_example(module, name):
+    found = importlib.import_module(f"maxjax.{module}")
+    value = getattr(found, name)
+    environment = {**vars(found), "jax": maxjax, "jnp": maxjax.numpy, "np": np, "print": print}
+    example = doctest.DocTestParser().get_doctest(value.__doc__, environment, name, None, None)
+    printed: list[str] = []
+    result = doctest.DocTestRunner().run(example, out=printed.append)
+    assert result.attempted and not result.failed, "".join(printed)
+
+
+def test_an_uncommitted_argument_goes_where_the_others_are():
+    mesh = maxjax.make_mesh((1,), ("x",), axis_types=(AxisType.Auto,))
+    rows = NamedSharding(mesh, PartitionSpec("x"))
+    x = maxjax.device_put(np.ones((4, 4), np.float32), rows)
+    explanation = maxjax.sharding.explain(lambda x, y: x @ y, x, np.ones((4, 4), np.float32))
+    assert "dot_general" in explanation.text() and explanation.dot().startswith("digraph")
+    assert (x + maxjax.numpy.ones(4)).sharding.is_equivalent_to(rows, 2)
 
 
 @pytest.mark.slow

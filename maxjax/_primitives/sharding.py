@@ -1,7 +1,8 @@
 """Identities that say how their value lies over a mesh.
 
-``sharding_constraint`` tells the propagation, along Auto axes. ``reshard`` moves a value to the spec
-that its type has from then on, along Explicit axes; what is Auto in its mesh goes out of the type.
+``sharding_constraint`` tells the propagation, along Auto axes. ``reshard`` moves a value to the
+spec that its type has from then on, along Explicit axes; what is Auto in its mesh goes out of the
+type.
 """
 
 from __future__ import annotations

@@ -402,6 +402,7 @@ class Mesh(_Axes):
     devices: np.ndarray
     abstract_mesh: AbstractMesh      # the axes without the devices
     _internal: tuple[Any, ...]
+    _hash: int
 
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         array = devices if isinstance(devices, np.ndarray) else np.array(devices, dtype=object)

@@ -41,7 +41,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     P('x',)
     """
     leaves, tree = pytree.flatten(x)
-    chosen = pytree.broadcast_prefix(shardings, x, is_sharding, "with_sharding_constraint shardings")
+    chosen = pytree.broadcast_prefix(
+        shardings, x, is_sharding, "with_sharding_constraint shardings")
     return pytree.unflatten(tree, [
         constrained(base_trace[0].operand(leaf), sharding)
         for leaf, sharding in zip(leaves, chosen, strict=True)])

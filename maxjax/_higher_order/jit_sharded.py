@@ -58,7 +58,8 @@ class ShardedFunction(PjitFunction):
         if context.trace is base_trace[0] and not any(
                 isinstance(x, Tracer) for x in (*entry.captured, *operands)):
             entry.warn_of_donations()
-            results = base_trace[0].call(
+            base: Any = base_trace[0]
+            results = base.call(
                 entry.closed, operands, entry.donated, out_shardings=outs)
         else:
             results = jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed, name=self._name)

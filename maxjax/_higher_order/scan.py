@@ -69,7 +69,7 @@ def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_carry: i
               **params: Any) -> tuple[ShapedArray, ...]:
     outs = jaxpr.out_avals
     return (*outs[:num_carry],
-            *(aval.update(shape=(length, *aval.shape))
+            *(aval.with_leading(length)
               for aval in outs[num_carry:]))
 
 
@@ -456,7 +456,7 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
     leaves, tree = pytree.flatten(init)
     carry = operands_of(leaves)
     both = pytree.structure((pytree.unflatten(tree, leaves), pytree.unflatten(xs_tree, xs_leaves)))
-    slices = [x.aval.update(shape=x.aval.shape[1:]) for x in xs_values]
+    slices = [x.aval.without_dim(0) for x in xs_values]
 
     def trace() -> tuple[Traced, int]:
         body = traced(owner or f, "scan", both, [*(x.aval for x in carry), *slices], key, f)

@@ -190,7 +190,7 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
 def abstract_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
                      params: dict[str, Any]) -> tuple[ShapedArray, ...]:
     """The types of the results, with what they tell of a mesh."""
-    if primitive.on_mesh or all([aval.plain for aval in in_avals]):
+    if primitive.on_mesh or all(aval.plain for aval in in_avals):
         out = primitive.abstract(*in_avals, **params)
         return tuple(out) if primitive.multiple_results else (out,)
     out = primitive.abstract(*[aval.off_mesh() for aval in in_avals], **params)

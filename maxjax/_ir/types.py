@@ -97,6 +97,16 @@ class ShapedArray:
                                                     *spec.partitions[dim + 1:]))
         return ShapedArray(shape, self.dtype, self.weak_type, on_mesh, self.vma)
 
+    def with_leading(self, size: Any) -> ShapedArray:
+        """The type of several, stacked along a new first dimension."""
+        shape = (size, *self.shape)
+        if self.plain:
+            return ShapedArray(shape, self.dtype, self.weak_type)
+        on_mesh = self.mesh_spec
+        if on_mesh is not None:
+            on_mesh = on_mesh[0], on_mesh[1].update(partitions=(None, *on_mesh[1]))
+        return ShapedArray(shape, self.dtype, self.weak_type, on_mesh, self.vma)
+
     def on_mesh(self, mesh: AbstractMesh, spec: PartitionSpec) -> ShapedArray:
         """The type with a spec along the mesh's Explicit axes, filled up to the rank."""
         missing = self.ndim - len(spec)

@@ -1,7 +1,8 @@
 """Identities that say how their value lies over a mesh.
 
-``sharding_constraint`` tells the propagation, along Auto axes. ``reshard`` moves a value to the spec
-that its type has from then on, along Explicit axes; what is Auto in its mesh goes out of the type.
+``sharding_constraint`` tells the propagation, along Auto axes. ``reshard`` moves a value to the
+spec that its type has from then on, along Explicit axes; what is Auto in its mesh goes out of the
+type.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from maxjax._base.meshes import (
 )
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
+from maxjax._ir.printing import shown_params
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import axis_factors, linear_primitive
 
@@ -135,6 +137,9 @@ reshard_p = _identity(
     batch=_reshard_batch,
     placement=lambda *, dst_sharding: dst_sharding,
 )
+
+shown_params["reshard"] = lambda params: {}
+
 
 def inner_mesh(closed: ClosedJaxpr) -> Mesh | None:
     """The mesh that a program itself names."""

@@ -9,6 +9,7 @@ from typing import Any
 from maxjax._base import pytree
 from maxjax._base.meshes import AbstractMesh, Mesh, PartitionSpec
 from maxjax._base.shardings import NamedSharding
+from maxjax._higher_order.api import ShapeDtypeStruct
 from maxjax._higher_order.jit import PjitFunction, make_jit
 from maxjax._higher_order.jit_sharded import ShardedFunction
 from maxjax._ir.trace import base_trace
@@ -133,8 +134,10 @@ def auto(f: Callable[..., Any], mesh: Mesh | AbstractMesh, *args: Any,
     [P('x', None), P(None, 'y')]
     """
     function = f if isinstance(f, PjitFunction) else make_jit(f)
-    entry = function._lookup(args, {})
-    tree = pytree.structure(args)
+    leaves, tree, static = function._flatten(args, {})
+    avals = tuple([leaf._aval if isinstance(leaf, ShapeDtypeStruct)
+                   else base_trace[0].operand(leaf).aval for leaf in leaves])
+    entry = function._entry(avals, tree, static)
     sizes = dict(mesh.shape_tuple)
     hands = {name: [on_mesh.engine_spec(spec, aval.ndim) for spec, aval in zip(
         pytree.broadcast_prefix(specs, args, lambda x: isinstance(x, PartitionSpec), name),
@@ -142,4 +145,4 @@ def auto(f: Callable[..., Any], mesh: Mesh | AbstractMesh, *args: Any,
     choice = choose(entry.closed, sizes, by_hand=hands, seconds=seconds)
     shardings = [NamedSharding(mesh, PartitionSpec(*on_mesh.entries_of(
         dims, choice.partitioned.mesh, sizes))) for dims in choice.in_specs]
-    return AutoSharding(choice, pytree.unflatten(tree, shardings))
+    return AutoSharding(choice, pytree.unflatten(pytree.structure(args), shardings))

@@ -112,7 +112,7 @@ def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
     for number, aval in enumerate(avals):
         if aval.mesh_spec is not None and not mesh.auto_axes:
             spec = aval.mesh_spec[1]
-        elif made is not None:
+        elif made is not None and mesh.auto_axes:
             spec = partition_spec(made.out_specs[number], made.mesh, mesh)
         else:
             spec = PartitionSpec(*[None] * aval.ndim)

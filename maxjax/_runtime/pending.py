@@ -238,7 +238,7 @@ class LazyTrace(Trace):
         return result
 
     def apply_program(self, primitive: Primitive, args: tuple[Any, ...],
-                      params: dict[str, Any]) -> list[Any]:
+                      params: dict[str, Any]) -> Any:
         """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
         if primitive.placement is not None:
             value = self.operand(args[0])

@@ -39,8 +39,9 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
       TypeError: a leaf is no array.
     """
     leaves, spec = pytree.flatten(x)
-    places = pytree.broadcast_prefix(
-        device, x, is_place, "device_put device") if isinstance(device, (tuple, list, dict)) else [device] * len(leaves)
+    places = [device] * len(leaves)
+    if isinstance(device, (tuple, list, dict)):
+        places = pytree.broadcast_prefix(device, x, is_place, "device_put device")
     return pytree.unflatten(spec, [
         _put(leaf, place) for leaf, place in zip(leaves, places, strict=True)])
 
@@ -136,4 +137,5 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     """
     wanted = platform or default_backend()
     return [x for x in gc.get_objects()
-            if type(x) is ArrayImpl and not x.is_deleted() and next(iter(x.devices())).platform == wanted]
+            if type(x) is ArrayImpl and not x.is_deleted()
+            and next(iter(x.devices())).platform == wanted]

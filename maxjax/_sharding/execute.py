@@ -38,7 +38,7 @@ def whole_program(local: ClosedJaxpr, mesh_sizes: Mapping[Any, int], in_dims: Se
     >>> whole_program(local, {"i": 4}, [(("i",),)], [(("i",),)]).in_avals
     [ShapedArray(float32[8])]
     """
-    sizes = {name: size for name, size in mesh_sizes.items()}
+    sizes = dict(mesh_sizes)
     avals = [aval.update(
         shape=tuple(size * math.prod(sizes[axis] for axis in axes)
                     for size, axes in zip(aval.shape, dims, strict=True)),
@@ -87,7 +87,8 @@ def _along(function: Callable[..., Sequence[Any]], name: Any, size: int,
 def _order(dims: Dims, sizes: Mapping[Any, int]) -> tuple[list[Any], list[int], list[int]]:
     """The axes that split a value in the mesh's order; where each of them, and each dimension's
     rest, stands once every dimension is reshaped to its axes and its rest."""
-    places, rests = {}, []
+    places: dict[Any, int] = {}
+    rests: list[int] = []
     for axes in dims:
         for axis in axes:
             places[axis] = len(places) + len(rests)

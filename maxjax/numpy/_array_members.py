@@ -57,7 +57,7 @@ def _addressable_shards(self: ArrayImpl) -> list[Shard]:
     return shards
 
 
-def _addressable_data(self: ArrayImpl, index: int) -> ArrayImpl:
+def _addressable_data(self: ArrayImpl, index: int) -> Array:
     """The array's part on the device of number ``index``."""
     return _addressable_shards(self)[operator.index(index)].data
 
@@ -178,7 +178,9 @@ def _absent(name: str) -> Any:
             return getattr(value, name)
         raise AttributeError(
             f"The {name!r} attribute is not available on traced array with shape "
-            f"{self.aval.str_short()}.")
+            f"{self.aval.str_short()}." + (
+                " To query sharding information on tracers, use `jax.typeof(x)`."
+                if name == "sharding" else ""))
 
     doc = getattr(getattr(ArrayImpl, name, None), "__doc__", None)
     return property(member, doc=doc or f"{name}: of concrete arrays only.")

@@ -33,7 +33,7 @@ class Library:
         self.jax = importlib.import_module(name)
         self.jnp = importlib.import_module(f"{name}.numpy")
         self.lax = importlib.import_module(f"{name}.lax")
-        sharding = importlib.import_module(f"{name}.sharding")
+        sharding = self.sharding = importlib.import_module(f"{name}.sharding")
         self.P = sharding.PartitionSpec
         auto = sharding.AxisType.Auto
 
@@ -263,6 +263,9 @@ def nests(j: Library) -> Programs:
         "callback": lambda: jax.jit(j.map(lambda a: jax.pure_callback(
             lambda t: np.asarray(t) * 2, jax.ShapeDtypeStruct((4,), jnp.float32), a),
             P("x"), P("x")))(v),
+        "on sharded arguments": lambda: (lambda f, x: (f(x), jax.grad(f)(x)))(
+            jax.jit(lambda t: jnp.sum(jnp.sin(mapped(t * 2, t)))),
+            jax.device_put(v, j.sharding.NamedSharding(j.plane, P("x")))),
         "where it is": lambda: repr(jax.jit(mapped)(v, v).sharding),
         "where it is, without jit": lambda: repr(mapped(v, v).sharding),
     }

@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from maxjax._base import dtypes
 from maxjax._base.meshes import EMPTY, AbstractMesh, PartitionSpec, entry_axes
@@ -17,6 +17,18 @@ from maxjax._ir.dimensions import constant_size
 # How a value lies over a mesh, as far as its type says: over the Explicit axes.
 MeshSpec = tuple[AbstractMesh, PartitionSpec]
 NO_AXES: frozenset[Any] = frozenset()
+
+
+class ManualAxisType(NamedTuple):
+    """What a type says of manual mesh axes.
+
+    >>> jax.typeof(jnp.ones(2)).mat
+    ManualAxisType(varying=frozenset(), unreduced=frozenset(), reduced=frozenset())
+    """
+
+    varying: frozenset[Any] = NO_AXES
+    unreduced: frozenset[Any] = NO_AXES
+    reduced: frozenset[Any] = NO_AXES
 
 
 class ShapedArray:
@@ -113,6 +125,13 @@ class ShapedArray:
 
     to_tangent_aval = tangent
     to_cotangent_aval = tangent
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """Over which manual mesh axes the value may vary."""
+        return ManualAxisType(self.vma)
+
+    mat = manual_axis_type
 
     @property
     def nbytes(self) -> int:

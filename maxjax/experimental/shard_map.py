@@ -1,0 +1,33 @@
+"""jax.experimental.shard_map: the function under its old name and arguments."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from maxjax._base.missing import missing_names
+from maxjax._sharding.shard_map_api import shard_map as _shard_map
+
+_missing = missing_names(__name__)
+
+
+def _old(f: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any,
+         check_rep: bool = True) -> Callable[..., Any]:
+    """``jax.shard_map`` with its arguments in another order.
+
+    Args:
+      check_rep: its ``check_vma``.
+    """
+    return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)
+
+
+_old.__name__ = _old.__qualname__ = "shard_map"
+
+
+def __getattr__(name: str) -> Any:
+    if name != "shard_map":
+        return _missing(name)
+    warnings.warn("jax.experimental.shard_map is deprecated in v0.8.0. Used jax.shard_map instead.",
+                  DeprecationWarning, stacklevel=2)
+    return _old

@@ -96,9 +96,10 @@ def test_error(case):
 def test_primitive_has_its_rules_or_reasons(name):
     primitive = registry[name]
     missing = []
-    if primitive.evaluate is None and primitive.specialize is None:
+    runs = name not in ERASED | {"shard_map"}      # shard_map becomes another program before
+    if runs and primitive.evaluate is None and primitive.specialize is None:
         missing.append("evaluate")
-    if primitive.lower is None and not primitive.host_reason:
+    if runs and primitive.lower is None and not primitive.host_reason:
         missing.append("lower or host_reason")
     if primitive.jvp is None and primitive.linearize is None and not primitive.no_derivative:
         missing.append("jvp or no_derivative")
@@ -132,11 +133,18 @@ def exercised() -> set[str]:
 CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "debug_print", "check"}
 
 
+# Conversions of types, which shard_map erases before anything runs: tests/test_shard_map.py.
+ERASED = {"pvary", "psum_invariant", "all_gather_invariant"}
+
+# Needs a mesh around it, which cannot be set under jit: tests/test_sharding_api.py.
+ON_A_MESH = {"reshard"}
+
 # test_dynamic_dims.py: a case's sizes are known.
 OPEN_SIZES = {"dimension_size"}
 
 
 @pytest.mark.parametrize(
-    "name", sorted(registry.keys() - EXPANSIONS.keys() - CALLBACKS - OPEN_SIZES))
+    "name", sorted(registry.keys() - EXPANSIONS.keys() - CALLBACKS - OPEN_SIZES - ERASED
+                   - ON_A_MESH))
 def test_primitive_is_exercised(name, exercised):
     assert name in exercised, f"no case reaches {name}"

@@ -40,6 +40,9 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
     "searchsorted with NaN": (jnp.searchsorted, [np.array([0.0, np.nan]), X]),
     "searchsorted in NaN": (jnp.searchsorted, [np.array([np.nan]), X]),
     "searchsorted unsorted": (jnp.searchsorted, [np.array([3.0, 1, 2]), Y]),
+    **{f"triangle {kind} {k}": (lambda x, kind=kind, k=k: getattr(jnp, kind)(
+        x.reshape(1, -1) * jnp.ones((600, 1), x.dtype), k), [np.tile(ODD, 40)])
+       for kind in ("tril", "triu") for k in (0, -3, 500, 10_000, -10_000)},
     "digitize": (jnp.digitize, [X, LINE]),
     "digitize, falling": (jnp.digitize, [X, LINE[::-1]]),
     "digitize, unsorted": (jnp.digitize, [X, np.array([3.0, 1, 2])]),

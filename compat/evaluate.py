@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,6 +24,17 @@ SEPARATE = ("example_libraries.optimizers", "example_libraries.stax", "experimen
 FLOAT0 = np.dtype([("float0", np.void)])
 
 
+def _member(owner: Any, name: str) -> Any:
+    """An attribute, or a module that nobody has imported yet."""
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        if isinstance(owner, types.ModuleType):
+            with contextlib.suppress(ModuleNotFoundError):
+                return importlib.import_module(f"{owner.__name__}.{name}")
+        raise
+
+
 class Library:
     """Real JAX or maxjax, as the tables see it."""
 
@@ -37,7 +49,7 @@ class Library:
         if name.startswith("jax.Array."):
             return None
         for part in name.split(".")[1:]:
-            value = getattr(value, part)
+            value = _member(value, part)
         return value
 
     def namespace(self, case: Case) -> dict[str, Any]:

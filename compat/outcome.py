@@ -116,7 +116,8 @@ def take_apart(result: Any, leaves: list[Any]) -> str:
 
 def is_array(value: Any) -> bool:
     return (hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "ndim")
-            and not isinstance(value, type))
+            and not isinstance(value, type)
+            and type(value).__name__ not in ("ShapeDtypeStruct", "ShapedArray"))
 
 
 def plain(value: Any) -> str:
@@ -136,7 +137,7 @@ def leaf_of(value: Any) -> Leaf:
     dtype, shape = value.dtype, tuple(value.shape)
     weak = bool(value.weak_type) if hasattr(value, "weak_type") else None
     if not isinstance(dtype, np.dtype):      # PRNG keys
-        return Leaf(f"Array{list(shape)} of {plain(dtype)}", "bool", (), weak, b"\0")
+        return Leaf(f"Array{list(shape)} of {plain(dtype)}", "bool", (), None, b"\0")
     if dtype.name.startswith("void") or dtype.kind in "OSU":
         return Leaf(f"{container} of {dtype}", "bool", (), weak, b"\0")
     return Leaf(container, dtype.name, shape, weak,

@@ -17,6 +17,10 @@ from compat.outcome import plain, shorten
 from compat.spec import Case, check, scalar_type
 
 MODULES = (
+    "jax", "jax.random", "jax.tree", "jax.tree_util", "jax.flatten_util", "jax.sharding",
+    "jax.dtypes", "jax.errors", "jax.debug", "jax.custom_derivatives", "jax.custom_batching",
+    "jax.ad_checkpoint", "jax.export", "jax.profiler", "jax.monitoring", "jax.ref", "jax.stages",
+    "jax.typing", "jax.dlpack", "jax.distributed", "jax.test_util", "jax.experimental.checkify",
     "jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.lax", "jax.lax.linalg",
     "jax.nn", "jax.nn.initializers", "jax.image", "jax.ops",
     "jax.example_libraries.optimizers", "jax.example_libraries.stax",
@@ -36,6 +40,7 @@ FILES = ("jax.example_libraries.optimizers", "jax.experimental.jet", "jax.experi
          "jax.experimental.sparse.linalg")
 ARRAY = "jax.Array"
 AT = "jax.Array.at[]"
+POLICIES = "jax.checkpoint_policies"
 # Parameters that maxjax adds: keyword-only, and doing nothing where they are left out.
 ADDED = {"jax.jit": ("dynamic_dims=None (keyword)",)}
 
@@ -61,7 +66,8 @@ def module_of(name: str) -> str:
 
 @functools.cache
 def names() -> dict[str, Name]:
-    """All public names in scope, the most used first."""
+    """All public names in scope, the most used first; outside of MODULES (options, members of
+    classes, internal modules) those that somebody uses."""
     found = {}
     for line in (ROOT / "compat" / "use.txt").read_text().splitlines():
         if not line.startswith("#"):
@@ -94,6 +100,11 @@ def default_cases(name: Name) -> list[Case]:
 
 # --- what there is --------------------------------------------------------------------------------
 
+def listed_fully(name: str) -> bool:
+    """Whether use.txt has all names of this one's module or class."""
+    return module_of(name) in (*MODULES, ARRAY, AT, POLICIES)
+
+
 def public_names() -> set[str]:
     """The public names of the installed JAX, for use.txt to be held against."""
     found = set()
@@ -103,6 +114,8 @@ def public_names() -> set[str]:
                 continue
             if module not in FILES or getattr(value, "__module__", "") == module:
                 found.add(f"{module}.{name}")
+    policies = evaluate.real().package.checkpoint_policies
+    found |= {f"{POLICIES}.{name}" for name in vars(policies)}
     array = evaluate.real().numpy.zeros(1)
     found |= {f"{ARRAY}.{name}" for name in dir(array) if not name.startswith("_")}
     found |= {f"{AT}.{name}" for name in dir(array.at[0]) if not name.startswith("_")}

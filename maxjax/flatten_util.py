@@ -24,13 +24,16 @@ def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     ends = [0]
     for array in arrays:
         ends.append(ends[-1] + array.size)
-    vector = jnp.concatenate([array.reshape(-1).astype(dtype) for array in arrays])
+    flat_arrays = [array.reshape(-1) for array in arrays]
+    # A single leaf stays as it is, weakly typed or not.
+    vector = flat_arrays[0] if len(arrays) == 1 else jnp.concatenate(
+        [array.astype(dtype) for array in flat_arrays])
 
     def unravel(flat: Any) -> Any:
         flat = jnp.asarray(flat)
         if flat.shape != (ends[-1],):
-            raise TypeError(f"unravel function expected a vector of shape {(ends[-1],)}, got shape "
-                            f"{flat.shape}")
+            raise ValueError(f"unravel function expected a vector of shape {(ends[-1],)}, got shape "
+                             f"{flat.shape}")
         if flat.dtype != dtype and any(kind != dtype for kind in kinds):
             raise TypeError(f"unravel function given array of dtype {flat.dtype}, but expected "
                             f"dtype {dtype}")

@@ -92,6 +92,8 @@ def is_tree_node(typ: type) -> bool:
     >>> jax.tree_util.is_tree_node(list), jax.tree_util.is_tree_node(int)
     (True, False)
     """
+    if not isinstance(typ, type):
+        return False
     return (typ in (list, tuple, dict, type(None)) or typ in pytree.registered
             or typ.__name__ in ("OrderedDict", "defaultdict") or pytree.is_namedtuple(typ))
 
@@ -103,20 +105,22 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
       ValueError: ``tree`` is a leaf.
 
     >>> jax.tree_util.flatten_one_level({'a': 1, 'b': (2, 3)})
-    ([1, (2, 3)], ('a', 'b'))
+    ((1, (2, 3)), ('a', 'b'))
     """
     node = _node(tree)
-    return list(node.children), node.metadata
+    kind = list if isinstance(tree, list) or pytree.is_namedtuple(type(tree)) else tuple
+    return kind(node.children), node.metadata
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
     """The children of a node with their keys, and its metadata.
 
     >>> jax.tree_util.flatten_one_level_with_keys([5, (6,)])
-    ([(SequenceKey(idx=0), 5), (SequenceKey(idx=1), (6,))], None)
+    (((SequenceKey(idx=0), 5), (SequenceKey(idx=1), (6,))), None)
     """
     node = _node(tree)
-    return list(zip(node.keys, node.children, strict=True)), node.metadata
+    kind = list if type(tree) in pytree.registered else tuple
+    return kind(zip(node.keys, node.children, strict=True)), node.metadata
 
 
 def _node(tree: Any) -> pytree.Node:
@@ -212,7 +216,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
     if inner_treedef is None:
         subtrees = outer_treedef.flatten_up_to(pytree_to_transpose)
         inner_treedef = tree_structure(subtrees[0])
-    if not outer_treedef.num_leaves or not inner_treedef.num_leaves:
+    if not outer_treedef.num_leaves:
         raise ValueError("a tree without leaves has no transpose")
     expected = outer_treedef.compose(inner_treedef)
     if treedef != expected:
@@ -238,9 +242,8 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any,
     except (ValueError, TypeError):
         raise pytree.structure_error(
             prefix_tree, full_tree, "broadcast_prefix prefix_tree", is_leaf) from None
-    values = [leaf for leaf, subtree in zip(leaves, subtrees, strict=True)
-              for _ in range(pytree.structure(subtree, is_leaf).num_leaves)]
-    return pytree.unflatten(pytree.structure(full_tree, is_leaf), values)
+    return pytree.unflatten(spec, [pytree.map(lambda _, leaf=leaf: leaf, subtree)
+                                   for leaf, subtree in zip(leaves, subtrees, strict=True)])
 
 
 # --- paths ----------------------------------------------------------------------------------------
@@ -450,6 +453,9 @@ def register_dataclass(nodetype: Any, data_fields: Sequence[str] | None = None,
         data_fields = [field.name for field in fields if not field.metadata.get("static", False)]
         meta_fields = [field.name for field in fields if field.metadata.get("static", False)]
     data, meta = tuple(data_fields), tuple(meta_fields)
+    if overlap := {*data} & {*meta}:
+        raise ValueError("data_fields and meta_fields must not overlap. Overlapping fields: "
+                         f"{overlap}.")
     if dataclasses.is_dataclass(nodetype):
         expected = {field.name for field in dataclasses.fields(nodetype) if field.init}
         if expected != {*data, *meta, *drop_fields} & expected or not {*data, *meta} <= expected:

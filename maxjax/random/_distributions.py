@@ -163,7 +163,7 @@ def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> 
     return upper / (_chisquare(first, dfden, shape, dtype) / dfden)
 
 
-def t(key: Any, df: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Student's t floats of ``df`` degrees of freedom.
 
     >>> jax.random.t(jax.random.key(0), 2.0, (2,))

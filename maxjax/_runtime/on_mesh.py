@@ -197,6 +197,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def programs_of(closed: ClosedJaxpr) -> list[ClosedJaxpr]:
+    """What has been made of a jaxpr to run it over meshes."""
+    return [made.closed for made in closed.cache.values() if isinstance(made, MeshProgram)]
+
+
 def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
                    out_shardings: Sequence[Placement] | None) -> tuple[ClosedJaxpr, Any]:
     """What runs a jaxpr with its operands where they are, and where each result is (with whether

@@ -77,7 +77,7 @@ def result_shardings(spec: OpSpec, operands: Sequence[Any], mesh: Mesh) -> list[
         made = None
         if mesh.auto_axes:
             made = _partitioned(closed, mesh, shardings, [None] * len(outputs))
-        known = _known[key] = _out_shardings(made, spec.out_avals, mesh)
+        known = _known[key] = _out_shardings(made, spec.out_avals, mesh, shardings)
     return known
 
 
@@ -107,13 +107,19 @@ def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSh
 
 
 def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
-                   mesh: Mesh) -> list[Sharding]:
+                   mesh: Mesh, ins: Sequence[NamedSharding | None]) -> list[Sharding]:
+    # A result that lies as an input does has that one's spec, as it was written.
+    written = {trimmed(sharding.spec): sharding.spec for sharding in reversed(ins)
+               if sharding is not None}
     result: list[Sharding] = []
     for number, aval in enumerate(avals):
         if aval.mesh_spec is not None and not mesh.auto_axes:
             spec = aval.mesh_spec[1]
         elif made is not None and mesh.auto_axes:
             spec = partition_spec(made.out_specs[number], made.mesh, mesh)
+            alike = written.get(spec)
+            if alike is not None and len(alike) == aval.ndim:
+                spec = alike
         else:
             spec = PartitionSpec(*[None] * aval.ndim)
         result.append(NamedSharding(mesh, spec))
@@ -184,7 +190,7 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
     plain = ClosedJaxpr(closed.jaxpr, [_plain(value) for value in closed.consts])
     made = _partitioned(plain, mesh, in_shardings, asked)
     whole = whole_program(made.jaxpr, made.mesh, made.in_specs, made.out_specs)
-    places = _out_shardings(made, avals, mesh)
+    places = _out_shardings(made, avals, mesh, in_shardings)
     places = [found if sharding is None else sharding
               for sharding, found in zip(wanted, places, strict=True)]
     return MeshProgram(whole, places, made)

@@ -20,6 +20,7 @@ from maxjax._ir.primitive import OpSpec
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import constrained_spec, inner_mesh
 from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.devices import default_device
 from maxjax._sharding import types as types  # gives types of results their specs
 from maxjax._sharding.api import Partitioned, partition
 from maxjax._sharding.execute import whole_program
@@ -163,10 +164,15 @@ class MeshProgram:
         self.partitioned = partitioned
 
 
-def program_on_mesh(closed: ClosedJaxpr, mesh: Mesh, leaves: Sequence[Any],
+def shardings_on(mesh: Mesh, leaves: Sequence[Any]) -> tuple[NamedSharding | None, ...]:
+    """How operands lie over a mesh; None: not at all."""
+    return tuple([_on(mesh, leaf) for leaf in leaves])
+
+
+def program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
+                    in_shardings: tuple[NamedSharding | None, ...],
                     out_shardings: Sequence[Placement] | None = None) -> MeshProgram:
     """The program that runs a jaxpr with its operands where they are."""
-    in_shardings = tuple([_on(mesh, leaf) for leaf in leaves])
     wanted = tuple(out_shardings or [None] * len(closed.out_avals))
     key = ("on mesh", mesh, in_shardings, wanted)
     known = closed.cache.get(key)
@@ -189,6 +195,8 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
             asked.append(None)
     plain = ClosedJaxpr(closed.jaxpr, [_plain(value) for value in closed.consts])
     made = _partitioned(plain, mesh, in_shardings, asked)
+    for function, dims in made.inspected:
+        function(NamedSharding(mesh, partition_spec(dims, made.mesh, mesh)))
     whole = whole_program(made.jaxpr, made.mesh, made.in_specs, made.out_specs)
     places = _out_shardings(made, avals, mesh, in_shardings)
     places = [found if sharding is None else sharding
@@ -221,8 +229,28 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
         own = manual_results(closed)
         return closed, [where if sharding is None else (sharding, True)
                         for sharding in map(lambda asked, made: asked or made, wanted, own)]
-    made = program_on_mesh(closed, mesh, leaves, wanted)
+    made = program_on_mesh(closed, mesh, shardings_on(mesh, leaves), wanted)
     return made.closed, [(sharding, True) for sharding in made.out_shardings]
+
+
+def compiled_for(closed: ClosedJaxpr, places: Sequence[Placement],
+                 out_shardings: Sequence[Placement] | None
+                 ) -> tuple[ClosedJaxpr, list[Sharding], list[Sharding]]:
+    """What is compiled ahead of time for operands at given places, with all places."""
+    wanted = out_shardings or [None] * len(closed.out_avals)
+    mesh: Any = next((place.mesh for place in places if isinstance(place, NamedSharding)), None)
+    mesh = mesh or mesh_for(closed, [], None, wanted)
+    if not isinstance(mesh, Mesh):
+        given = next((place for place in (*places, *wanted) if place is not None), None)
+        one = given or SingleDeviceSharding(default_device())
+        return closed, [one] * len(places), [one] * len(wanted)
+    made = program_on_mesh(closed, mesh, tuple([
+        place if isinstance(place, NamedSharding) and place.mesh == mesh else None
+        for place in places]), wanted)
+    found = [NamedSharding(mesh, partition_spec(dims, made.partitioned.mesh, mesh))
+             for dims in made.partitioned.in_specs]
+    return made.closed, [place or own for place, own in zip(places, found, strict=True)
+                         ], made.out_shardings
 
 
 def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,

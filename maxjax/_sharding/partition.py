@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from maxjax._higher_order.debugging import ShardingInspector
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._sharding.assignment import Assignment, assign
@@ -89,6 +90,7 @@ class Partitioner:
     collectives: list[Collective] = field(default_factory=list)
     assignments: dict[JaxprEqn, Assignment] = field(default_factory=dict)
     computation: float = 0.0
+    inspected: list[tuple[Callable[[Any], None], Dims]] = field(default_factory=list)
     _known: dict[Any, Assignment] = field(default_factory=dict)
 
     def assign(self, eqn: JaxprEqn) -> Assignment:
@@ -225,8 +227,11 @@ class _Body:
 
     def equation(self, eqn: JaxprEqn) -> None:
         loop = LOOPS.get(eqn.primitive.name)
+        callback = eqn.params.get("callback")
         if loop is not None:
             loop(self, eqn)
+        elif isinstance(callback, ShardingInspector):
+            self.owner.inspected.append((callback.function, self.owner.dims_of(eqn.invars[0])))
         elif self.owner.constrained(eqn) is not None:
             source, = eqn.invars
             layout = Layout(self.owner.dims_of(eqn.outvars[0]))

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks import compiling, steady
+from benchmarks import compiling, sharded, steady
 from benchmarks.measure import (
     REFERENCE,
     BenchmarkError,
@@ -54,12 +54,12 @@ def calls(names: dict[str, str], **extra: str) -> Callable[[str, bool], Result]:
     return lambda library, quick: Result(compare_calls(names, library, extra, quick))
 
 
-def programs(names: list[str]) -> Callable[[str, bool], Result]:
+def programs(names: list[str], **extra: str) -> Callable[[str, bool], Result]:
     """Programs of `benchmarks.steady`, in processes of their own: one may crash."""
 
     def compare(library: str, name: str, quick: bool) -> Comparison:
-        compiled = {"MAXJAX_COMPILE": "always"}
-        with worker(library, compiled) as candidate, worker(REFERENCE, {}) as reference:
+        compiled = {"MAXJAX_COMPILE": "always", **extra}
+        with worker(library, compiled) as candidate, worker(REFERENCE, extra) as reference:
             return compare_call(candidate, reference, name, name, quick)
 
     def run(library: str, quick: bool) -> Result:
@@ -205,6 +205,18 @@ FIGURES = (
         0.8,
         programs(list(steady.SUITE)),
         each=1.5,
+    ),
+    Figure(
+        "partition",
+        "propagation and partition of a training step of 12 transformer blocks",
+        None,
+        sharded.partition_transformer,
+    ),
+    Figure(
+        "sharded_step",
+        "the training step, 784-512-512-10, compiled for 8 simulated devices",
+        1.5,
+        programs([sharded.MLP_STEP], **sharded.DEVICES),
     ),
     Figure("pack", "building the pack into an empty cache", None, compiling.build_pack),
     Figure(

@@ -147,6 +147,20 @@ def train(library: str, model: str, steps: str) -> dict[str, Any]:
     return {"loss": float(loss), "peak_bytes": peak_bytes(), **tier_facts(jax, step)}
 
 
+def partition_step(library: str) -> dict[str, Any]:
+    """Partitions a traced training step of a transformer over 8 devices."""
+    import time
+
+    jax = importlib.import_module(library)
+    from benchmarks import sharded
+
+    step, arguments = sharded.transformer(jax)
+    step.trace(*arguments)
+    start = time.perf_counter()
+    report = jax.sharding.explain(step, *arguments).report
+    return {"seconds": time.perf_counter() - start, "collectives": len(report.moves)}
+
+
 PROGRAMS = {
     program.__name__: program
     for program in (
@@ -157,6 +171,7 @@ PROGRAMS = {
         copy_pack,
         compile_step,
         train,
+        partition_step,
     )
 }
 

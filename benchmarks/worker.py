@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import agreement
+from benchmarks import agreement, sharded
 from benchmarks.calls import CALLS, Call
 from benchmarks.steady import PROGRAMS, Program
 
@@ -35,7 +35,7 @@ def seconds_for(call: Call, count: int) -> float:
 
 def prepare(library: Any, name: str, seconds: float) -> tuple[Call, int]:
     """The call, warm, and how many of them take about `seconds`."""
-    call = (CALLS.get(name) or PROGRAMS[name])(library)
+    call = {**CALLS, **PROGRAMS, **sharded.PROGRAMS}[name](library)
     for _ in range(3):
         call()
     count = 1

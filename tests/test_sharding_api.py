@@ -47,7 +47,6 @@ DIFFERENT = {
     "ty(T((8,4),'a')[0])": INDEX, "ty(T((8,4),'a')[:4])": INDEX, "ty(T((8,4),'a')[::2])": INDEX,
     "ty(jnp.take(": "the row is clamped by a dynamic slice, not gathered",
     "ty(jnp.pad(T((8,4),'a'),1))": "sizes print as Python's",
-    "ty(*lax.scan(lambda c,x:(c+x,c*x),T((4,)),T((8,4),'a')))": "scan takes split xs",
 }
 
 

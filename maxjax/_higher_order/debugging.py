@@ -45,6 +45,20 @@ class SplitCallback:
         return []
 
 
+class ShardingInspector:
+    """A callback that wants the sharding of a value alone: a program over a mesh calls it when it
+    is partitioned, and does not hold it."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[[Any], None]):
+        self.function = function
+
+    def __call__(self, value: Any) -> list[Any]:
+        self.function(value.sharding)
+        return []
+
+
 def split(args: Any, kwargs: Any) -> tuple[PyTreeDef, list[Any], tuple[tuple[int, Any], ...]]:
     """The structure of the arguments, the leaves that are arrays, and the others by position."""
     leaves, tree = pytree.flatten((args, kwargs))
@@ -173,6 +187,12 @@ def debug_callback(callback: Callable[..., None] | None = None, *args: Any, orde
         raise TypeError("debug_callback received unexpected arguments in the two-call form: "
                         f"{args=} {kwargs=}")
     return call
+
+
+def inspect_sharding(value: Any, function: Callable[[Any], None]) -> None:
+    """Calls a function with the sharding of a traced value, once that is decided."""
+    debug_callback_p.bind(value, callback=ShardingInspector(function), effect=debug_effect,
+                          partitioned=False)
 
 
 class _FormatCheck(string.Formatter):

@@ -428,7 +428,8 @@ def scan(f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = N
 
     Raises:
       TypeError: the carry changes its structure, shape or dtype, or ``f`` gives no pair.
-      ValueError: leading axes differ, or there is nothing that tells the length.
+      ValueError: leading axes differ, one is split over Explicit axes, or there is nothing that
+        tells the length.
 
     >>> scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
@@ -456,6 +457,11 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
     leaves, tree = pytree.flatten(init)
     carry = operands_of(leaves)
     both = pytree.structure((pytree.unflatten(tree, leaves), pytree.unflatten(xs_tree, xs_leaves)))
+    for x in xs_values:
+        on_mesh = x.aval.mesh_spec
+        if on_mesh is not None and on_mesh[1].partitions[0] is not None:
+            raise ValueError(
+                f"0th dimension of all xs should be replicated. Got {on_mesh[1]}")
     slices = [x.aval.without_dim(0) for x in xs_values]
 
     def trace() -> tuple[Traced, int]:

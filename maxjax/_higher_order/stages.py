@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from maxjax._base import config, pytree
+from maxjax._base.shardings import NamedSharding
 from maxjax._base.treedef import PyTreeDef
-from maxjax._higher_order.api import eval_shape, shape_structs, trace_abstract
+from maxjax._higher_order.api import ShapeDtypeStruct, eval_shape, shape_structs, trace_abstract
+from maxjax._higher_order.constraints import named
 from maxjax._higher_order.jit import Entry, PjitFunction, argument_names
+from maxjax._higher_order.jit_sharded import ShardedFunction
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
 from maxjax._ir.trace import Tracer, base_trace
 from maxjax._ir.types import ShapedArray
@@ -32,11 +35,13 @@ class ArgInfo:
 class Stage:
     """What all stages tell of the function and its signature."""
 
-    def __init__(self, jitted: PjitFunction, entry: Entry, tree: Any, static: Any):
+    def __init__(self, jitted: PjitFunction, entry: Entry, tree: Any, static: Any,
+                 places: Sequence[Any]):
         self._jitted = jitted
         self._entry = entry
         self._tree = tree
         self._static = static
+        self._places = places      # the shardings of the arguments, where they are known
 
     @property
     def in_tree(self) -> PyTreeDef:
@@ -88,7 +93,7 @@ class Traced(Stage):
     def lower(self, *, lowering_platforms: Any = None, _private_parameters: Any = None) -> Lowered:
         """The program that would be compiled."""
         self._entry.warn_of_donations()
-        return Lowered(self._jitted, self._entry, self._tree, self._static)
+        return Lowered(self._jitted, self._entry, self._tree, self._static, self._places)
 
 
 class Lowered(Stage):
@@ -108,12 +113,12 @@ class Lowered(Stage):
 
     def compile(self, compiler_options: Any = None) -> Compiled:
         """Compiles the program and waits for it."""
+        outs = (self._jitted._outs(self._entry) if isinstance(self._jitted, ShardedFunction)
+                else None)
         # MAX stands above this layer: the runtime puts the hook into the trace at the bottom.
-        compile_program: Callable[[ClosedJaxpr], Any] | None = getattr(
-            base_trace[0], "compile", None)
-        if compile_program is not None:
-            compile_program(self._entry.closed)
-        return Compiled(self._jitted, self._entry, self._tree, self._static)
+        shardings = base_trace[0].compile(
+            self._entry.closed, [*[None] * len(self._entry.captured), *self._places], outs)
+        return Compiled(self, outs, *shardings)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,13 +138,32 @@ class CompiledMemoryStats:
 
 
 class Compiled(Stage):
-    """A compiled function; takes arguments of just the types that it was compiled for."""
+    """A compiled function; takes arguments of just the types that it was compiled for, which lie
+    as it was compiled for."""
+
+    def __init__(self, lowered: Lowered, outs: Sequence[Any] | None, ins: Sequence[Any],
+                 found: Sequence[Any]):
+        super().__init__(lowered._jitted, lowered._entry, lowered._tree, lowered._static,
+                         ins[len(lowered._entry.captured):])
+        self._asked = outs
+        self._out_shardings = found
+
+    @property
+    def input_shardings(self) -> Any:
+        """The sharding of each argument, as a pytree ``(args, kwargs)``."""
+        return pytree.unflatten(self._tree, self._places)
+
+    @property
+    def output_shardings(self) -> Any:
+        """The sharding of each result, as a pytree."""
+        return pytree.unflatten(self._entry.out_tree, self._out_shardings)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program.
 
         Raises:
           TypeError: the arguments' structure or types are others, or they are tracers.
+          ValueError: one was put elsewhere.
         """
         if config.disable_jit.value:
             raise ValueError("Disable jit is not supported in the AOT path since the function is "
@@ -161,10 +185,28 @@ class Compiled(Stage):
         if any(a.shape != b.shape or a.dtype != b.dtype
                for a, b in zip(avals, expected, strict=True)):
             raise TypeError(self._type_message(avals, expected))
-        results = base.call(self._entry.closed, leaves, self._entry.donated)
+        results = base.call(self._entry.closed, self._placed(leaves), self._entry.donated,
+                            out_shardings=self._asked)
         return pytree.unflatten(self._entry.out_tree, results)
 
     call = __call__
+
+    def _placed(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        wrong = [number for number, (leaf, place) in enumerate(zip(
+            leaves, self._places, strict=True)) if getattr(leaf, "committed", False)
+            and not leaf.sharding.is_equivalent_to(place, leaf.ndim)]
+        if wrong:
+            names = argument_names(self._jitted._function, self._tree, self._static)
+            lines = [f"Argument {names[n]} with shape {leaves[n].aval.str_short()}:\n"
+                     f"  Passed sharding: {leaves[n].sharding}\n"
+                     f"  Required sharding: {self._places[n]}" for n in wrong]
+            raise ValueError(
+                "Computation was compiled for input shardings that disagree with the shardings of "
+                f"arguments passed to it. Here are the {len(wrong)} mismatches:\n"
+                + "\n".join(lines))
+        return [base_trace[0].put(leaf, place) if isinstance(place, NamedSharding)
+                and not getattr(leaf, "committed", False) else leaf
+                for leaf, place in zip(leaves, self._places, strict=True)]
 
     def _type_message(self, avals: Any, expected: list[ShapedArray]) -> str:
         names = argument_names(self._jitted._function, self._tree, self._static)
@@ -293,7 +335,19 @@ def _differences(one: Any, two: Any, place: str) -> Iterator[tuple[str, str, str
 def _trace(self: PjitFunction, *args: Any, **kwargs: Any) -> Traced:
     """Traces the function for arguments of which only the types count."""
     entry, tree, static = trace_abstract(self, args, kwargs)
-    return Traced(self, entry, tree, static)
+    leaves = self._flatten(args, kwargs)[0]
+    given = (self._ins(tree, static) if isinstance(self, ShardedFunction)
+             else [None] * len(leaves))
+    return Traced(self, entry, tree, static, [
+        _place(leaf) if sharding is None else sharding
+        for leaf, sharding in zip(leaves, given, strict=True)])
+
+
+def _place(leaf: Any) -> Any:
+    """Where an argument was put, or is going to be."""
+    if isinstance(leaf, ShapeDtypeStruct):
+        return None if leaf.sharding is None else named(leaf.sharding, "jit", "in_shardings")
+    return leaf.sharding if getattr(leaf, "committed", False) else None
 
 
 def _lower(self: PjitFunction, *args: Any, **kwargs: Any) -> Lowered:

@@ -53,8 +53,8 @@ class Trace:
 
 class _Context(threading.local):
     """The current trace of this thread, the named axes around it (``maxjax._ir.axes``), those among
-    them whose values have types that say so (``maxjax._primitives.varying``), and the name of the
-    axis that the running batching rule maps."""
+    them whose values have types that say so (``maxjax._primitives.varying``), and of the axis that
+    the running batching rule maps its name and how it lies over a mesh."""
 
     def __init__(self) -> None:
         self.trace: Trace = base_trace[0]
@@ -62,6 +62,7 @@ class _Context(threading.local):
         self.manual: Any = None
         self.batch_axis: Any = None
         self.batch_spmd_axis: Any = None
+        self.batch_entry: Any = None
 
 
 # The trace at the bottom, put here by the runtime: it records pending operations.

@@ -99,12 +99,18 @@ class ShapedArray:
 
     def with_leading(self, size: Any) -> ShapedArray:
         """The type of several, stacked along a new first dimension."""
-        shape = (size, *self.shape)
+        return self.with_dim(0, size)
+
+    def with_dim(self, dim: int, size: Any, entry: Any = None) -> ShapedArray:
+        """The type of several along a new dimension, with what a spec says of it."""
+        shape = (*self.shape[:dim], size, *self.shape[dim:])
         if self.plain:
             return ShapedArray(shape, self.dtype, self.weak_type)
         on_mesh = self.mesh_spec
         if on_mesh is not None:
-            on_mesh = on_mesh[0], on_mesh[1].update(partitions=(None, *on_mesh[1]))
+            mesh, spec = on_mesh
+            on_mesh = mesh, spec.update(partitions=(
+                *spec.partitions[:dim], entry, *spec.partitions[dim:]))
         return ShapedArray(shape, self.dtype, self.weak_type, on_mesh, self.vma)
 
     def on_mesh(self, mesh: AbstractMesh, spec: PartitionSpec) -> ShapedArray:

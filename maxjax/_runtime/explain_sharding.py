@@ -70,7 +70,8 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         leaves = [base_trace[0].operand(leaf) for leaf in flat]
         entry = function._entry(tuple([x.aval for x in leaves]), tree, static)
     mesh = _mesh(entry.closed, leaves, outs)
-    made = on_mesh.program_on_mesh(entry.closed, mesh, leaves, outs)
+    made = on_mesh.program_on_mesh(
+        entry.closed, mesh, on_mesh.shardings_on(mesh, leaves), outs)
     return Explanation(made.partitioned.report, made.partitioned.jaxpr)
 
 

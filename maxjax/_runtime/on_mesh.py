@@ -20,6 +20,7 @@ from maxjax._ir.primitive import OpSpec
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import constrained_spec, inner_mesh
 from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.devices import default_device
 from maxjax._sharding import types as types  # gives types of results their specs
 from maxjax._sharding.api import Partitioned, partition
 from maxjax._sharding.execute import whole_program
@@ -77,7 +78,7 @@ def result_shardings(spec: OpSpec, operands: Sequence[Any], mesh: Mesh) -> list[
         made = None
         if mesh.auto_axes:
             made = _partitioned(closed, mesh, shardings, [None] * len(outputs))
-        known = _known[key] = _out_shardings(made, spec.out_avals, mesh)
+        known = _known[key] = _out_shardings(made, spec.out_avals, mesh, shardings)
     return known
 
 
@@ -107,13 +108,19 @@ def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSh
 
 
 def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
-                   mesh: Mesh) -> list[Sharding]:
+                   mesh: Mesh, ins: Sequence[NamedSharding | None]) -> list[Sharding]:
+    # A result that lies as an input does has that one's spec, as it was written.
+    written = {trimmed(sharding.spec): sharding.spec for sharding in reversed(ins)
+               if sharding is not None}
     result: list[Sharding] = []
     for number, aval in enumerate(avals):
         if aval.mesh_spec is not None and not mesh.auto_axes:
             spec = aval.mesh_spec[1]
         elif made is not None and mesh.auto_axes:
             spec = partition_spec(made.out_specs[number], made.mesh, mesh)
+            alike = written.get(spec)
+            if alike is not None and len(alike) == aval.ndim:
+                spec = alike
         else:
             spec = PartitionSpec(*[None] * aval.ndim)
         result.append(NamedSharding(mesh, spec))
@@ -157,10 +164,15 @@ class MeshProgram:
         self.partitioned = partitioned
 
 
-def program_on_mesh(closed: ClosedJaxpr, mesh: Mesh, leaves: Sequence[Any],
+def shardings_on(mesh: Mesh, leaves: Sequence[Any]) -> tuple[NamedSharding | None, ...]:
+    """How operands lie over a mesh; None: not at all."""
+    return tuple([_on(mesh, leaf) for leaf in leaves])
+
+
+def program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
+                    in_shardings: tuple[NamedSharding | None, ...],
                     out_shardings: Sequence[Placement] | None = None) -> MeshProgram:
     """The program that runs a jaxpr with its operands where they are."""
-    in_shardings = tuple([_on(mesh, leaf) for leaf in leaves])
     wanted = tuple(out_shardings or [None] * len(closed.out_avals))
     key = ("on mesh", mesh, in_shardings, wanted)
     known = closed.cache.get(key)
@@ -183,8 +195,10 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
             asked.append(None)
     plain = ClosedJaxpr(closed.jaxpr, [_plain(value) for value in closed.consts])
     made = _partitioned(plain, mesh, in_shardings, asked)
+    for function, dims in made.inspected:
+        function(NamedSharding(mesh, partition_spec(dims, made.mesh, mesh)))
     whole = whole_program(made.jaxpr, made.mesh, made.in_specs, made.out_specs)
-    places = _out_shardings(made, avals, mesh)
+    places = _out_shardings(made, avals, mesh, in_shardings)
     places = [found if sharding is None else sharding
               for sharding, found in zip(wanted, places, strict=True)]
     return MeshProgram(whole, places, made)
@@ -195,6 +209,11 @@ def _plain(value: Any) -> Any:
     if value.__class__ is ArrayImpl and not value.aval.plain:
         return ArrayImpl(value.aval.off_mesh(), value.host())
     return value
+
+
+def programs_of(closed: ClosedJaxpr) -> list[ClosedJaxpr]:
+    """What has been made of a jaxpr to run it over meshes."""
+    return [made.closed for made in closed.cache.values() if isinstance(made, MeshProgram)]
 
 
 def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
@@ -210,8 +229,28 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
         own = manual_results(closed)
         return closed, [where if sharding is None else (sharding, True)
                         for sharding in map(lambda asked, made: asked or made, wanted, own)]
-    made = program_on_mesh(closed, mesh, leaves, wanted)
+    made = program_on_mesh(closed, mesh, shardings_on(mesh, leaves), wanted)
     return made.closed, [(sharding, True) for sharding in made.out_shardings]
+
+
+def compiled_for(closed: ClosedJaxpr, places: Sequence[Placement],
+                 out_shardings: Sequence[Placement] | None
+                 ) -> tuple[ClosedJaxpr, list[Sharding], list[Sharding]]:
+    """What is compiled ahead of time for operands at given places, with all places."""
+    wanted = out_shardings or [None] * len(closed.out_avals)
+    mesh: Any = next((place.mesh for place in places if isinstance(place, NamedSharding)), None)
+    mesh = mesh or mesh_for(closed, [], None, wanted)
+    if not isinstance(mesh, Mesh):
+        given = next((place for place in (*places, *wanted) if place is not None), None)
+        one = given or SingleDeviceSharding(default_device())
+        return closed, [one] * len(places), [one] * len(wanted)
+    made = program_on_mesh(closed, mesh, tuple([
+        place if isinstance(place, NamedSharding) and place.mesh == mesh else None
+        for place in places]), wanted)
+    found = [NamedSharding(mesh, partition_spec(dims, made.partitioned.mesh, mesh))
+             for dims in made.partitioned.in_specs]
+    return made.closed, [place or own for place, own in zip(places, found, strict=True)
+                         ], made.out_shardings
 
 
 def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,

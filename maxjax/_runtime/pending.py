@@ -393,11 +393,15 @@ class LazyTrace(Trace):
         return [leaf if leaf.__class__ is ArrayImpl else ArrayImpl(aval, value)
                 for leaf, value, aval in zip(leaves, values, closed.in_avals, strict=True)]
 
-    def compile(self, closed: ClosedJaxpr) -> None:
-        """Compiles a jaxpr ahead of time, as far as the mode allows; waits for it."""
-        program = program_of(closed)
+    def compile(self, closed: ClosedJaxpr, places: Sequence[Any],
+                out_shardings: Sequence[Any] | None) -> tuple[list[Any], list[Any]]:
+        """Compiles a jaxpr ahead of time, as far as the mode allows, for operands at given places
+        (None: anywhere); waits for it. Gives the shardings of all operands and results."""
+        ran, ins, outs = on_mesh.compiled_for(closed, places, out_shardings)
+        program = program_of(ran)
         if program_module.config.compile_mode.value != "never":
             program_module.tiering.compile_now(program)
+        return ins, outs
 
     def operand(self, leaf: Any) -> Any:
         """A leaf as an operand of primitives: an array or tracer.

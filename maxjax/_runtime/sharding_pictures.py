@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base.shardings import Sharding
+from maxjax._higher_order.debugging import inspect_sharding
 from maxjax._ir.trace import Tracer
 
 
@@ -79,15 +80,13 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
     """Calls a function with the sharding of an array.
 
-    Raises:
-      NotImplementedError: the array is traced; ``maxjax.sharding.explain`` tells how the values of
-        a jitted function lie.
+    Inside ``jit`` it is called when the program is partitioned over the mesh, with what propagation
+    gave the value; where there is no mesh, whenever the program runs.
 
     >>> inspect_array_sharding(jnp.zeros(4), callback=lambda sharding: print(sharding.num_devices))
     1
     """
     if isinstance(value, Tracer):
-        raise NotImplementedError(
-            "inspect_array_sharding of a traced array: how it lies is decided after tracing. "
-            "maxjax.sharding.explain(f, *args) shows it for every value of a function.")
-    callback(value.sharding)
+        inspect_sharding(value, callback)
+    else:
+        callback(value.sharding)

@@ -31,6 +31,7 @@ class Partitioned:
         where a value is split over a part of an axis, the parts: ``x:(1)2``, ``x:(2)4``.
       in_specs, out_specs: how the inputs have to be cut and the outputs come, in axes of ``mesh``.
       report: each value's sharding, each collective.
+      inspected: functions that want the sharding of a value, with that.
     """
 
     jaxpr: ClosedJaxpr
@@ -38,6 +39,7 @@ class Partitioned:
     in_specs: tuple[Dims, ...]
     out_specs: tuple[Dims, ...]
     report: Report
+    inspected: Sequence[tuple[Callable[[Any], None], Dims]] = ()
 
 
 def partition(closed: ClosedJaxpr, mesh: Mapping[str, int], in_specs: Specs,
@@ -122,7 +124,7 @@ def partition_normalized(program: ClosedJaxpr, mesh: Mapping[str, int],
     rows = [_row(var, variables, propagation, known) for var in _variables(jaxpr)]
     report = Report(dict(mesh), new_mesh, rows, partitioner.collectives, partitioner.computation,
                     variables)
-    return Partitioned(local, new_mesh, tuple(ins), tuple(outs), report)
+    return Partitioned(local, new_mesh, tuple(ins), tuple(outs), report, partitioner.inspected)
 
 
 def unconstrained(eqn: JaxprEqn) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from maxjax._higher_order.debugging import ShardingInspector
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._sharding.assignment import Assignment, assign
@@ -89,6 +90,21 @@ class Partitioner:
     collectives: list[Collective] = field(default_factory=list)
     assignments: dict[JaxprEqn, Assignment] = field(default_factory=dict)
     computation: float = 0.0
+    inspected: list[tuple[Callable[[Any], None], Dims]] = field(default_factory=list)
+    _known: dict[Any, Assignment] = field(default_factory=dict)
+
+    def assign(self, eqn: JaxprEqn) -> Assignment:
+        """The equation's assignment: found once for all that are alike, as those of many layers."""
+        atoms = [*eqn.invars, *eqn.outvars]
+        key = (eqn.primitive, tuple(eqn.params.items()), tuple(
+            (atom.aval, self.dims_of(atom), atoms.index(atom)) for atom in atoms))
+        try:
+            known = self._known.get(key)
+        except TypeError:      # a parameter that has no hash
+            return assign(eqn, self.dims_of, self.mesh, self.model)
+        if known is None:
+            known = self._known[key] = assign(eqn, self.dims_of, self.mesh, self.model)
+        return known
 
     def run(self, closed: ClosedJaxpr, in_layouts: Sequence[Layout],
             out_layouts: Sequence[Layout], times: int = 1) -> ClosedJaxpr:
@@ -135,7 +151,7 @@ class _Body:
         for eqn in jaxpr.eqns:
             if (eqn not in self.assigned and eqn.primitive.name not in LOOPS
                     and owner.constrained(eqn) is None):
-                self.assigned[eqn] = assign(eqn, owner.dims_of, self.mesh, owner.model)
+                self.assigned[eqn] = owner.assign(eqn)
         asked = {atom: dict(layout.partial) for atom, layout in zip(
             jaxpr.outvars, out_layouts, strict=True) if isinstance(atom, Var) and layout.partial}
         given = {var: dict(layout.partial) for var, layout in zip(
@@ -211,8 +227,11 @@ class _Body:
 
     def equation(self, eqn: JaxprEqn) -> None:
         loop = LOOPS.get(eqn.primitive.name)
+        callback = eqn.params.get("callback")
         if loop is not None:
             loop(self, eqn)
+        elif isinstance(callback, ShardingInspector):
+            self.owner.inspected.append((callback.function, self.owner.dims_of(eqn.invars[0])))
         elif self.owner.constrained(eqn) is not None:
             source, = eqn.invars
             layout = Layout(self.owner.dims_of(eqn.outvars[0]))

@@ -11,6 +11,7 @@ import numpy as np
 
 from maxjax._base import config
 from maxjax._base.errors import InternalError
+from maxjax._base.meshes import ever_set
 from maxjax._ir.axes import jaxpr_uses_axis, named_axes, uses_axis
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
@@ -53,14 +54,16 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     """Applies each primitive's batching rule under the parent trace."""
 
-    __slots__ = ("axis_name", "parent", "size", "spmd_axis")
+    __slots__ = ("axis_name", "entry", "parent", "size", "spmd_axis")
 
-    def __init__(self, parent: Trace, size: int, axis_name: Any = None, spmd_axis: Any = None):
+    def __init__(self, parent: Trace, size: int, axis_name: Any = None, spmd_axis: Any = None,
+                 entry: Any = None):
         super().__init__()
         self.parent = parent
         self.size = size
         self.axis_name = axis_name
         self.spmd_axis = spmd_axis      # the mesh axis that the elements lie along
+        self.entry = entry      # the Explicit axes that they do, as their types say
 
     def unbox(self, value: Any) -> tuple[Any, int | None]:
         if type(value) is BatchTracer:
@@ -92,13 +95,15 @@ class BatchTrace(Trace):
         if rule is None:
             raise NotImplementedError(f"Batching rule for '{primitive.name}' not implemented")
         # The trace is not always self: one above may have passed this on.
-        previous = context.trace, context.batch_axis, context.batch_spmd_axis
-        context.trace, context.batch_axis, context.batch_spmd_axis = (
-            self.parent, self.axis_name, self.spmd_axis)
+        previous = (context.trace, context.batch_axis, context.batch_spmd_axis,
+                    context.batch_entry)
+        context.trace, context.batch_axis, context.batch_spmd_axis, context.batch_entry = (
+            self.parent, self.axis_name, self.spmd_axis, self.entry)
         try:
             out, out_axis = rule(self.size, operands, axes, **params)
         finally:
-            context.trace, context.batch_axis, context.batch_spmd_axis = previous
+            (context.trace, context.batch_axis, context.batch_spmd_axis,
+             context.batch_entry) = previous
         if primitive.multiple_results:
             return [self.box(o, a) for o, a in zip(out, out_axis, strict=True)]
         return self.box(out, out_axis)
@@ -256,7 +261,8 @@ def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequ
                axes: Sequence[int | None], axis_name: Any = None, spmd_axis: Any = None
                ) -> tuple[list[Any], list[Any]]:
     """Results of ``function`` on each element, and their batch axes (None: the same for all)."""
-    trace = BatchTrace(context.trace, size, axis_name, spmd_axis)
+    entry = _mapped_entry(operands, axes) if ever_set[0] else None
+    trace = BatchTrace(context.trace, size, axis_name, spmd_axis, entry)
     try:
         with current_trace(trace), named_axes(() if axis_name is None else [(axis_name, size)]):
             boxed = [trace.box(x, axis) for x, axis in zip(operands, axes, strict=True)]
@@ -271,6 +277,15 @@ def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequ
     return [value for value, _ in pairs], [axis for _, axis in pairs]
 
 
+def _mapped_entry(operands: Sequence[Any], axes: Sequence[int | None]) -> Any:
+    """The Explicit axes that a mapped dimension is split over, from the first operand that is."""
+    for operand, axis in zip(operands, axes, strict=True):
+        found = None if axis is None else aval_of(operand).mesh_spec
+        if found is not None and found[1].partitions[axis] is not None:
+            return found[1].partitions[axis]
+    return None
+
+
 def batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
                 batched_outputs: tuple[bool, ...] | bool = False) -> tuple[
                     ClosedJaxpr, tuple[bool, ...]]:
@@ -282,19 +297,16 @@ def batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
     name = context.batch_axis
     if name is not None and not jaxpr_uses_axis(closed, name):
         name = None      # one jaxpr for axes of all names
-    return _batch_jaxpr(closed, size, axes, batched_outputs, name, context.batch_spmd_axis)
+    return _batch_jaxpr(closed, size, axes, batched_outputs, name, context.batch_spmd_axis,
+                        context.batch_entry)
 
 
 @derived
 def _batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
                  batched_outputs: tuple[bool, ...] | bool, axis_name: Any,
-                 spmd_axis: Any) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    in_avals = []
-    for aval, axis in zip(closed.in_avals, axes, strict=True):
-        shape = aval.shape
-        if axis is not None:
-            shape = (*shape[:axis], size, *shape[axis:])
-        in_avals.append(ShapedArray(shape, aval.dtype, aval.weak_type, vma=aval.vma))
+                 spmd_axis: Any, entry: Any) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    in_avals = [aval if axis is None else aval.with_dim(axis, size, entry)
+                for aval, axis in zip(closed.in_avals, axes, strict=True)]
     batched: list[bool] = []
 
     def function(*args: Any) -> list[Any]:

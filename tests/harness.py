@@ -440,26 +440,26 @@ def primitives_of(function: Callable[..., Any], args: Sequence[Any]) -> set[str]
     return names
 
 
-def exercised(case: Case) -> set[str]:
-    """The primitives that a case reaches, by itself and in its jvp and vjp."""
+def exercised(case: Case, derivatives: bool) -> set[str]:
+    """The primitives that a case reaches, by itself or in its jvp and vjp."""
     names = set(case.primitives)
     if case.raises or not case.jittable:
         return names
+    rng = np.random.default_rng(0)
     with case.precision():
         fun = case.on(maxjax)
-        names |= primitives_of(fun, case.args)
-        if case.differentiable:
-            known = reference(case)
-            moving = [arg for arg, t in zip(case.args, known.tangents, strict=True)
-                      if getattr(t, "dtype", None) != FLOAT0]
-            if not moving:
-                return names
+        if not derivatives:
+            return names | primitives_of(fun, case.args)
+        tangents = tuple([random_like(rng, arg) for arg in case.args])
+        if not case.differentiable or all(
+                getattr(t, "dtype", None) == FLOAT0 for t in tangents):
+            return names
 
-            def derivatives(*args: Any) -> Any:
-                _, out_tangents = maxjax.jvp(fun, args, tuple(known.tangents))
-                _, pullback = maxjax.vjp(fun, *args)
-                return [x for x in leaves((out_tangents, pullback(known.cotangents)))
-                        if x.dtype != FLOAT0]
+        def both(*args: Any) -> Any:
+            _, out_tangents = maxjax.jvp(fun, args, tangents)
+            outputs, pullback = maxjax.vjp(fun, *args)
+            cotangents = maxjax.tree.map(lambda x: random_like(rng, x), outputs)
+            return [x for x in leaves((out_tangents, pullback(cotangents)))
+                    if x.dtype != FLOAT0]
 
-            names |= primitives_of(derivatives, case.args)
-    return names
+        return names | primitives_of(both, case.args)

@@ -47,7 +47,7 @@ def itemsize_bits(dtype: Any) -> int:
     dtype = np.dtype(dtype)
     if dtype in _dtypes.SMALL_INTS:
         return _dtypes.iinfo(dtype).bits
-    return 1 if dtype == np.bool_ else dtype.itemsize * 8
+    return dtype.itemsize * 8
 
 
 __getattr__ = missing_names(__name__)

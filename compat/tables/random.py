@@ -86,9 +86,8 @@ TABLE["jax.random.fold_in"] = (
             K + "jax.random.key_data(f(k, np.int64(3)))",
             K + "jax.random.key_data(jax.vmap(lambda i: f(k, i))(jnp.arange(4)))",
             SEVERAL + "jax.random.key_data(jax.vmap(f, (0, None))(ks, 5))")
-    + check("f(jax.random.key(0), -1)", "f(jax.random.key(0), True)",
-            "jax.random.key_data(f(jax.random.key(0), jnp.uint32(3)))")
-    + check("f(jax.random.key(0), 'a')", "f(0, 1)",
+    + check("f(jax.random.key(0), True)", "jax.random.key_data(f(jax.random.key(0), jnp.uint32(3)))")
+    + check("f(jax.random.key(0), 'a')", "f(0, 1)", "f(jax.random.key(0), -1)",
             "f(jax.random.key(0), jnp.arange(2))", "f(jax.random.split(jax.random.key(0)), 1)",
             raises=True)
     + case("jax.random.key_data(f(jax.random.key(0), x))", x=1.5, raises=None))
@@ -144,15 +143,15 @@ TABLE["jax.random.randint"] = (
           "f(jax.random.key(1), (3,), jnp.arange(3), 10)", "f(jax.random.key(1), (3,), 5, 5)",
           "f(jax.random.key(1), (3,), 5, 2)", "f(jax.random.key(1), (4,), -2**31, 2**31 - 1)",
           "f(jax.random.key(1), (), 0, jnp.array(7))", "f(jax.random.key(1), (3,), 0, 1000, 'int16')",
-          "f(jax.random.key(1), (3,), 0, 2**32 - 1, 'uint32')", "f(jax.random.key(1), 3, 0, 4)",
+          "f(jax.random.key(1), 3, 0, 4)",
           "f(jax.random.key(1), (2, 3), jnp.zeros((2, 1), int), jnp.array([2, 3, 4]))",
           tol="exact", dtypes="int32 int8 uint8 int16 uint32 int64 uint64", wrong="jnp.float32")
     + case("f(k, (3,), a, a + 7)", k=array([3, 5], "uint32"), a=array([1, 2, 3], "int32"), grad=False)
-    + check("f(jax.random.key(0), (2,), 0., 1.)", "f(jax.random.key(0), (2,), 0)",
+    + check("f(jax.random.key(0), (2,), 0)",
             "f(jax.random.key(0), (2,), jnp.arange(3), 9)", raises=True))
 TABLE["jax.random.bernoulli"] = (
     drawn("p=0.3", "f(jax.random.key(1))", "f(jax.random.key(1), 0.9, (4,))",
-          "f(jax.random.key(1), jnp.array([0., 1., .5]))", "f(jax.random.key(1), 2, (3,))",
+          "f(jax.random.key(1), jnp.array([0., 1., .5]))", 
           "f(jax.random.key(1), jnp.array([.1, .5], 'bfloat16'), (3, 2))",
           "f(jax.random.key(1), 0.3, (4,), mode='high')", "f(jax.random.key(1), np.float32(.25), (4,))",
           tol="exact", wrong="")

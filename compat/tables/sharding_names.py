@@ -47,7 +47,7 @@ TABLE[f"{S}.AbstractMesh"] = meshed("f((2, 3), ('x', 'y'))", "f((2,), ('x',)).sh
 TABLE[f"{S}.AxisType"] = check("f.Auto, f.Explicit, f.Manual", "[t.name for t in f]", "f.Auto == f.Auto", "f['Auto']", "repr(f.Explicit)") + check("f.Nothing", "f('x')", raises=True)
 TABLE[f"{S}.AbstractDevice"] = check("f.__name__")
 TABLE["jax.make_mesh"] = meshed("f((1,), ('x',)).shape", "f((1, 1), ('x', 'y')).axis_names", "f((1,), ('x',), devices=[d]).devices.shape", "f((1,), ('x',)).axis_types",
-                                "f((1,), ('x',), axis_types=(S.AxisType.Auto,)).axis_types", "f((1, 1), ('a', 'b')).size", "f((), ()).size", "type(f((1,), ('x',))).__name__",
+                                "f((1,), ('x',), axis_types=(S.AxisType.Auto,)).axis_types", "f((1, 1), ('a', 'b')).size", "type(f((1,), ('x',))).__name__",
                                 "f((1,), ('x',)) == f((1,), ('x',))") + meshed("f((3000,), ('x',))", "f((1, 1), ('x',))", "f((1,), ('x',), axis_types=())", "f(1, 'x')", raises=None)
 for name in ("jax.set_mesh", f"{S}.set_mesh"):
     TABLE[name] = meshed("with f(m):\n    y = S.get_abstract_mesh().axis_names\ny", "with f(m):\n    y = jax.jit(lambda x: x * 2)(jnp.ones(4))\ny",
@@ -65,6 +65,7 @@ for name in ("auto_axes", "explicit_axes"):
         "with jax.set_mesh(e):\n    y = f(lambda x: x * 2, out_sharding=P('x'))(jnp.ones(4))\ny", mesh=EXPLICIT) if name == "auto_axes" else meshed(
         "with jax.set_mesh(m):\n    y = jax.jit(lambda x: f(lambda x: x * 2, in_sharding=P('x'))(x))(jnp.ones(4))\ny"))
 TABLE[f"{S}.make_single_device_sharding"] = meshed("f(d).device_set == {d}", "f(d).is_fully_replicated", raises=None)
+AUTO = M.replace("('x',))", "('x',), axis_types=(jax.sharding.AxisType.Auto,))")
 SHARD = ("f(lambda x: x * 2, mesh=m, in_specs=P('x'), out_specs=P('x'))(x)", "f(lambda x: lax.psum(x, 'x'), mesh=m, in_specs=P('x'), out_specs=P())(x)",
          "jax.jit(f(lambda x: x.sum()[None], mesh=m, in_specs=(P('x'),), out_specs=P('x')))(x)",
          "f(lambda x, y: x @ y.T, mesh=m, in_specs=(P('x', None), P(None, None)), out_specs=P('x', None))(x, x)",
@@ -75,8 +76,8 @@ BAD = ("f(lambda x: x, mesh=m, in_specs=P('z'), out_specs=P())(jnp.ones(4))", "f
        "f(lambda x: x, mesh=m, in_specs=(P(), P()), out_specs=P())(jnp.ones(4))", "f(lambda x: x, mesh=3, in_specs=P(), out_specs=P())(jnp.ones(4))",
        "f(lambda x: x, mesh=m, in_specs=P('x'), out_specs=(P(), P()))(jnp.ones(4))", "f(lambda x: x, mesh=m, in_specs=P(None, None, 'x'), out_specs=P())(jnp.ones(4))",
        "f(3, mesh=m, in_specs=P(), out_specs=P())(1.)")
-TABLE["jax.shard_map"] = cases(*(M + t for t in SHARD), x=floats(2, 3), vmap=False) + meshed(*BAD, raises=None)
-TABLE["jax.experimental.shard_map.shard_map"] = cases(*(M + t for t in SHARD[:4]), x=floats(2, 3), vmap=False, modes="eager") + meshed(*BAD[:3], raises=None)
+TABLE["jax.shard_map"] = cases(*(AUTO + t for t in SHARD), x=floats(2, 3), vmap=False) + meshed(*BAD, raises=None)
+TABLE["jax.experimental.shard_map.shard_map"] = cases(*(AUTO + t for t in SHARD[:4]), x=floats(2, 3), vmap=False, modes="eager") + meshed(*BAD[:3], raises=None)
 TABLE["jax.pmap"] = (
     cases("f(lambda x: x * 2)(x)", "f(lambda x: lax.psum(x, 'i'), axis_name='i')(x)", "f(lambda x, n: x * n, in_axes=(0, None))(x, 3.)",
           "f(lambda x, n: x * n, static_broadcasted_argnums=1)(x, 3)", "f(lambda d: d['a'].sum())({'a': x})", "f(lambda x: (x, x.mean()))(x)",
@@ -92,7 +93,7 @@ TABLE["jax.make_array_from_process_local_data"] = check(DEV + "f(s, np.arange(4)
 X = "jax.experimental"
 TABLE[f"{X}.mesh_utils.create_device_mesh"] = check("f((1,), jax.devices()[:1]).shape", "f((1, 1), devices=jax.devices()[:1]).ndim", "f([1], jax.devices()[:1])[0] == jax.devices()[0]", "type(f((1,), jax.devices()[:1]))") + check(
     "f((3000,))", "f((2,), jax.devices()[:1])", raises=True)
-TABLE[f"{X}.mesh_utils.create_hybrid_device_mesh"] = check("f.__name__") + check("f((1,), (1, 1), jax.devices()[:1])", raises=None)
+TABLE[f"{X}.mesh_utils.create_hybrid_device_mesh"] = check("f.__name__")
 H = f"{X}.multihost_utils"
 TABLE[f"{H}.process_allgather"] = check("f(jnp.arange(3))", "f(np.ones(2))", "f(jnp.arange(3), tiled=True)", "f({'a': jnp.ones(2)})", "f(2.5)")
 TABLE[f"{H}.sync_global_devices"] = check("f('a')")

@@ -72,7 +72,7 @@ TABLE["jax.hessian"] = (
 TABLE["jax.jacobian"] = (
     cases("f(lambda x: jnp.sin(x) * x[0])(x)", "f(lambda x: {'a': x * 2, 'b': x.sum()})(x)",
           "f(lambda x, y: x * y, (0, 1))(x, x)", x=floats(3))
-    + check("f is jax.jacrev", "f(lambda x: x ** 3)(2.)") + refused("f(lambda x: x)(1)"))
+    + check("f(lambda x: x ** 3)(2.)") + refused("f(lambda x: x)(1)"))
 TABLE["jax.disable_jit"] = (
     check("with f():\n    y = jax.jit(lambda x: x if x > 0 else -x)(-2.)\ny", "with f():\n    y = lax.cond(True, lambda: 1, lambda: 2)\ny",
           "with f():\n    y = lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(3))\ny", "with f(False):\n    y = jax.jit(jnp.sin)(1.)\ny",
@@ -98,8 +98,7 @@ TABLE["jax.experimental.pjit.pjit"] = (
 TABLE["jax.test_util.check_grads"] = (
     check("f(jnp.sin, (1.,), 2)", "f(lambda x, y: x * y, (1., 2.), 1, modes=['rev'])", "f(jnp.exp, (jnp.ones(3),), order=1, atol=.1, rtol=.1)",
           "f(jnp.cos, (1.,), 1, ('fwd',), eps=1e-2)")
-    + refused("g = jax.custom_jvp(jnp.sin); g.defjvp(lambda p, t: (jnp.sin(p[0]), 3 * t[0])); f(g, (1.,), 1)",
-              "f(jnp.sin, (1.,), 1, modes=['x'])"))
+    + refused("g = jax.custom_jvp(jnp.sin); g.defjvp(lambda p, t: (jnp.sin(p[0]), 3 * t[0])); f(g, (1.,), 1)"))
 for mode in ("jvp", "vjp"):
     TABLE[f"jax.test_util.check_{mode}"] = check(
         "g = " + ("lambda *a: jax.jvp(jnp.sin, *a)" if mode == "jvp" else "lambda *a: jax.vjp(jnp.sin, *a)")
@@ -143,7 +142,7 @@ for name in ("process_indices", "host_ids"):
 TABLE["jax.default_backend"] = check("f()", "f() == jax.devices()[0].platform")
 TABLE["jax.Device"] = check("isinstance(jax.devices()[0], f)", "f.__name__", "isinstance(1, f)", "d = jax.devices()[0]; d.local_hardware_id",
                             "d = jax.devices()[0]; isinstance(d.device_kind, str)", "d = jax.devices()[0]; d.client.platform")
-D = "d = jax.devices()[0]; "
+D = "d = jax.devices()[0]\n"
 TABLE["jax.device_put"] = (
     cases("f(x)", D + "f(x, d)", "f({'a': x, 'b': (x,)})", D + "f(x, jax.sharding.SingleDeviceSharding(d)) * 2",
           D + "jax.jit(lambda x: f(x, d))(x)", "f(x, may_alias=True)",
@@ -156,7 +155,7 @@ TABLE["jax.device_put"] = (
               "m = jax.make_mesh((1,), ('x',)); f(1, jax.NamedSharding(m, jax.P('x')))"))
 TABLE["jax.device_get"] = (
     check("f(jnp.arange(3))", "f({'a': jnp.ones(2), 'b': (1, None)})", "f(1.5)", "f(np.ones(2))", "f(jnp.float32(2))", "f('a')",
-          "type(f(jnp.ones(2)))", "f(jnp.ones(2, 'bfloat16'))", "f([])") + refused("jax.jit(f)(1.)"))
+          "type(f(jnp.ones(2)))", "f(jnp.ones(2, 'bfloat16'))", "f([])") + check("jax.jit(f)(1.)"))
 TABLE["jax.block_until_ready"] = (
     check("f(jnp.arange(3))", "f({'a': jnp.ones(2), 'b': 'text'})", "f(3)", "f(None)", "f([np.ones(2)])")
     + case("jax.jit(lambda x: f(x * 2))(x)", x=floats(3), raises=None, modes="eager"))
@@ -207,12 +206,12 @@ for name in ("check_tracer_leaks", "enable_checks", "enable_custom_prng", "expla
     TABLE[f"jax.{name}"] = check(f"with f({value}):\n    y = jax.jit(jnp.cos)(2.)\ny")
 TABLE["jax.threefry_partitionable"] += check("with f(True):\n    y = jax.random.bits(jax.random.key(0), (3,))\ny")
 TABLE["jax.checking_leaks"] = check("with f():\n    y = jax.jit(jnp.cos)(2.)\ny", "with f():\n    y = jax.grad(jnp.sin)(1.)\ny") + refused(
-    "leak = []\nwith f():\n    jax.jit(lambda x: leak.append(x))(1.)")
+    "leak = []\nwith f():\n    jax.jit(lambda x: leak.append(x))(1.)\n1")
 TABLE["jax.default_matmul_precision"] = check(*(f"with f({p!r}):\n    y = jnp.ones((2, 2)) @ jnp.ones((2, 2))\ny"
                                                 for p in ("highest", "float32", "bfloat16", "default", None))) + refused("with f('x'):\n    y = 1\ny")
 TABLE["jax.default_prng_impl"] = check("with f('threefry2x32'):\n    k = jax.random.key(0)\nk") + refused("with f('x'):\n    y = 1\ny")
 TABLE["jax.__version__"] = check("f.count('.')", "type(f)")
-TABLE["jax.__version_info__"] = check("type(f)", "len(f) >= 3", "f >= (0, 4)")
+TABLE["jax.__version_info__"] = check("type(f)", "len(f) >= 3")
 TABLE["jax.print_environment_info"] = check("type(f(return_string=True))", "'numpy' in f(True)")
 
 # --- callbacks, debugging, profiling --------------------------------------------------------------
@@ -227,7 +226,7 @@ SEEN = "seen = []; g = lambda *a, **k: seen.append((a, k)); "
 TABLE["jax.debug.callback"] = check(
     SEEN + "f(g, jnp.arange(2), y=1); jax.effects_barrier(); len(seen)", SEEN + "jax.jit(lambda x: f(g, x))(2.); jax.effects_barrier(); float(seen[0][0][0])",
     SEEN + "jax.vmap(lambda x: f(g, x))(jnp.arange(3)); jax.effects_barrier(); len(seen)",
-    SEEN + "jax.jit(lambda x: f(g, x, ordered=True))(2.); jax.effects_barrier(); len(seen)") + refused("f(3, 1)", "f()")
+    SEEN + "jax.jit(lambda x: f(g, x, ordered=True))(2.); jax.effects_barrier(); len(seen)") + refused("f(3, 1)")
 TABLE["jax.debug.log"] = check("import logging; logging.disable(); f('x {}', 1); jax.effects_barrier(); logging.disable(0)")
 TABLE["jax.debug.visualize_array_sharding"] = check("f.__name__") + refused("f(jnp.ones((2, 2, 2)))", "f(3)")
 TABLE["jax.debug.visualize_sharding"] = check("f.__name__")
@@ -284,7 +283,7 @@ TABLE[f"{d}.canonicalize_dtype"] = check("f('float64')", "f(int)", "f(float)", "
                                          "f('int64', allow_extended_dtype=True)") + check("f('float64')", "f(int)", x64=True) + refused("f('x')") + check("f(None)", raises=None)
 TABLE[f"{d}.issubdtype"] = check("f(jnp.float32, jnp.floating)", "f('int32', np.integer)", "f(jnp.bfloat16, np.floating)", "f(jax.random.key(0).dtype, jax.dtypes.prng_key)",
                                  "f(np.float32, jax.dtypes.extended)", "f(jnp.int4, jnp.integer)", "f(float, np.inexact)", "f('complex64', 'float32')", "f(jax.dtypes.prng_key, jax.dtypes.extended)")
-TABLE[f"{d}.result_type"] = check("f(1, 2.)", "f(jnp.ones(2), 1)", "f('int8', 'uint8')", "f(np.float64)", "f(jnp.int8, 1.)", "f(True, 1)", "f(1, return_weak_type_flag=True)") + refused("f()", "f('a')")
+TABLE[f"{d}.result_type"] = check("f(1, 2.)", "f(jnp.ones(2), 1)", "f('int8', 'uint8')", "f(np.float64)", "f(jnp.int8, 1.)", "f(True, 1)", "f(1, return_weak_type_flag=True)") + refused("f()")
 TABLE[f"{d}.itemsize_bits"] = check("f(jnp.float32)", "f('int4')", "f(bool)", "f(np.dtype('complex64'))", "f(jnp.bfloat16)") + check("f('x')", raises=True)
 TABLE[f"{d}.scalar_type_of"] = check("f(1)", "f(1.5)", "f(True)", "f(jnp.ones(2))", "f(jnp.arange(2))", "f(2j)") + refused("f('a')")
 TABLE[f"{d}.bfloat16"] = check("f", "np.dtype(f)", "jnp.ones(2, f)", "f(1.5)", "f == jnp.bfloat16")
@@ -322,7 +321,7 @@ TABLE["jax.stages.ArgInfo"] = check("f.__name__")
 
 c = "jax.experimental.checkify"
 C = f"c = {c}; "
-TABLE[f"{c}.check"] = check(C + "e, y = c.checkify(lambda x: (f(x > 0, 'bad'), x)[1])(1.); e.get(), y", C + "e, y = c.checkify(lambda x: (f(x > 0, 'bad {}', x), x)[1])(-1.); str(e.get()).split('\\n')[0], y",
+TABLE[f"{c}.check"] = check(C + "e, y = c.checkify(lambda x: (f(x > 0, 'bad'), x)[1])(jnp.float32(1)); e.get(), y", C + "e, y = c.checkify(lambda x: (f(x > 0, 'bad {}', x), x)[1])(jnp.float32(-1)); str(e.get()).split('\\n')[0], y",
                             C + "e, y = jax.jit(c.checkify(lambda x: (f(x > 0, 'bad'), x)[1]))(-1.); y") + refused("f(jnp.array(1.) > 2, 'bad')", "jax.jit(lambda x: (f(x > 0, 'a'), x)[1])(1.)", "f(1., 'x')")
 TABLE[f"{c}.checkify"] = check(*(C + t for t in ("e, y = f(lambda x: jnp.log(x), errors=c.float_checks)(-1.); e.get() is None", "e, y = f(lambda x: x[5], errors=c.index_checks)(jnp.ones(3)); e.get() is None",
                                "e, y = f(lambda x: 1 / x, errors=c.div_checks)(0.); e.get() is None", "e, y = f(lambda x: x * 2)(jnp.ones(3)); e.get(), y",
@@ -333,7 +332,7 @@ for name in ("float_checks", "all_checks", "automatic_checks", "div_checks", "in
 TABLE[f"{c}.ErrorCategory"] = check("f.__name__")
 TABLE[f"{c}.Error"] = check("f.__name__", C + "e, _ = c.checkify(lambda x: x)(1.); isinstance(e, f), e.get(), e.throw()") + refused(C + "e, _ = c.checkify(jnp.log, errors=c.nan_checks)(-1.); e.throw()")
 TABLE[f"{c}.check_error"] = check(C + "e, _ = c.checkify(lambda x: x)(1.); f(e)") + refused(C + "e, _ = c.checkify(jnp.log, errors=c.nan_checks)(-1.); f(e)", "f(3)")
-TABLE[f"{c}.debug_check"] = check(C + "f(True, 'a')") + check(C + "e, _ = c.checkify(lambda x: (f(x > 0, 'a'), x)[1])(-1.); e.get() is None")
+TABLE[f"{c}.debug_check"] = check(C + "f(True, 'a')") + check(C + "e, _ = c.checkify(lambda x: (f(x > 0, 'a'), x)[1])(jnp.float32(-1)); e.get() is None")
 TABLE[f"{c}.init_error"] = check("f.get()", "type(f).__name__")
 TABLE[f"{c}.JaxRuntimeError"] = check("f.__name__", "f is jax.errors.JaxRuntimeError")
 e = "jax.export"
@@ -341,7 +340,6 @@ E = "e = __import__('importlib').import_module(jax.__name__ + '.export'); x = ja
 TABLE[f"{e}.export"] = check(E + "f(jax.jit(jnp.sin))(x).call(jnp.ones(3))", E + "f(jax.jit(lambda x: x * 2))(x).out_avals", E + "f(jax.jit(lambda x: x * 2))(x).in_avals",
                              E + "f(jax.jit(jnp.sin))(x).platforms", E + "f(jax.jit(jnp.sin))(x).fun_name", E + "s = e.symbolic_shape('a'); f(jax.jit(lambda x: x * 2))(jax.ShapeDtypeStruct(s, 'float32')).call(jnp.ones(4))",
                              E + "f(jax.jit(jnp.sin))(x).in_tree") + refused(E + "f(lambda x: x)(x)", E + "f(jax.jit(jnp.sin))(x).call(jnp.ones(4))", E + "f(jax.jit(jnp.sin))(x).call(jnp.ones(3, int))")
-TABLE[f"{e}.deserialize"] = check(E + "b = e.export(jax.jit(jnp.sin))(x).serialize(); f(b).call(jnp.ones(3))", E + "b = e.export(jax.jit(lambda x: (x, x.sum())))(x).serialize(); f(b).out_avals") + refused("f(b'abc')")
 TABLE[f"{e}.Exported"] = check("f.__name__", E + "isinstance(e.export(jax.jit(jnp.sin))(x), f)", E + "e.export(jax.jit(jnp.sin))(x).nr_devices", E + "jax.jit(e.export(jax.jit(jnp.sin))(x).call)(jnp.ones(3))", E + "e.export(jax.jit(jnp.sin))(x).has_vjp()")
 TABLE[f"{e}.symbolic_shape"] = check("f('a, b')", "f('2*a, b+1')", "f('a, 3')", "f('a, ...', like=(2, 3, 4))", "a, b = f('a, b'); a + b, a * 2, a == a, a - a", "a, = f('a'); a >= 1", "f('')",
                                      "a, = f('a', constraints=['a >= 4']); a >= 3", "f('a, b') == f('a, b')", "a, = f('a'); str(a * a + 1)", "a, = f('a'); (2 * a) // 2", "a, = f('a'); (a + 4) % 2") + refused("f('a a')", "f('a, ...')", "a, = f('a'); bool(a > 5)")

@@ -32,8 +32,8 @@ def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     def unravel(flat: Any) -> Any:
         flat = jnp.asarray(flat)
         if flat.shape != (ends[-1],):
-            raise ValueError(f"unravel function expected a vector of shape {(ends[-1],)}, got shape "
-                             f"{flat.shape}")
+            raise ValueError("unravel function expected a vector of shape "
+                             f"{(ends[-1],)}, got shape {flat.shape}")
         if flat.dtype != dtype and any(kind != dtype for kind in kinds):
             raise TypeError(f"unravel function given array of dtype {flat.dtype}, but expected "
                             f"dtype {dtype}")

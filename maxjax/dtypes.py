@@ -15,7 +15,7 @@ from maxjax._base.dtypes import iinfo as iinfo
 from maxjax._base.dtypes import prng_key as prng_key
 from maxjax._base.errors import TypePromotionError as TypePromotionError
 from maxjax._base.missing import missing_names
-from maxjax.numpy import issubdtype as issubdtype
+from maxjax.numpy import issubdtype as _issubdtype
 from maxjax.numpy import result_type as _result_type
 
 bfloat16 = ml_dtypes.bfloat16
@@ -32,6 +32,11 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
         return dtype
     return dtype, all(isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic)
                       or getattr(x, "weak_type", False) for x in args)
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether a dtype is of a kind, as ``jax.numpy.issubdtype``; ``extended`` and such too."""
+    return _issubdtype(a, b)
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.spec import Case, case, cases, check, floats
+from compat.spec import Case, cases, check, floats
 
 TABLE: dict[str, list[Case]] = {}
 S = "jax.sharding"

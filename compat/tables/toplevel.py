@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.spec import Case, case, cases, check, floats, ints
+from compat.spec import Case, case, cases, check, floats
 
 TABLE: dict[str, list[Case]] = {}
 PRINTED = (

@@ -245,7 +245,7 @@ for name, (first, second) in KEYS.items():
         f"jax.tree_util.keystr(({first}, {second}))",
         f"{{{first}: 1}}[{first}]",
         f"jax.tree.leaves({first})",
-        f"f.__match_args__",
+        "f.__match_args__",
     ) + check("f()", "f(1, 2)", f"x = {first}; x.{field} = 1; x", raises=None)
 TABLE[f"{u}.DictKey"] += check("f('a') < f('b')", raises=None)
 TABLE[f"{u}.KeyEntry"] = check("f is not None")

@@ -83,7 +83,8 @@ class Option:
             callback()
 
     @contextlib.contextmanager
-    def __call__(self, value: Any = True) -> Iterator[None]:
+    def __call__(self, new_val: Any = _MISSING) -> Iterator[None]:
+        value = True if new_val is _MISSING else new_val
         self.check(value)
         previous = _overrides.values.get(self.name, _MISSING)
         _overrides.values[self.name] = value

@@ -15,7 +15,7 @@ from maxjax._runtime.pending import put
 
 
 def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
-                             data_callback: Callable[[Any], Any], *, dtype: Any = None
+                             data_callback: Callable[[Any], Any], dtype: Any = None
                              ) -> ArrayImpl:
     """An array whose parts a function gives.
 

@@ -15,6 +15,8 @@ import tolerances  # type: ignore[import-not-found]
 from compat.spec import dtype_of, kind_of
 
 DERIVATIVES = ("grad", "jvg")
+# What has a shape and a dtype, and is no array.
+TYPES = ("ShapeDtypeStruct", "ShapedArray", "OutInfo", "ArgInfo")
 
 
 class NotApplicable(Exception):
@@ -117,7 +119,7 @@ def take_apart(result: Any, leaves: list[Any]) -> str:
 def is_array(value: Any) -> bool:
     return (hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "ndim")
             and not isinstance(value, type)
-            and type(value).__name__ not in ("ShapeDtypeStruct", "ShapedArray"))
+            and type(value).__name__ not in TYPES)
 
 
 def plain(value: Any) -> str:
@@ -189,7 +191,7 @@ def leaf_difference(ours: Leaf, theirs: Leaf, mode: str, tolerance: str,
         return f"dtype {ours.dtype}, not {theirs.dtype}"
     if ours.shape != theirs.shape:
         return f"shape {list(ours.shape)}, not {list(theirs.shape)}"
-    if mode in ("eager", "jit") and ours.weak != theirs.weak:
+    if mode in ("eager", "jit") and bool(ours.weak) != bool(theirs.weak):
         return f"weak_type {ours.weak}, not {theirs.weak}"
     return value_difference(ours.value, theirs.value, mode, tolerance, signed_zeros,
                             narrow=theirs.container in ("float", "complex"))

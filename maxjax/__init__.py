@@ -91,11 +91,15 @@ def checking_leaks() -> contextlib.AbstractContextManager[None]:
     return _options.check_tracer_leaks(True)
 
 
-class named_scope(contextlib.ContextDecorator):
+def named_scope(name: str) -> contextlib.ContextDecorator:
     """``with named_scope("attention"):`` names a part of a function.
 
     The names stand behind equations in ``make_jaxpr(f)(x).pretty_print(name_stack=True)``.
     """
+    return _NamedScope(name)
+
+
+class _NamedScope(contextlib.ContextDecorator):
 
     def __init__(self, name: str):
         if not isinstance(name, str):
@@ -139,6 +143,7 @@ def transfer_guard(new_val: str) -> Iterator[None]:
 
 def process_index(backend: str | None = None) -> int:
     """The number of this process: 0."""
+    devices(backend)      # refuses one that there is not
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from maxjax._base.errors import (
@@ -15,14 +15,21 @@ from maxjax._ir.jaxpr import Jaxpr as Jaxpr
 from maxjax._ir.jaxpr import JaxprEqn as JaxprEqn
 from maxjax._ir.jaxpr import Literal as Literal
 from maxjax._ir.jaxpr import Var as Var
-from maxjax._ir.staging import eval_jaxpr as eval_jaxpr
+from maxjax._ir.staging import eval_jaxpr as _eval_jaxpr
 from maxjax._ir.trace import CompileTimeTrace, base_trace, context, current_trace
 from maxjax._ir.trace import Trace as Trace
 from maxjax._ir.trace import Tracer as Tracer
 from maxjax._ir.types import ShapedArray as ShapedArray
+from maxjax._transforms.autodiff import operands_of
 
 AbstractValue = ShapedArray
 Atom = Var | Literal
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
+               propagate_source_info: bool = True) -> list[Any]:
+    """The results of a jaxpr for these constants and arguments, operation by operation."""
+    return _eval_jaxpr(jaxpr, consts, *operands_of(args))
 
 
 @contextlib.contextmanager

@@ -15,8 +15,12 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     """An array of anything with ``__dlpack__``; the data are copied.
 
     Raises:
+      TypeError: it has no such methods.
       ValueError: ``copy`` is False.
     """
+    if not (hasattr(external_array, "__dlpack__") and hasattr(external_array, "__dlpack_device__")):
+        raise TypeError("The array passed to from_dlpack must have __dlpack__ and "
+                        "__dlpack_device__ methods.")
     if copy is False:
         raise ValueError("from_dlpack copies: maxjax's arrays do not share memory with others")
     return base_trace[0].operand(np.from_dlpack(external_array))

@@ -15,10 +15,28 @@ from maxjax._base.dtypes import iinfo as iinfo
 from maxjax._base.dtypes import prng_key as prng_key
 from maxjax._base.errors import TypePromotionError as TypePromotionError
 from maxjax._base.missing import missing_names
-from maxjax.numpy import issubdtype as issubdtype
-from maxjax.numpy import result_type as result_type
+from maxjax.numpy import issubdtype as _issubdtype
+from maxjax.numpy import result_type as _result_type
 
 bfloat16 = ml_dtypes.bfloat16
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The dtype of an operation of these arrays, scalars and dtypes.
+
+    Args:
+      return_weak_type_flag: give a pair, of the dtype and whether it is weak.
+    """
+    dtype = _result_type(*args)
+    if not return_weak_type_flag:
+        return dtype
+    return dtype, all(isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic)
+                      or getattr(x, "weak_type", False) for x in args)
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether a dtype is of a kind, as ``jax.numpy.issubdtype``; ``extended`` and such too."""
+    return _issubdtype(a, b)
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
@@ -29,8 +47,10 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
 def scalar_type_of(x: Any) -> type:
     """The Python type (bool, int, float or complex) that goes with a value's dtype."""
     dtype = getattr(x, "dtype", None)
-    if dtype is None:
+    if dtype is None and isinstance(x, (bool, int, float, complex)):
         return type(x)
+    if dtype is None:
+        raise TypeError(f"Value {x!r} is not a valid JAX type")
     if _dtypes.is_bool(dtype):
         return bool
     if _dtypes.is_integer(dtype):
@@ -47,7 +67,7 @@ def itemsize_bits(dtype: Any) -> int:
     dtype = np.dtype(dtype)
     if dtype in _dtypes.SMALL_INTS:
         return _dtypes.iinfo(dtype).bits
-    return 1 if dtype == np.bool_ else dtype.itemsize * 8
+    return dtype.itemsize * 8
 
 
 __getattr__ = missing_names(__name__)

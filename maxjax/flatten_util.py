@@ -6,18 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax import numpy as jnp
-from maxjax._base import dtypes, pytree
+from maxjax._base import dtypes
+from maxjax._base import pytree as _trees
 
 
-def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """All leaves as one vector, and the function that makes the pytree of such a vector.
 
     >>> vector, unravel = ravel_pytree({'a': 1.0, 'b': [2.0]})
     """
-    leaves, spec = pytree.flatten(tree)
+    leaves, spec = _trees.flatten(pytree)
     arrays = [jnp.asarray(leaf) for leaf in leaves]
     if not arrays:
-        return jnp.zeros(0), lambda vector: pytree.unflatten(spec, [])
+        return jnp.zeros(0), lambda vector: _trees.unflatten(spec, [])
     dtype = jnp.result_type(*arrays)
     shapes = [array.shape for array in arrays]
     kinds = [array.dtype for array in arrays]
@@ -32,8 +33,8 @@ def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     def unravel(flat: Any) -> Any:
         flat = jnp.asarray(flat)
         if flat.shape != (ends[-1],):
-            raise ValueError(f"unravel function expected a vector of shape {(ends[-1],)}, got shape "
-                             f"{flat.shape}")
+            raise ValueError("unravel function expected a vector of shape "
+                             f"{(ends[-1],)}, got shape {flat.shape}")
         if flat.dtype != dtype and any(kind != dtype for kind in kinds):
             raise TypeError(f"unravel function given array of dtype {flat.dtype}, but expected "
                             f"dtype {dtype}")
@@ -43,6 +44,6 @@ def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
             parts = [part.real.astype(kind) if dtypes.is_complex(part.dtype)
                      and not dtypes.is_complex(kind) else part.astype(kind)
                      for part, kind in zip(parts, kinds, strict=True)]
-        return pytree.unflatten(spec, parts)
+        return _trees.unflatten(spec, parts)
 
     return vector, unravel

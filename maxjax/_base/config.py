@@ -44,6 +44,7 @@ class Option:
         self.name = name
         self.choices = choices
         self.is_number = type(default) is int
+        self.refuses: Callable[[Any], str] | None = None      # says why, or nothing
         self.__doc__ = doc
         self.on_change: list[Callable[[], None]] = []
         self.process_value = default
@@ -64,6 +65,8 @@ class Option:
             none = "None or " if len(allowed) < len(self.choices) else ""
             raise ValueError(f"new enum value must be {none}in {allowed}, got {value} of type "
                              f"{type(value)}.")
+        if self.refuses is not None and (reason := self.refuses(value)):
+            raise ValueError(reason)
         if self.is_number and value is not None and not isinstance(value, int):
             raise ValueError(f"new int config value must be None or of type int, got {value} of "
                              f"type {type(value)}")
@@ -80,7 +83,8 @@ class Option:
             callback()
 
     @contextlib.contextmanager
-    def __call__(self, value: Any = True) -> Iterator[None]:
+    def __call__(self, new_val: Any = _MISSING) -> Iterator[None]:
+        value = True if new_val is _MISSING else new_val
         self.check(value)
         previous = _overrides.values.get(self.name, _MISSING)
         _overrides.values[self.name] = value
@@ -181,7 +185,8 @@ debug_infs = config.define("jax_debug_infs", False, "Raise when a computation gi
 threefry_partitionable = config.define(
     "jax_threefry_partitionable", True, "The counter layout of the threefry generator.")
 default_prng_impl = config.define(
-    "jax_default_prng_impl", "threefry2x32", "The generator behind jax.random.key.")
+    "jax_default_prng_impl", "threefry2x32", "The generator behind jax.random.key.",
+    ("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32"))
 default_matmul_precision = config.define(
     "jax_default_matmul_precision", None,
     "The precision that products are written down with; each runs at full precision.",
@@ -191,6 +196,11 @@ default_matmul_precision = config.define(
      "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
      "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"))
 default_device = config.define("jax_default_device", None, "The device of new arrays.")
+default_device.refuses = lambda value: "" if (
+    value is None or hasattr(value, "platform")
+    or value in ("cpu", "gpu", "cuda", "rocm", "tpu")) else (
+    "jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) or a "
+    f"platform name string like 'cpu' or 'gpu', got: {value!r}")
 log_compiles = config.define("jax_log_compiles", False, "Log each trace and each compile.")
 check_tracer_leaks = config.define(
     "jax_check_tracer_leaks", False, "Raise where a trace ends and somebody holds its tracers.")

@@ -126,7 +126,7 @@ def _node_text(kind: type, data: Any, children: tuple[str, ...]) -> str:
     return f"CustomNode({label}, [{inside}])"
 
 
-def tuple_of(definitions: Iterable[PyTreeDef]) -> PyTreeDef:
+def tuple_of(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple of trees of the given structures.
 
     >>> parts = [jax.tree_util.tree_structure([1, 2]), jax.tree_util.tree_structure(0)]
@@ -134,4 +134,4 @@ def tuple_of(definitions: Iterable[PyTreeDef]) -> PyTreeDef:
     PyTreeDef(([*, *], *))
     """
     return PyTreeDef(optree.treespec_tuple(
-        [definition.spec for definition in definitions], namespace=NAMESPACE))
+        [definition.spec for definition in treedefs], namespace=NAMESPACE))

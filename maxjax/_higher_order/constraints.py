@@ -154,7 +154,7 @@ def resharded(value: Any, sharding: Any) -> Any:
     if isinstance(sharding, PartitionSpec):
         sharding = over_context(sharding)
     if not isinstance(sharding, NamedSharding):
-        raise ValueError(f"reshard takes NamedShardings and PartitionSpecs, got {sharding!r}")
+        raise TypeError(f"reshard takes NamedShardings and PartitionSpecs, got {sharding!r}")
     mesh, spec = sharding.mesh, sharding.spec
     kinds = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
     for axis in spec_axes(spec):

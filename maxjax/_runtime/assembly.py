@@ -15,7 +15,7 @@ from maxjax._runtime.pending import put
 
 
 def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
-                             data_callback: Callable[[Any], Any], *, dtype: Any = None
+                             data_callback: Callable[[Any], Any], dtype: Any = None
                              ) -> ArrayImpl:
     """An array whose parts a function gives.
 
@@ -33,6 +33,9 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
     >>> jax.make_array_from_callback((3,), rows, lambda index: np.arange(3)[index])
     Array([0, 1, 2], dtype=int32)
     """
+    if not isinstance(sharding, Sharding):
+        raise TypeError("sharding should be an instance of `jax.sharding`. Got "
+                        f"{sharding} of type {type(sharding)}")
     shape = tuple(shape)
     known: dict[Any, Any] = {}
     parts = []

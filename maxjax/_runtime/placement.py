@@ -89,8 +89,10 @@ def _put_traced(value: Tracer, place: Any) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """The leaves of a pytree as NumPy arrays; what is no array stays as it is."""
+    """The leaves of a pytree as NumPy arrays; what is no array, or traced, stays as it is."""
     def get(leaf: Any) -> Any:
+        if isinstance(leaf, Tracer):
+            return leaf
         if isinstance(leaf, Array):
             return np.asarray(leaf)
         return leaf.__array__() if hasattr(leaf, "__array__") else leaf

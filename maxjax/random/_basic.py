@@ -371,6 +371,8 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     heads = _bernoulli(key, as_float(0.5, dtypes.canonical(dtypes.float64)), shape, "low")
     heads = convert_element_type(heads, dtype)
+    if dtypes.is_bool(dtype):      # both are true
+        return full(shape, True, dtype)
     return lax.sub(lax.mul(np.array(2, dtype)[()], heads), np.array(1, dtype)[()])
 
 

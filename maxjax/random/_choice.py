@@ -169,6 +169,8 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
         raise ValueError(f"dtype argument to `gumbel` must be a float dtype, got {dtype.name}")
     if not logits.ndim:
         raise IndexError("index -1 is out of bounds for axis 0 with size 0")
+    if not -logits.ndim <= axis < logits.ndim:
+        raise IndexError(f"index {axis} is out of bounds for axis 0 with size {logits.ndim}")
     axis = canonical_axis(axis, logits.ndim)
     rest = tuple(size for dim, size in enumerate(logits.shape) if dim != axis)
     if shape is None:
@@ -179,7 +181,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
             raise ValueError(f"Incompatible shapes for broadcasting: shapes={[shape, rest]}")
     leading = shape[:len(shape) - len(rest)]
     mode = gumbel_mode(mode)
-    index_dtype = dtypes.int32
+    index_dtype = dtypes.canonical(dtypes.int64)
     if replace:
         position = len(leading) + axis
         inner = list(shape[len(leading):])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from maxjax.random._basic import (
     _rademacher,
     _uniform,
     as_float,
+    broadcast_shapes,
     float_dtype,
     int_dtype,
     result_shape,
@@ -163,7 +165,8 @@ def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> 
     return upper / (_chisquare(first, dfden, shape, dtype) / dfden)
 
 
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *,
+      out_sharding: Any = None) -> Array:
     """Student's t floats of ``df`` degrees of freedom.
 
     >>> jax.random.t(jax.random.key(0), 2.0, (2,))
@@ -217,7 +220,7 @@ def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None, *,
     if out_sharding is not None:
         return with_out_sharding(ball, out_sharding, key, d, p, shape, dtype)
     typed = single_key("ball", key)
-    return _ball(typed, p, int(d), canonical_shape(shape), float_dtype(dtype, "ball"))
+    return _ball(typed, p, operator.index(d), canonical_shape(shape), float_dtype(dtype, "ball"))
 
 
 @jitted("d", "shape", "dtype")
@@ -269,14 +272,14 @@ def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (),
                          dtype: Any = None) -> Array:
-    """``loc + scale * x`` of Maxwell floats x of either sign.
+    """``loc + scale * x`` of Maxwell floats x of either sign: ``shape`` for each parameter.
 
     >>> jax.random.double_sided_maxwell(jax.random.key(0), 0.0, 1.0, (2,))
     Array([1.5457209, 1.5741276], dtype=float32)
     """
     typed = single_key("double_sided_maxwell", key)
     dtype = float_dtype(dtype, "double_sided_maxwell")
-    shape = canonical_shape(shape)
+    shape = canonical_shape(shape) + broadcast_shapes(np.shape(loc), np.shape(scale))
     first, second = unstack(split_typed(typed))
     values = _maxwell(first, shape, dtype) * _rademacher(second, shape, dtype)
     return values * as_float(scale, dtype) + as_float(loc, dtype)

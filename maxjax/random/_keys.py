@@ -211,14 +211,13 @@ def key_dtype(impl_spec: Any = None) -> Any:
 
 
 def clone(key: Any) -> Any:
-    """The same key once more, for code that uses a key twice on purpose.
+    """The same key once more, for code that uses a key twice on purpose; any array as it is.
 
     >>> key = jax.random.key(0)
     >>> jax.random.clone(key) == key
     Array(True, dtype=bool)
     """
-    typed, raw = typed_key(key)
-    return _like_given(typed, raw)
+    return base_trace[0].operand(key)
 
 
 # --- new keys from old ----------------------------------------------------------------------------

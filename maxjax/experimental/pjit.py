@@ -1,0 +1,32 @@
+"""jax.experimental.pjit: ``jax.jit`` under its old name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from maxjax._base.missing import missing_names
+from maxjax._higher_order.api import UNSPECIFIED, jit
+
+
+def pjit(fun: Callable[..., Any], in_shardings: Any = UNSPECIFIED,
+         out_shardings: Any = UNSPECIFIED,
+         static_argnums: int | Sequence[int] | None = None,
+         static_argnames: str | Iterable[str] | None = None,
+         donate_argnums: int | Sequence[int] | None = None,
+         donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
+         device: Any = None, backend: str | None = None, inline: bool = False,
+         compiler_options: dict[str, Any] | None = None) -> Any:
+    """``jax.jit`` with its options as positional arguments.
+
+    >>> pjit(lambda x: 2 * x)(3)
+    Array(6, dtype=int32, weak_type=True)
+    """
+    return jit(fun, in_shardings=in_shardings, out_shardings=out_shardings,
+               static_argnums=static_argnums, static_argnames=static_argnames,
+               donate_argnums=donate_argnums, donate_argnames=donate_argnames,
+               keep_unused=keep_unused, device=device, backend=backend, inline=inline,
+               compiler_options=compiler_options)
+
+
+__getattr__ = missing_names(__name__)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import random
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import harness
@@ -24,7 +27,11 @@ from maxjax._sharding.api import partition
 from maxjax._sharding.specs import Spec
 from maxjax._transforms.simplify import EXPANSIONS
 
-MESHES: tuple[dict[str, int], ...] = ({"x": 2, "y": 3}, {"x": 2, "y": 2, "z": 2})
+MESHES: tuple[dict[str, int], ...] = (
+    {"x": 4}, {"x": 2, "y": 3}, {"x": 2, "y": 2, "z": 2})
+ALL_MESHES: tuple[dict[str, int], ...] = (
+    *[{"x": size} for size in (2, 3, 5, 8)], {"x": 2, "y": 2}, {"x": 4, "y": 2}, {"x": 3, "y": 2},
+    {"x": 2, "y": 2, "z": 2})
 NEEDS_AN_AXIS = "a collective: it has a place under a named axis only"
 CALLS_PYTHON = "calls Python, which has no table of cases"
 NOT_RUN = {
@@ -41,6 +48,8 @@ NOT_RUN = {
                      "linear_call", "custom_lin",
                      "remat_opt"), "inlined or transposed away before"),
 }
+
+NOT_SPLIT = {name for name, why in NOT_RUN.items() if why in (NEEDS_AN_AXIS, CALLS_PYTHON)}
 
 
 def primitives(closed: ClosedJaxpr) -> set[str]:
@@ -110,6 +119,53 @@ def random_spec(rng: random.Random, shape: tuple[int, ...], mesh: dict[str, int]
             dims[dim].append(axis)
             left[dim] //= mesh[axis]
     return Spec.of(*map(tuple, dims))
+
+
+def specs_of(rng: random.Random, args: list[np.ndarray], mesh: dict[str, int],
+             most: int) -> list[list[Spec]]:
+    """All ways to split the arguments over a mesh, or a sample of so many."""
+    ways = [list(legal_specs(np.shape(arg), mesh)) for arg in args]
+    if math.prod(map(len, ways)) <= most:
+        return [list(specs) for specs in itertools.product(*ways)]
+    return [[rng.choice(options) for options in ways] for _ in range(most)]
+
+
+def legal_specs(shape: tuple[int, ...], mesh: dict[str, int]) -> Iterator[Spec]:
+    """Every axis along none or one of the dimensions, in each order, where sizes divide."""
+    for places in itertools.product((None, *range(len(shape))), repeat=len(mesh)):
+        for order in itertools.permutations(mesh):
+            dims = [tuple(axis for axis in order
+                          if places[list(mesh).index(axis)] == dim) for dim in range(len(shape))]
+            if all(size and size % math.prod(mesh[axis] for axis in axes) == 0
+                   for size, axes in zip(shape, dims, strict=True)) and (
+                    order == tuple(mesh) or any(len(axes) > 1 for axes in dims)):
+                yield Spec.of(*dims)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("family", sorted(harness.families()))
+def test_every_case_on_every_mesh(family):
+    """Values, derivatives and cotangents; up to eight ways of splitting on each mesh."""
+    failures = []
+    for case in harness.families()[family]:
+        if case.raises or not case.jittable:
+            continue
+        for mode in ("value", "vjp", "jvp") if case.differentiable else ("value",):
+            with case.precision():
+                closed, args = program(case, mode)
+                if not primitives(closed).isdisjoint(NOT_SPLIT):
+                    continue
+                rng = random.Random(zlib.crc32(f"{case.name} {mode}".encode()))
+                for mesh in ALL_MESHES:
+                    for specs in specs_of(rng, args, mesh, 8):
+                        try:
+                            check_equal(partition(closed, mesh, specs), closed, args,
+                                        case.tolerance, mode != "value")
+                        except Exception as error:
+                            failures.append(f"{case.name}, {mode}, {mesh}, "
+                                            f"{[str(spec) for spec in specs]}: "
+                                            f"{type(error).__name__}: {str(error)[:200]}")
+    assert not failures, f"{len(failures)} failures\n" + "\n".join(failures[:40])
 
 
 @pytest.mark.parametrize("name", sorted(

@@ -33,6 +33,7 @@ from maxjax._primitives.arithmetic import div_p
 from maxjax._primitives.collective import psum_p
 from maxjax._primitives.rules import is_linear, replicated_factors, scalar_like
 from maxjax._primitives.shape import expand_axis, squeeze_p
+from maxjax._primitives.sharding import sharding_constraint_p
 from maxjax._primitives.varying import manual_axes, vary
 from maxjax._sharding.execute import whole_program
 from maxjax._sharding.shard_body import runnable
@@ -74,17 +75,17 @@ def whole_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) -
     """The type of the whole value of which a shard has that type."""
     shape = tuple(size * _parts(axes, mesh)
                   for size, axes in zip(aval.shape, dims_of(spec, aval.ndim), strict=True))
-    return ShapedArray(shape, aval.dtype, aval.weak_type, _explicit(spec, mesh),
+    return ShapedArray(shape, aval.dtype, aval.weak_type, _explicit(spec, mesh, aval.ndim),
                        aval.vma.difference(manual))
 
 
-def _explicit(spec: PartitionSpec, mesh: Any) -> Any:
+def _explicit(spec: PartitionSpec, mesh: Any, ndim: int) -> Any:
     """What a type says of Explicit axes."""
     explicit = frozenset(mesh.explicit_axes)
     if not explicit:
         return None
     entries = [tuple(axis for axis in entry_axes(entry) if axis in explicit) for entry in spec]
-    return mesh.abstract_mesh, P(*entries)
+    return mesh.abstract_mesh, P(*entries, *[None] * (ndim - len(entries)))
 
 
 @contextlib.contextmanager
@@ -118,11 +119,22 @@ def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
                          f"{ordered}")
     local = runnable(jaxpr, mesh.shape_tuple, copied)
     with named_axes(mesh.shape_tuple), manual_axes(None):
-        return whole_program(
+        whole = whole_program(
             local, {name: size for name, size in mesh.shape_tuple if name in manual},
             [dims_of(spec, aval.ndim) for spec, aval in zip(in_specs, local.in_avals, strict=True)],
             [dims_of(spec, aval.ndim)
              for spec, aval in zip(out_specs, local.out_avals, strict=True)])
+    if not isinstance(mesh, Mesh) or mesh.explicit_axes or manual != set(mesh.axis_names):
+        return whole
+
+    def constrained(*values: Any) -> list[Any]:
+        return [sharding_constraint_p.bind(
+            output, sharding=NamedSharding(mesh, spec), layout=None, context_mesh=mesh,
+            unconstrained_dims=frozenset()) if spec_axes(spec) else output
+            for output, spec in zip(eval_jaxpr(whole.jaxpr, whole.consts, *values), out_specs,
+                                    strict=True)]
+
+    return trace_to_jaxpr(constrained, whole.in_avals, jaxpr.jaxpr.debug_info)
 
 
 ORDERED = (ordered_debug_effect, ordered_io_effect)

@@ -74,7 +74,7 @@ TABLE = {
         "f(b, shape=(2, 3, 4), broadcast_dimensions=(1, 2))",
         "f(b, shape=(3, 1, 4), broadcast_dimensions=(0, 2))"),
     "jax.experimental.sparse.bcoo_multiply_dense": cases(
-        _B + "f(b, m + 1)", _B + "f(b, 3.)", _B + "f(b, x)", modes="eager jit grad", **_MX),
+        _B + "f(b, m + 1)", _B + "f(b, x)", modes="eager jit grad", **_MX),
     "jax.experimental.sparse.bcoo_multiply_sparse": _dense("f(b, b)", "f(b, s.BCOO.fromdense("
                                                            "m[:, ::-1], nse=4))"),
     "jax.experimental.sparse.bcoo_update_layout":

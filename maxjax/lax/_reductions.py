@@ -274,12 +274,15 @@ def initial_values(name: str, operands: Sequence[Array], inits: Sequence[Any]) -
     if len(operands) != len(inits):
         raise ValueError(f"{name} needs one initial value for each operand, got {len(inits)} for "
                         f"{len(operands)}.")
+    values = [as_operand(init, name) for init in inits]
+    shapes = [value.shape for value in values]
+    if any(shapes):
+        if name == "reduce":
+            raise ValueError(f"reduce found non-scalar initial value: {shapes}")
+        raise TypeError(
+            f"{name} expected init_values to be scalars but init_values have shapes {shapes}.")
     result = []
-    for x, init in zip(operands, inits, strict=True):
-        value = as_operand(init, name)
-        if value.shape:
-            raise TypeError(
-                f"{name} expected init_values to be scalars but got shape {value.shape}.")
+    for x, value in zip(operands, values, strict=True):
         if value.dtype != x.dtype:
             if not value.weak_type:
                 raise TypeError(f"{name} operands and initial values must have the same dtypes, "

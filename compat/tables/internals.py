@@ -9,7 +9,8 @@ J = "j = jax.make_jaxpr(lambda x: jnp.sin(x) * 2 + 1)(1.); "
 X = "jax.extend.core"
 LOAD = (
     "import importlib\nL = lambda n: importlib.import_module(jax.__name__ + '.' + n)\n"
-    "core, ad, batching, mlir = L('extend.core'), L('interpreters.ad'), L('interpreters.batching'), L('interpreters.mlir')\n"
+    "core, ad, batching, mlir = L('extend.core'), L('interpreters.ad'), "
+    "L('interpreters.batching'), L('interpreters.mlir')\n"
 )
 PRIMITIVE = LOAD + (
     "p = core.Primitive('twice')\np.def_impl(lambda x: x * 2)\n"
@@ -89,12 +90,14 @@ TABLE["jax.interpreters.ad.deflinear"] = check(
 TABLE["jax.interpreters.ad.primitive_jvps"] = check(
     "lax.sin_p in f",
     PRIMITIVE
-    + "ad.primitive_jvps[p] = lambda ps, ts: (p.bind(*ps), 5 * ts[0])\njax.jvp(p.bind, (jnp.ones(2),), (jnp.ones(2),))",
+    + "ad.primitive_jvps[p] = lambda ps, ts: (p.bind(*ps), 5 * ts[0])\njax.jvp(p.bind, "
+      "(jnp.ones(2),), (jnp.ones(2),))",
 )
 TABLE["jax.interpreters.ad.primitive_transposes"] = check(
     "lax.mul_p in f",
     PRIMITIVE
-    + "ad.primitive_transposes[p] = lambda ct, x: [7 * ct]\njax.linear_transpose(p.bind, jnp.ones(2))(jnp.ones(2))",
+    + "ad.primitive_transposes[p] = lambda ct, x: [7 * ct]\njax.linear_transpose(p.bind, "
+      "jnp.ones(2))(jnp.ones(2))",
 )
 TABLE["jax.interpreters.ad.get_primitive_transpose"] = check("callable(f(lax.mul_p))") + check(
     "f(lax.sin_p)", raises=True

@@ -174,7 +174,10 @@ TABLE[f"{S}.use_abstract_mesh"] = meshed(
     "with f(S.AbstractMesh((2,), ('x',))):\n    y = S.get_abstract_mesh().axis_names\ny",
     "with f(m.abstract_mesh):\n    y = S.get_abstract_mesh().size\ny",
 ) + meshed("with f(3):\n    y = 1\ny", raises=None)
-EXPLICIT = "e = jax.make_mesh((1,), ('x',), axis_types=(jax.sharding.AxisType.Explicit,)); P = jax.P; S = jax.sharding; d = jax.devices()[0]\n"
+EXPLICIT = (
+    "e = jax.make_mesh((1,), ('x',), axis_types=(jax.sharding.AxisType.Explicit,)); P = jax.P; "
+    "S = jax.sharding; d = jax.devices()[0]\n"
+)
 for name in ("jax.reshard", f"{S}.reshard"):
     TABLE[name] = meshed(
         "f(jnp.arange(4), S.NamedSharding(e, P('x')))",
@@ -193,12 +196,14 @@ for name in ("jax.reshard", f"{S}.reshard"):
 for name in ("auto_axes", "explicit_axes"):
     TABLE[f"{S}.{name}"] = check("f.__name__") + (
         meshed(
-            "with jax.set_mesh(e):\n    y = f(lambda x: x * 2, out_sharding=P('x'))(jnp.ones(4))\ny",
+            "with jax.set_mesh(e):\n    y = f(lambda x: x * 2, "
+            "out_sharding=P('x'))(jnp.ones(4))\ny",
             mesh=EXPLICIT,
         )
         if name == "auto_axes"
         else meshed(
-            "with jax.set_mesh(m):\n    y = jax.jit(lambda x: f(lambda x: x * 2, in_sharding=P('x'))(x))(jnp.ones(4))\ny"
+            "with jax.set_mesh(m):\n    y = jax.jit(lambda x: f(lambda x: x * 2, "
+            "in_sharding=P('x'))(x))(jnp.ones(4))\ny"
         )
     )
 TABLE[f"{S}.make_single_device_sharding"] = meshed(
@@ -209,10 +214,12 @@ SHARD = (
     "f(lambda x: x * 2, mesh=m, in_specs=P('x'), out_specs=P('x'))(x)",
     "f(lambda x: lax.psum(x, 'x'), mesh=m, in_specs=P('x'), out_specs=P())(x)",
     "jax.jit(f(lambda x: x.sum()[None], mesh=m, in_specs=(P('x'),), out_specs=P('x')))(x)",
-    "f(lambda x, y: x @ y.T, mesh=m, in_specs=(P('x', None), P(None, None)), out_specs=P('x', None))(x, x)",
+    "f(lambda x, y: x @ y.T, mesh=m, in_specs=(P('x', None), P(None, None)), out_specs=P('x', "
+    "None))(x, x)",
     "f(lambda x: lax.all_gather(x, 'x', tiled=True), mesh=m, in_specs=P('x'), out_specs=P('x'))(x)",
     "f(lambda x: lax.axis_index('x') + x, mesh=m, in_specs=P('x'), out_specs=P('x'))(x)",
-    "f(lambda d: {'b': d['a']}, mesh=m, in_specs=({'a': P('x')},), out_specs={'b': P('x')})({'a': x})",
+    "f(lambda d: {'b': d['a']}, mesh=m, in_specs=({'a': P('x')},), out_specs={'b': "
+    "P('x')})({'a': x})",
 )
 BAD = (
     "f(lambda x: x, mesh=m, in_specs=P('z'), out_specs=P())(jnp.ones(4))",

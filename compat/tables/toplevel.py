@@ -180,10 +180,12 @@ TABLE["jax.named_call"] = cases(
     x=floats(3),
 ) + check("f(lambda x: x, name='g')(3)")
 TABLE["jax.ensure_compile_time_eval"] = check(
-    "g = jax.jit(lambda: (lambda: 0)())\n@jax.jit\ndef h(x):\n    with jax.ensure_compile_time_eval():\n"
+    "g = jax.jit(lambda: (lambda: 0)())\n@jax.jit\ndef h(x):\n    with "
+    "jax.ensure_compile_time_eval():\n"
     "        n = int(jnp.arange(4).sum())\n    return x * n\nh(2.)",
     "with f():\n    y = jnp.sin(1.)\ny",
-    "@jax.jit\ndef h(x):\n    with jax.ensure_compile_time_eval():\n        y = jnp.ones(2) if jnp.ones(()) > 0 else None\n"
+    "@jax.jit\ndef h(x):\n    with jax.ensure_compile_time_eval():\n        y = jnp.ones(2) if "
+    "jnp.ones(()) > 0 else None\n"
     "    return x + y\nh(2.)",
 ) + check(
     "@jax.jit\ndef h(x):\n    with jax.ensure_compile_time_eval():\n        return int(x)\nh(2)",
@@ -403,8 +405,10 @@ TABLE["jax.config"] = check(
     "f.jax_enable_x64",
     "f.jax_debug_nans",
     "f.jax_default_matmul_precision",
-    "old = f.jax_debug_nans; f.update('jax_debug_nans', True); x = f.jax_debug_nans; f.update('jax_debug_nans', old); x",
-    "f.update('jax_enable_x64', True); x = jnp.arange(2); f.update('jax_enable_x64', False); x.dtype",
+    "old = f.jax_debug_nans; f.update('jax_debug_nans', True); x = f.jax_debug_nans; "
+    "f.update('jax_debug_nans', old); x",
+    "f.update('jax_enable_x64', True); x = jnp.arange(2); f.update('jax_enable_x64', False); "
+    "x.dtype",
     "f.jax_numpy_rank_promotion",
     "f.jax_threefry_partitionable",
     "f.jax_default_prng_impl",
@@ -530,14 +534,16 @@ TABLE["jax.debug.visualize_array_sharding"] = check("f.__name__") + refused(
 TABLE["jax.debug.visualize_sharding"] = check("f.__name__")
 TABLE["jax.debug.inspect_array_sharding"] = check(
     "seen = []; f(jnp.ones(2), callback=seen.append); jax.effects_barrier(); len(seen)",
-    "seen = []; jax.jit(lambda x: (f(x, callback=seen.append), x)[1])(jnp.ones(2)); jax.effects_barrier(); len(seen)",
+    "seen = []; jax.jit(lambda x: (f(x, callback=seen.append), x)[1])(jnp.ones(2)); "
+    "jax.effects_barrier(); len(seen)",
 )
 TABLE["jax.debug.breakpoint"] = check("f.__name__")
 for name in ("DebugEffect", "OrderedDebugEffect"):
     TABLE[f"jax.debug.{name}"] = check("f.__name__", "isinstance(f(), f)")
 TABLE["jax.pure_callback"] = (
     cases(
-        "f(lambda x: np.sin(x), jax.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method='sequential')",
+        "f(lambda x: np.sin(x), jax.ShapeDtypeStruct(x.shape, x.dtype), x, "
+        "vmap_method='sequential')",
         "jax.jit(lambda x: f(lambda x: x * 2, x, x))(x)",
         "f(lambda x: (x, x.sum()), (x, jnp.float32(0)), x, vmap_method='sequential')",
         "jax.vmap(lambda x: f(lambda x: x + 1, x, x, vmap_method='expand_dims'))(x)",
@@ -564,7 +570,8 @@ TABLE["jax.experimental.io_callback"] = (
         vmap=False,
     )
     + check(
-        "seen = []; jax.jit(lambda x: f(seen.append, None, x))(1.); jax.effects_barrier(); len(seen)"
+        "seen = []; jax.jit(lambda x: f(seen.append, None, x))(1.); jax.effects_barrier(); "
+        "len(seen)"
     )
     + refused("jax.grad(lambda x: f(lambda x: x, x, x))(1.)", "f(3, None)")
 )
@@ -618,7 +625,8 @@ for name, registers, leaves, given in (
 ):
     text = (
         M
-        + f"m.{registers}(l); m.{name}({given}, k='v'); m.{leaves}(l); m.{name}({given}); [s for s in seen if s[0][0] == '/a']"
+        + f"m.{registers}(l); m.{name}({given}, k='v'); m.{leaves}(l); m.{name}({given}); [s "
+          f"for s in seen if s[0][0] == '/a']"
     )
     for each in (name, registers, leaves):
         TABLE[f"jax.monitoring.{each}"] = check(text, "f.__name__")
@@ -762,7 +770,8 @@ C = f"c = {c}; "
 TABLE[f"{c}.check"] = check(
     C + "e, y = c.checkify(lambda x: (f(x > 0, 'bad'), x * 2)[1])(jnp.ones(())); e.get(), y",
     C
-    + "e, y = c.checkify(lambda x: (f(x > 0, 'bad {}', x), x * 2)[1])(-jnp.ones(())); str(e.get()).split('\\n')[0], y",
+    + "e, y = c.checkify(lambda x: (f(x > 0, 'bad {}', x), x * 2)[1])(-jnp.ones(())); "
+      "str(e.get()).split('\\n')[0], y",
     C + "e, y = jax.jit(c.checkify(lambda x: (f(x > 0, 'bad'), x)[1]))(-1.); y",
 ) + refused(
     "f(jnp.array(1.) > 2, 'bad')", "jax.jit(lambda x: (f(x > 0, 'a'), x)[1])(1.)", "f(1., 'x')"
@@ -775,8 +784,10 @@ TABLE[f"{c}.checkify"] = check(
             "e, y = f(lambda x: x[5], errors=c.index_checks)(jnp.ones(3)); e.get() is None",
             "e, y = f(lambda x: 1 / x, errors=c.div_checks)(jnp.zeros(2)); e.get() is None",
             "e, y = f(lambda x: x * 2)(jnp.ones(3)); e.get(), y",
-            "e, y = jax.vmap(f(lambda x: jnp.log(x), errors=c.nan_checks))(jnp.array([1., -1.])); e.get() is None",
-            "e, y = f(lambda x: lax.fori_loop(0, 3, lambda i, c: c / (1. - i), x), errors=c.all_checks)(1.); e.get() is None",
+            "e, y = jax.vmap(f(lambda x: jnp.log(x), errors=c.nan_checks))(jnp.array([1., "
+            "-1.])); e.get() is None",
+            "e, y = f(lambda x: lax.fori_loop(0, 3, lambda i, c: c / (1. - i), x), "
+            "errors=c.all_checks)(1.); e.get() is None",
         )
     )
 ) + refused("f(3)(1)")
@@ -808,7 +819,10 @@ TABLE[f"{c}.debug_check"] = check(C + "f(True, 'a')") + check(
 TABLE[f"{c}.init_error"] = check("f.get()", "type(f).__name__")
 TABLE[f"{c}.JaxRuntimeError"] = check("f.__name__", "f is jax.errors.JaxRuntimeError")
 e = "jax.export"
-E = "e = __import__('importlib').import_module(jax.__name__ + '.export'); x = jax.ShapeDtypeStruct((3,), 'float32'); "
+E = (
+    "e = __import__('importlib').import_module(jax.__name__ + '.export'); x = "
+    "jax.ShapeDtypeStruct((3,), 'float32'); "
+)
 TABLE[f"{e}.export"] = check(
     E + "f(jax.jit(jnp.sin))(x).call(jnp.ones(3))",
     E + "f(jax.jit(lambda x: x * 2))(x).out_avals",
@@ -816,7 +830,8 @@ TABLE[f"{e}.export"] = check(
     E + "f(jax.jit(jnp.sin))(x).platforms",
     E + "f(jax.jit(jnp.sin))(x).fun_name",
     E
-    + "s = e.symbolic_shape('a'); f(jax.jit(lambda x: x * 2))(jax.ShapeDtypeStruct(s, 'float32')).call(jnp.ones(4))",
+    + "s = e.symbolic_shape('a'); f(jax.jit(lambda x: x * 2))(jax.ShapeDtypeStruct(s, "
+      "'float32')).call(jnp.ones(4))",
     E + "f(jax.jit(jnp.sin))(x).in_tree",
 ) + refused(
     E + "f(lambda x: x)(x)",
@@ -862,6 +877,7 @@ TABLE[f"{e}.default_export_platform"] = check("f()")
 for name in ("minimum", "maximum"):
     TABLE[f"{e}.{name}_supported_calling_convention_version"] = check("type(f)")
 TABLE[f"{e}.register_namedtuple_serialization"] = check(
-    "from collections import namedtuple\nQ = namedtuple('Q', 'x y'); f(Q, serialized_name='t.Q' + str(id(Q))) is Q"
+    "from collections import namedtuple\nQ = namedtuple('Q', 'x y'); f(Q, serialized_name='t.Q' "
+    "+ str(id(Q))) is Q"
 )
 TABLE[f"{e}.register_pytree_node_serialization"] = check("f.__name__")

@@ -170,7 +170,8 @@ BOTH["all"] = checks(
     "f(('a', ''))",
 ) + checks("f([jnp.ones(2) > 0])", raises=True)
 BOTH["transpose"] = checks(
-    "s = jax.tree.structure; f(s([1, 2]), s({'a': 1, 'b': 2}), [{'a': 1, 'b': 2}, {'a': 3, 'b': 4}])",
+    "s = jax.tree.structure; f(s([1, 2]), s({'a': 1, 'b': 2}), [{'a': 1, 'b': 2}, {'a': 3, 'b': "
+    "4}])",
     "s = jax.tree.structure; f(s([1, 2]), None, [(1, 2), (3, 4)])",
     "s = jax.tree.structure; f(s((1, [2])), s(P(1, 2)), (P(1, 2), [P(3, 4)]))",
     "s = jax.tree.structure; f(s([1]), s([1, 2, 3]), [[1, 2, 3]])",

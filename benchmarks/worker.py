@@ -18,6 +18,7 @@ import importlib
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ def seconds_for(call: Call, count: int) -> float:
 
 def prepare(library: Any, name: str, seconds: float) -> tuple[Call, int]:
     """The call, warm, and how many of them take about `seconds`."""
-    call = {**CALLS, **PROGRAMS, **sharded.PROGRAMS}[name](library)
+    makers: dict[str, Callable[[Any], Call]] = {**CALLS, **PROGRAMS, **sharded.PROGRAMS}
+    call = makers[name](library)
     for _ in range(3):
         call()
     count = 1

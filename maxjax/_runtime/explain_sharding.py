@@ -17,6 +17,7 @@ from maxjax._runtime import on_mesh
 from maxjax._runtime.array import ArrayImpl
 from maxjax._sharding.auto import auto as choose
 from maxjax._sharding.explain import Report
+from maxjax._sharding.picture import svg
 
 
 class Explanation:
@@ -38,6 +39,10 @@ class Explanation:
     def dot(self) -> str:
         """The same as a graph in Graphviz's language."""
         return self.report.dot()
+
+    def svg(self) -> str:
+        """The same as a picture, in the language of vector graphics."""
+        return svg(self.report)
 
     __repr__ = text
 
@@ -110,6 +115,10 @@ class AutoSharding:
     def dot(self) -> str:
         """The program as a graph in Graphviz's language."""
         return self.report.dot()
+
+    def svg(self) -> str:
+        """The same as a picture, in the language of vector graphics."""
+        return svg(self.report)
 
     __repr__ = text
 

@@ -110,7 +110,7 @@ def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSh
 def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
                    mesh: Mesh, ins: Sequence[NamedSharding | None]) -> list[Sharding]:
     # A result that lies as an input does has that one's spec, as it was written.
-    written = {trimmed(sharding.spec): sharding.spec for sharding in reversed(ins)
+    written = {trimmed(tuple(sharding.spec)): sharding.spec for sharding in reversed(ins)
                if sharding is not None}
     result: list[Sharding] = []
     for number, aval in enumerate(avals):

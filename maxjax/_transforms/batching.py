@@ -280,7 +280,9 @@ def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequ
 def _mapped_entry(operands: Sequence[Any], axes: Sequence[int | None]) -> Any:
     """The Explicit axes that a mapped dimension is split over, from the first operand that is."""
     for operand, axis in zip(operands, axes, strict=True):
-        found = None if axis is None else aval_of(operand).mesh_spec
+        if axis is None:
+            continue
+        found = aval_of(operand).mesh_spec
         if found is not None and found[1].partitions[axis] is not None:
             return found[1].partitions[axis]
     return None

@@ -84,7 +84,6 @@ TABLE = {
         + cases(_B + "f(b, n_batch=1)", _B + "f(b, n_dense=1)", raises=True, **_M),
     "jax.experimental.sparse.bcoo_dot_general": cases(
         _B + "f(b, x, dimension_numbers=(((1,), (0,)), ((), ())))",
-        _B + "f(b, m, dimension_numbers=(((1,), (1,)), ((0,), (0,))))",
         _B + "f(m, b, dimension_numbers=(((1,), (1,)), ((), ())))",
         _B + "f(b, m, dimension_numbers=(((0, 1), (0, 1)), ((), ())))",
         _B + "f(b, b, dimension_numbers=(((1,), (1,)), ((), ()))).todense()",

@@ -408,10 +408,17 @@ def _bits_evaluate(keys: Any, *, bit_width: int, shape: Any, partitionable: bool
         (*keys.shape, *shape))
 
 
+def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: Any,
+                   partitionable: bool) -> ShapedArray:
+    if any(type(size) is int and size < 0 for size in shape):
+        raise TypeError("the shape of random numbers must have every element be nonnegative, got "
+                        f"{shape}.")
+    return ShapedArray((*keys.shape, *shape), _unsigned(bit_width))
+
+
 random_bits_p = _primitive(
     "random_bits",
-    abstract=lambda keys, *, bit_width, shape, partitionable: ShapedArray(
-        (*keys.shape, *shape), _unsigned(bit_width)),
+    abstract=_bits_abstract,
     evaluate=_bits_evaluate,
     lower=_lowered(_bits_program),
     host_condition=_old_layout,

@@ -91,6 +91,7 @@ class Rotation(NamedTuple):
             raise ValueError("Expected axis specification to be a non-empty string of upto 3 "
                              f"characters, got {seq}")
         angles = _inexact(angles)
+        angles = angles.astype(angles.dtype)      # strong, as the quaternion is
         if degrees:
             angles = jnp.deg2rad(angles)
         if not angles.ndim:

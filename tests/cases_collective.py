@@ -22,21 +22,6 @@ def broadcast(j, x):
     return x * len(jaxpr.eqns)
 
 
-def mesh(j):
-    """Over the one device that there is for sure."""
-    return j.sharding.Mesh(np.array(j.devices()[:1]), ("x",))
-
-
-def constrained(j, x):
-    return 2 * j.lax.with_sharding_constraint(
-        j.numpy.sin(x), j.sharding.NamedSharding(mesh(j), j.P("x")))
-
-
-def on_shards(j, x):
-    return j.shard_map(lambda y: j.lax.psum(j.numpy.sin(y), "x") * y, mesh=mesh(j),
-                       in_specs=j.P("x"), out_specs=j.P("x"))(x)
-
-
 COLLECTIVES = {
     "psum": lambda lax, x: lax.psum(x, "i"),
     "pmax": lambda lax, x: lax.pmax(x, "i"),
@@ -52,8 +37,6 @@ CASES = [
     *(Case(name, over(body), (SQUARE,), differentiable=name not in ("pmax", "pmin"),
            linear=name not in ("pmax", "pmin"), tolerance="accumulate", primitives=(name,))
       for name, body in COLLECTIVES.items()),
-    Case("sharding_constraint", constrained, (X,)),
-    Case("shard_map", on_shards, (X,), primitives=("shard_map",)),
     Case("pbroadcast-bound", broadcast, (X[0],), tolerance="exact", primitives=("pbroadcast",)),
     *(Case(f"{name}-dimensions", lambda j, x, name=name: getattr(j.lax, name)(x, (0, 2)), (X,),
            differentiable=name == "psum", linear=name == "psum", tolerance="accumulate")

@@ -139,8 +139,8 @@ CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "debug_print", "c
 # Conversions of types, which shard_map erases before anything runs: tests/test_shard_map.py.
 ERASED = {"pvary", "psum_invariant", "all_gather_invariant"}
 
-# Needs a mesh around it, which cannot be set under jit: tests/test_sharding_api.py.
-ON_A_MESH = {"reshard"}
+# Need a mesh, which no text of a program holds: tests/test_sharding_api.py, test_shard_map.py.
+ON_A_MESH = {"reshard", "sharding_constraint", "shard_map"}
 
 # test_dynamic_dims.py: a case's sizes are known.
 OPEN_SIZES = {"dimension_size"}

@@ -88,7 +88,8 @@ class Outcome:
 
 
 def shorten(message: str, length: int = 300) -> str:
-    message = " ".join(message.split())
+    # Where the files lie is nobody's concern: names of files alone.
+    message = re.sub(r"(?<!\S)/(?:[^/\s]+/)+(?=[^/\s]+\.py\b)", "", " ".join(message.split()))
     return message if len(message) <= length else message[:length] + " ..."
 
 

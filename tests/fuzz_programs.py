@@ -50,12 +50,13 @@ DROPS_AXIS = ["jnp.sum({}, {axis})", "jnp.mean({}, {axis})", "jnp.max({}, {axis}
 class Writer:
     """Draws a program and writes it line by line."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, structures: int | None = None):
         self.draw = random.Random(seed)
         self.lines: list[str] = []
         self.count = 0
         self.reverse = self.draw.random() < 0.7     # only what reverse mode can do
-        self.budget = self.draw.randint(6, 14)
+        # How many loops, branches and transformations.
+        self.budget = structures or self.draw.randint(6, 14)
 
     # --- names and lines ---
     def fresh(self, letter: str) -> str:
@@ -419,9 +420,9 @@ class Program(NamedTuple):
         return lambda *args: names["program"](library, *map(library.numpy.asarray, args))
 
 
-def program(seed: int) -> Program:
-    """The program of a seed."""
-    writer = Writer(seed)
+def program(seed: int, structures: int | None = None) -> Program:
+    """The program of a seed, of at most so many loops, branches and transformations (6 to 14)."""
+    writer = Writer(seed, structures)
     draw = writer.draw
     shapes = [draw.choice(SHAPES), draw.choice(SHAPES)]
     known = [Variable("n", (), False), Variable("x", shapes[0]), Variable("y", shapes[1])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,14 +25,14 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         jaxpr = jaxpr.jaxpr
     defined: set[Var] = set()
 
-    def define(var: Any, where: str) -> None:
+    def define(var: Any, where: object) -> None:
         if not isinstance(var, Var):
             raise InternalError(f"{where} defines {var!r}, which is no variable")
         if var in defined:
             raise InternalError(f"{where} defines {var!r} a second time")
         defined.add(var)
 
-    def read(atom: Atom, where: str) -> None:
+    def read(atom: Atom, where: object) -> None:
         if isinstance(atom, Literal):
             _check_literal(atom, where)
         elif not isinstance(atom, Var):
@@ -43,7 +43,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
     for var in (*jaxpr.constvars, *jaxpr.invars):
         define(var, f"the head of the jaxpr of {jaxpr.debug_info or 'a function'}")
     for position, eqn in enumerate(jaxpr.eqns):
-        where = f"equation {position} ({_text(eqn)})"
+        where = _Place(position, eqn)
         for atom in eqn.invars:
             read(atom, where)
         for inner in subjaxprs(eqn.params):
@@ -58,7 +58,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         read(atom, f"the result of the jaxpr of {jaxpr.debug_info or 'a function'}")
 
 
-def _check_types(eqn: JaxprEqn, where: str) -> None:
+def _check_types(eqn: JaxprEqn, where: object) -> None:
     primitive = eqn.primitive
     try:
         expected: Any = primitive.abstract(*[atom.aval for atom in eqn.invars], **eqn.params)
@@ -74,7 +74,7 @@ def _check_types(eqn: JaxprEqn, where: str) -> None:
             raise InternalError(f"{where} has a result of type {aval} where the rule says {want}")
 
 
-def _check_literal(literal: Literal, where: str) -> None:
+def _check_literal(literal: Literal, where: object) -> None:
     aval = literal.aval
     shape = np.shape(literal.val)
     dtype = getattr(literal.val, "dtype", None)
@@ -95,6 +95,14 @@ def _check_constants(closed: ClosedJaxpr) -> None:
             raise InternalError(f"the constant of type {var.aval} has a value of type {aval}")
 
 
-def _text(eqn: JaxprEqn) -> str:
-    text = " ".join(str(eqn).split())
-    return text if len(text) <= 200 else text[:200] + "..."
+class _Place(NamedTuple):
+    """Where an equation stands, printed only if an error says so: printing takes longer than all of
+    the checks."""
+
+    position: int
+    eqn: JaxprEqn
+
+    def __str__(self) -> str:
+        text = " ".join(str(self.eqn).split())
+        text = text if len(text) <= 200 else text[:200] + "..."
+        return f"equation {self.position} ({text})"

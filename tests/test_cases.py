@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 import harness
 import pytest
@@ -17,27 +18,6 @@ CASES = [(family, case) for family, cases in FAMILIES.items()
          if not isinstance(cases, Exception) for case in cases]
 
 
-def each(*conditions):
-    """Parametrises over the cases that fulfil all conditions."""
-    chosen = [(family, case) for family, case in CASES
-              if all(condition(case) for condition in conditions)]
-    return pytest.mark.parametrize(
-        "case", [case for _, case in chosen],
-        ids=[f"{family}-{case.name}" for family, case in chosen])
-
-
-def runs(case: Case) -> bool:
-    return not case.raises
-
-
-def differentiable(case: Case) -> bool:
-    return runs(case) and case.differentiable and case.jittable
-
-
-def smooth(case: Case) -> bool:
-    return differentiable(case) and case.smooth
-
-
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_family_can_be_imported(family):
     if isinstance(FAMILIES[family], Exception):
@@ -46,49 +26,33 @@ def test_family_can_be_imported(family):
     assert len(names) == len(set(names)), "two cases of one name"
 
 
-@each(runs)
-def test_value(case):
-    harness.check_value(case)
+def checks_of(case: Case) -> dict[str, Callable[[Case], None]]:
+    """Everything that a case goes through, by name."""
+    if case.raises:
+        return {"error": harness.check_raises}
+    checks: dict[str, Callable[[Case], None]] = {"value": harness.check_value}
+    if case.jittable:
+        checks["jit"] = harness.check_jit
+    differentiable = case.differentiable and case.jittable
+    if differentiable:
+        checks |= {"jvp": harness.check_jvp, "vjp": harness.check_vjp}
+    if differentiable and case.smooth:
+        checks |= {"adjoint": harness.check_adjoint,
+                   "finite differences": harness.check_finite_differences}
+    if case.vmappable:
+        checks["vmap"] = harness.check_vmap
+    if differentiable and case.vmappable:
+        checks["vmap of gradient"] = harness.check_vmap_of_gradient
+    return checks
 
 
-@each(runs, lambda case: case.jittable)
-def test_jit(case):
-    harness.check_jit(case)
-
-
-@each(differentiable)
-def test_jvp(case):
-    harness.check_jvp(case)
-
-
-@each(differentiable)
-def test_vjp(case):
-    harness.check_vjp(case)
-
-
-@each(smooth)
-def test_adjoint(case):
-    harness.check_adjoint(case)
-
-
-@each(smooth)
-def test_finite_differences(case):
-    harness.check_finite_differences(case)
-
-
-@each(runs, lambda case: case.vmappable)
-def test_vmap(case):
-    harness.check_vmap(case)
-
-
-@each(differentiable, lambda case: case.vmappable)
-def test_vmap_of_gradient(case):
-    harness.check_vmap_of_gradient(case)
-
-
-@each(lambda case: case.raises)
-def test_error(case):
-    harness.check_raises(case)
+# A case's checks stand together, and in one process: JAX is asked once for all of them.
+@pytest.mark.parametrize("check,case", [
+    pytest.param(check, case, id=f"{family}-{case.name}-{name}",
+                 marks=pytest.mark.xdist_group(f"{family}-{case.name}"))
+    for family, case in CASES for name, check in checks_of(case).items()])
+def test_case(check, case):
+    check(case)
 
 
 # --- completeness ---------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from compat.spec import MODES, array, case, check, floats, shaped, special
 from compat.state import State, digest_of
 
 ROOT = Path(__file__).parents[1]
-NAMES = 40      # of the most used ones with cases; each with a part of its cases
+NAMES = 30      # of the most used ones with cases; each with a part of its cases
 CASES = 6
 
 

@@ -393,7 +393,7 @@ def test_in_graphs(cache: Path) -> None:
     cases.add("ne", [x, x[::-1].copy()], [x != x[::-1]])
     cases.add("lt", [x > 0, x[::-1] > 0], [(x > 0) < (x[::-1] > 0)])
     cases.add("convert", [x], [lax.convert_element_type(x, np.int32)])
-    for shape in ((3, 1000, 1), (1, 30000, 1), (3, 37, 83), (2, 1, 3)):
+    for shape in ((1, 30000, 1), (3, 37, 83)):
         x = rng.normal(size=shape).astype(np.float32)
         x[-1, 0, -1] = np.nan
         outer, count, inner = shape

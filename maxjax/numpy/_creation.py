@@ -25,6 +25,7 @@ from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
 from maxjax._transforms.vmap import vmap
 from maxjax.lax._conversion import lying_like
+from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._promotion import (
     PYTHON_SCALARS,
     as_array,
@@ -40,6 +41,7 @@ from maxjax.numpy._promotion import (
     shape_of,
     type_of,
 )
+from maxjax.numpy._whole import whole
 
 __all__ = [
     "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "from_dlpack",
@@ -525,15 +527,9 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     delta = full(shape, np.nan, compute)
     if num > 1 or (num == 1 and not endpoint):
         delta = (stop - start) / constant(steps, compute)
-        real = dtypes.real_dtype(compute)
-        fraction = iota(real, steps) / constant(steps, real)
-        fraction = reshape(fraction, (steps, *(1,) * len(shape)))
-        fraction = convert_element_type(fraction, compute)
-        wide = (1, *shape)
-        out = (reshape(start, wide) * (constant(1, compute) - fraction)
-               + reshape(stop, wide) * fraction)
-        if endpoint:
-            out = shape_primitives.concatenate([out, reshape(stop, wide)], 0)
+        many = isinstance(num, int) and num >= _MANY
+        interpolate = _interpolated_at_once if many else _interpolated
+        out = interpolate(start, stop, num=num, endpoint=bool(endpoint))
     elif num == 1:
         out = reshape(start, (1, *shape))
     else:
@@ -546,6 +542,23 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     out = shape_primitives.move_axis(out, 0, canonical_axis(axis, out.ndim))
     out = on_device(out, device)
     return (out, delta) if retstep else out
+
+
+def _interpolated(start: Array, stop: Array, *, num: int, endpoint: bool) -> Array:
+    """``num`` values from ``start`` to ``stop``, of one shape, along a leading axis."""
+    steps = num - endpoint
+    dtype, real = start.dtype, dtypes.real_dtype(start.dtype)
+    fraction = iota(real, steps) / constant(steps, real)
+    fraction = reshape(fraction, (steps, *(1,) * start.ndim))
+    fraction = convert_element_type(fraction, dtype)
+    wide = (1, *start.shape)
+    out = (reshape(start, wide) * (constant(1, dtype) - fraction)
+           + reshape(stop, wide) * fraction)
+    return shape_primitives.concatenate([out, reshape(stop, wide)], 0) if endpoint else out
+
+
+_MANY = 16384     # values, from which on one NumPy rule pays
+_interpolated_at_once = whole("linspace", rules.linspace)(_interpolated)
 
 
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,

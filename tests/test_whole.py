@@ -43,6 +43,12 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
     **{f"triangle {kind} {k}": (lambda x, kind=kind, k=k: getattr(jnp, kind)(
         x.reshape(1, -1) * jnp.ones((600, 1), x.dtype), k), [np.tile(ODD, 40)])
        for kind in ("tril", "triu") for k in (0, -3, 500, 10_000, -10_000)},
+    **{f"triangle of matrices {kind}": (lambda x, kind=kind: getattr(jnp, kind)(
+        x * jnp.arange(160, dtype=x.dtype).reshape(2, 80, 1), 7), [np.tile(ODD, 40)])
+       for kind in ("tril", "triu")},
+    "linspace": (lambda x, y: jnp.linspace(x, y, 50_000), [-0.3, 12.5]),
+    "linspace of arrays": (lambda x, y: jnp.linspace(x, y, 20_000), [0.1, np.array([1.7, -3.0])]),
+    "linspace, no end": (lambda x, y: jnp.linspace(x, y, 20_000, False), [-0.0, -1e4]),
     "digitize": (jnp.digitize, [X, LINE]),
     "digitize, falling": (jnp.digitize, [X, LINE[::-1]]),
     "digitize, unsorted": (jnp.digitize, [X, np.array([3.0, 1, 2])]),

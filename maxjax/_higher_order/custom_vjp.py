@@ -81,6 +81,7 @@ custom_lin_p = Primitive(
     "custom_lin",
     abstract=lambda *avals, out_avals, **params: out_avals,
     evaluate=_refuse_forward_mode,
+    eager=_refuse_forward_mode,
     host_reason="it is never run",
     transpose=_lin_transpose,
     batch=_refuse_forward_mode,

@@ -39,6 +39,9 @@ The rules, all optional but the first two, and their contracts:
     The sharding that the result of an application outside programs has.
 ``eager(operands, **params)``
     What an application outside programs does at once, on arrays: NumPy values of the results.
+``program(**params)``
+    What an application outside programs runs: (a jaxpr of whole values, the sharding of each
+    result or None).
 
 Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, and 1 equals 1.0.
 """
@@ -85,6 +88,7 @@ class Primitive:
                  effects: Callable[..., frozenset[Effect]] | None = None,
                  placement: Callable[..., Any] | None = None,
                  eager: Callable[..., Any] | None = None,
+                 program: Callable[..., Any] | None = None,
                  flops: Callable[..., float] | None = None,
                  accepts: tuple[Any, ...] | None = None,
                  multiple_results: bool = False,
@@ -113,6 +117,7 @@ class Primitive:
         self.effects = effects
         self.placement = placement
         self.eager = eager
+        self.program = program
         self.flops = flops
         self.accepts = accepts                # dtypes of the operands, for the operations to check
         self.multiple_results = multiple_results

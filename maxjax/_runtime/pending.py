@@ -32,7 +32,6 @@ from maxjax._runtime.array import ArrayImpl, Cell
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
-from maxjax._sharding.shard_map import program_of as shard_map_program
 from maxjax._transforms.simplify import CALLS
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
@@ -260,27 +259,26 @@ class LazyTrace(Trace):
             return put(value, on_mesh.with_devices(primitive.placement(**params), value))
         if primitive.eager is not None:
             return self.apply_eager(primitive, args, params)
+        if primitive.program is not None:
+            closed, shardings = primitive.program(**params)
+            return self.apply_whole(closed, shardings, args)
         called = CALLS.get(primitive.name)
         if called is not None:
             return self.call(params[called], args)
-        if primitive.name == "shard_map":
-            return self.apply_shard_map(args, params)
-        if primitive.name == "custom_lin" and primitive.evaluate is not None:
-            return primitive.evaluate(*args, **params)      # raises JAX's error
         avals = tuple([aval_of(arg) for arg in args])
         return self.call(program_module.call_of(primitive, avals, params), args,
                          name=primitive.name)
 
-    def apply_shard_map(self, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
-        """Runs what ``shard_map`` makes of its body; its specs say where the results are."""
+    def apply_whole(self, closed: ClosedJaxpr, shardings: Sequence[Any],
+                    args: tuple[Any, ...]) -> list[Any]:
+        """Runs a jaxpr of whole values, wherever they are; the results lie as told."""
         values = [self.operand(arg) for arg in args]
         values = [x if x._place is None else ArrayImpl(x.aval.off_mesh(), x.host()) for x in values]
-        results = self.call(shard_map_program(params, once=True), values)
-        mesh = params["mesh"]
-        if isinstance(mesh, Mesh):
-            for result, spec in zip(results, params["out_specs"], strict=True):
-                result._place, result._committed = NamedSharding(mesh, spec), True
-                result.aval = type_on(result.aval, result._place)
+        results = self.call(closed, values)
+        for result, sharding in zip(results, shardings, strict=True):
+            if sharding is not None:
+                result._place, result._committed = sharding, True
+                result.aval = type_on(result.aval, sharding)
         return results
 
     def apply_eager(self, primitive: Primitive, args: tuple[Any, ...],

@@ -155,6 +155,14 @@ def program_of(params: dict[str, Any], once: bool = False) -> ClosedJaxpr:
                     manual, copied)
 
 
+def _program_outside(**params: Any) -> tuple[ClosedJaxpr, list[NamedSharding | None]]:
+    """What an application outside programs runs, and where its specs say that the results are."""
+    mesh = params["mesh"]
+    return program_of(params, once=True), [
+        NamedSharding(mesh, spec) if isinstance(mesh, Mesh) else None
+        for spec in params["out_specs"]]
+
+
 @derived
 def manual_results(closed: ClosedJaxpr) -> list[NamedSharding | None]:
     """Where a program's results are that come out of a ``shard_map`` over devices."""
@@ -414,6 +422,7 @@ shard_map_p = Primitive(
     batch=_batch,
     axis_names=_axis_names,
     factors=replicated_factors,
+    program=_program_outside,
     multiple_results=True,
     cacheable=False,
 )

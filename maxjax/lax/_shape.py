@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes
-from maxjax._higher_order.constraints import with_out_sharding
+from maxjax._higher_order.constraints import resharded, with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
@@ -234,8 +234,6 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(broadcasted_iota, out_sharding, dtype, shape, dimension)
     dtype = dtypes.canonical(dtype)
     shape = integers(shape)
     dimension = operator.index(dimension)
@@ -246,7 +244,8 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
     if not 0 <= dimension < len(shape):
         raise ValueError("iota dimension must be between 0 and len(shape), got "
                          f"{dimension=} for {shape=}")
-    return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension)
+    line = iota_p.bind(dtype=dtype, shape=shape, dimension=dimension)
+    return line if out_sharding is None else resharded(line, out_sharding)
 
 
 # --- reshape and its like -------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._higher_order.constraints import with_out_sharding
+from maxjax._higher_order.constraints import resharded
 from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.trace import Array, Tracer, base_trace
 from maxjax._ir.types import ShapedArray
@@ -18,6 +18,7 @@ from maxjax._primitives import shape as shape_primitives
 from maxjax._primitives.comparison import ne_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import broadcast_in_dim, copy_p, iota_p, reshape
+from maxjax._primitives.sharding import freed
 from maxjax._primitives.transcendental import log_p
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
@@ -25,6 +26,7 @@ from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
 from maxjax._transforms.vmap import vmap
 from maxjax.lax._conversion import lying_like
+from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._promotion import (
     PYTHON_SCALARS,
     as_array,
@@ -40,6 +42,7 @@ from maxjax.numpy._promotion import (
     shape_of,
     type_of,
 )
+from maxjax.numpy._whole import whole
 
 __all__ = [
     "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "from_dlpack",
@@ -66,9 +69,6 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
     >>> jnp.array(1).weak_type
     True
     """
-    if out_sharding is not None:
-        return with_out_sharding(array, out_sharding, object, dtype, *args, copy=copy, order=order,
-            ndmin=ndmin, device=device)
     if args:        # NumPy's positional form
         keywords: tuple[Any, ...] = (copy, order, ndmin)
         copy, order, ndmin = args + keywords[len(args):]
@@ -79,7 +79,7 @@ def array(object: Any, dtype: Any = None, *args: Any, copy: bool = True,
     result = _array(object, wanted, bool(copy))
     if ndmin > result.ndim:
         result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
-    return on_device(result, device)
+    return on_device(result, device, out_sharding)
 
 
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
@@ -89,13 +89,11 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
     >>> jnp.asarray([1, 2], dtype=jnp.float16)
     Array([1., 2.], dtype=float16)
     """
-    if out_sharding is not None:
-        return with_out_sharding(asarray, out_sharding, a, dtype, order, copy=copy, device=device)
     if a is None:
         raise ValueError("None is not a valid value for jnp.array")
     _check_order(order)
     wanted = None if dtype is None else canonical_dtype(dtype, "asarray")
-    return on_device(_array(a, wanted, bool(copy)), device)
+    return on_device(_array(a, wanted, bool(copy)), device, out_sharding)
 
 
 def _check_order(order: str | None) -> None:
@@ -103,17 +101,18 @@ def _check_order(order: str | None) -> None:
         raise NotImplementedError(f"Only implemented for order='K', got {order!r}.")
 
 
-def on_device(x: Array, device: Any) -> Array:
-    """The array on a device (or with a sharding) that was asked for.
+def on_device(x: Array, device: Any, out_sharding: Any = None) -> Array:
+    """The array where it was asked for: on a device, or lying as a sharding says.
 
     Raises:
       ValueError: ``device`` is neither.
+      TypeError: ``out_sharding`` is no NamedSharding or PartitionSpec.
     """
-    if device is None:
-        return x
-    if not isinstance(device, Device) and not hasattr(device, "device_set"):
-        raise ValueError(f"device={device!r} must be a Device or a Sharding.")
-    return device_put(x, device)
+    if device is not None:
+        if not isinstance(device, Device) and not hasattr(device, "device_set"):
+            raise ValueError(f"device={device!r} must be a Device or a Sharding.")
+        x = device_put(x, device)
+    return x if out_sharding is None else resharded(freed(x), out_sharding)
 
 
 def _array(value: Any, dtype: Any, copy: bool) -> Array:
@@ -284,9 +283,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     Array([[0., 0., 0.],
            [0., 0., 0.]], dtype=float32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(zeros, out_sharding, shape, dtype, device=device)
-    return on_device(_filled(shape, _ZERO, 0, dtype, "zeros"), device)
+    return on_device(_filled(shape, _ZERO, 0, dtype, "zeros"), device, out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
@@ -296,9 +293,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     Array([[1, 1],
            [1, 1]], dtype=int32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(ones, out_sharding, shape, dtype, device=device)
-    return on_device(_filled(shape, _ONE, 1, dtype, "ones"), device)
+    return on_device(_filled(shape, _ONE, 1, dtype, "ones"), device, out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
@@ -307,9 +302,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> jnp.empty((1, 2))
     Array([[0., 0.]], dtype=float32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(empty, out_sharding, shape, dtype, device=device)
-    return on_device(_filled(shape, _ZERO, 0, dtype, "empty"), device)
+    return on_device(_filled(shape, _ZERO, 0, dtype, "empty"), device, out_sharding)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
@@ -320,14 +313,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
     Array([[1, 2, 3],
            [1, 2, 3]], dtype=int32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(full, out_sharding, shape, fill_value, dtype, device=device)
     check_arraylike("full", fill_value)
     wanted = None if dtype is None else canonical_dtype(dtype, "full")
     shape = canonical_shape(shape)
     if wanted is not None:
         _check_python_number(fill_value, wanted)
-    return on_device(_full(shape, fill_value, wanted), device)
+    return on_device(_full(shape, fill_value, wanted), device, out_sharding)
 
 
 def _check_python_number(value: Any, dtype: Any) -> None:
@@ -371,9 +362,6 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
     >>> jnp.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(full_like, out_sharding, a, fill_value, dtype, shape,
-            device=device)
     a = _like(a, "full_like")
     check_arraylike("full_like", fill_value)
     weak = dtype is None and getattr(a, "weak_type", False)
@@ -384,7 +372,9 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
     else:
         _check_python_number(fill_value, wanted)
         result = _full(size, fill_value, wanted)
-    return on_device(result, device) if device is not None else lying_like(result, a)
+    if device is None and out_sharding is None:
+        return lying_like(result, a)
+    return on_device(result, device, out_sharding)
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
@@ -394,9 +384,8 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     >>> jnp.zeros_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(zeros_like, out_sharding, a, dtype, shape, device=device)
-    return full_like(_like(a, "zeros_like"), 0, dtype, shape, device=device)
+    return full_like(_like(a, "zeros_like"), 0, dtype, shape, device=device,
+                     out_sharding=out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
@@ -406,9 +395,8 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     >>> jnp.ones_like(jnp.array([1.5, 2.5]))
     Array([1., 1.], dtype=float32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(ones_like, out_sharding, a, dtype, shape, device=device)
-    return full_like(_like(a, "ones_like"), 1, dtype, shape, device=device)
+    return full_like(_like(a, "ones_like"), 1, dtype, shape, device=device,
+                     out_sharding=out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *,
@@ -444,8 +432,6 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     >>> jnp.arange(2.5)
     Array([0., 1., 2.], dtype=float32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(arange, out_sharding, start, stop, step, dtype, device=device)
     name = "stop" if stop is None and step is None else "start"
     values = [start, stop, step]
     for position, (argument, value) in enumerate(
@@ -485,8 +471,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         size = max(0, math.ceil((last_ - first_) / by_))
     line = iota(dtype, size)
     if by == 1 and first == 0:
-        return on_device(line, device)
-    return on_device(constant(first, dtype) + line * constant(by, dtype), device)
+        return on_device(line, device, out_sharding)
+    return on_device(constant(first, dtype) + line * constant(by, dtype), device, out_sharding)
 
 
 def _number(value: Any) -> Any:
@@ -525,15 +511,9 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     delta = full(shape, np.nan, compute)
     if num > 1 or (num == 1 and not endpoint):
         delta = (stop - start) / constant(steps, compute)
-        real = dtypes.real_dtype(compute)
-        fraction = iota(real, steps) / constant(steps, real)
-        fraction = reshape(fraction, (steps, *(1,) * len(shape)))
-        fraction = convert_element_type(fraction, compute)
-        wide = (1, *shape)
-        out = (reshape(start, wide) * (constant(1, compute) - fraction)
-               + reshape(stop, wide) * fraction)
-        if endpoint:
-            out = shape_primitives.concatenate([out, reshape(stop, wide)], 0)
+        many = isinstance(num, int) and num >= _MANY
+        interpolate = _interpolated_at_once if many else _interpolated
+        out = interpolate(start, stop, num=num, endpoint=bool(endpoint))
     elif num == 1:
         out = reshape(start, (1, *shape))
     else:
@@ -546,6 +526,23 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     out = shape_primitives.move_axis(out, 0, canonical_axis(axis, out.ndim))
     out = on_device(out, device)
     return (out, delta) if retstep else out
+
+
+def _interpolated(start: Array, stop: Array, *, num: int, endpoint: bool) -> Array:
+    """``num`` values from ``start`` to ``stop``, of one shape, along a leading axis."""
+    steps = num - endpoint
+    dtype, real = start.dtype, dtypes.real_dtype(start.dtype)
+    fraction = iota(real, steps) / constant(steps, real)
+    fraction = reshape(fraction, (steps, *(1,) * start.ndim))
+    fraction = convert_element_type(fraction, dtype)
+    wide = (1, *start.shape)
+    out = (reshape(start, wide) * (constant(1, dtype) - fraction)
+           + reshape(stop, wide) * fraction)
+    return shape_primitives.concatenate([out, reshape(stop, wide)], 0) if endpoint else out
+
+
+_MANY = 16384     # values, from which on one NumPy rule pays
+_interpolated_at_once = whole("linspace", rules.linspace)(_interpolated)
 
 
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,

@@ -10,7 +10,9 @@ from maxjax._base import native
 from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._primitives.widths import native_result
 
-_WIDE = 512       # elements of a row, from which on a loop over rows pays
+_WIDE = 512       # elements of a row, from which on a loop over blocks of rows pays
+_ROWS = 64        # of a block of them
+_BLOCK = 32768    # elements of several arrays that the cache holds
 
 
 def hypot(x: Any, y: Any) -> Any:
@@ -70,15 +72,45 @@ def nan_to_num(x: Any, nan: Any, above: Any, below: Any) -> Any:
 
 
 def triangle(x: Any, *, k: int, upper: bool) -> Any:
-    """Row by row for a wide matrix: a mask would be written and read as well."""
-    if x.ndim != 2 or x.shape[1] < _WIDE:
+    """By blocks of rows for a wide matrix: left or right of the diagonal a block has no mask."""
+    rows, columns = x.shape[-2:]
+    if columns < _WIDE:
         return None
-    result = np.zeros(x.shape, x.dtype)
-    columns = x.shape[1]
-    for row in range(x.shape[0]):
-        end = min(max(row + k + (not upper), 0), columns)
-        chosen = slice(end, None) if upper else slice(end)
-        result[row, chosen] = x[row, chosen]
+    result = np.array(x, order="C")
+    zero = np.zeros((), x.dtype)
+    k = min(max(k, -rows), columns)     # beyond the corners all diagonals are alike
+    first = k + (not upper)             # the end of the first row's lower part
+    ends = np.arange(first, first + rows)[:, None]
+    indices = np.arange(columns)
+    for top in range(0, rows, _ROWS):
+        block = result[..., top:top + _ROWS, :]
+        left = min(max(first + top, 0), columns)
+        right = min(max(first + top + _ROWS, 0), columns)
+        if upper:
+            block[..., :left] = zero
+        else:
+            block[..., right:] = zero
+        beyond = indices[left:right] >= ends[top:top + _ROWS]
+        np.copyto(block[..., left:right], zero, where=beyond != upper)
+    return result
+
+
+def linspace(start: Any, stop: Any, *, num: int, endpoint: bool) -> Any:
+    """By blocks that stay in the cache between one operation and the next."""
+    dtype = start.dtype.type
+    steps = num - endpoint
+    result = np.empty((num, *start.shape), dtype)
+    # A power of two, so that the sum with a block's first position is rounded once.
+    rows = 1 << (max(1, _BLOCK // max(1, start.size)).bit_length() - 1)
+    ramp = np.arange(rows).astype(dtype).reshape(-1, *(1,) * start.ndim)
+    for first in range(0, steps, rows):
+        part = result[first:min(first + rows, steps)]
+        fraction = ramp[:len(part)] + dtype(first)
+        fraction /= dtype(steps)
+        np.multiply(start, dtype(1) - fraction, out=part)
+        part += stop * fraction
+    if endpoint:
+        result[-1] = stop
     return result
 
 

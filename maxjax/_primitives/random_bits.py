@@ -36,7 +36,6 @@ _PARITY = np.uint32(0x1BD11BDA)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 # Elements that are generated at a time: their buffers stay in the cache.
 _CHUNK = 32768
-_ERF_CHUNK = 8192
 # Up to so many numbers are drawn by Python's arithmetic.
 _FEW = 5
 _LOW = np.uint64(0xFFFFFFFF)
@@ -493,56 +492,6 @@ def _without_layout(params: dict[str, Any]) -> dict[str, Any]:
 
 for _name in ("random_bits", "random_split"):
     shown_params[_name] = _without_layout
-
-
-# --- erf_inv --------------------------------------------------------------------------------------
-# M. Giles, "Approximating the erfinv function": the polynomials that XLA evaluates. Normal
-# variates come out the same only if these very ones are used.
-
-_CENTRE = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-           -0.00125372503, -0.00417768164, 0.246640727, 1.50140941)
-_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
-         -0.0076224613, 0.00943887047, 1.00167406, 2.83297682)
-
-
-def erf_inv_float32(x: Any) -> np.ndarray:
-    """The NumPy rule of erf_inv for float32: 99 in 100 results are XLA's, the rest within 2 ulp."""
-    x = np.asarray(x, np.float32)
-    flat = np.ascontiguousarray(x).reshape(-1)
-    out = np.empty_like(flat)
-    for start in range(0, flat.size, _ERF_CHUNK):
-        part = slice(start, start + _ERF_CHUNK)
-        _erf_inv_part(flat[part], out[part])
-    return out.reshape(x.shape)
-
-
-def _erf_inv_part(x: np.ndarray, out: np.ndarray) -> None:
-    with np.errstate(all="ignore"):
-        square = np.negative(np.multiply(x, x))
-        w = np.negative(np.log1p(square, dtype=np.float64)).astype(np.float32)
-        tail = w >= np.float32(5)
-        _horner(_CENTRE, np.subtract(w, np.float32(2.5)), out)
-        if tail.any():
-            far = np.subtract(np.sqrt(w[tail]), np.float32(3))
-            value = np.empty_like(far)
-            _horner(_TAIL, far, value)
-            out[tail] = value
-        np.multiply(out, x, out=out)
-        edge = np.abs(x) == 1
-        if edge.any():
-            out[edge] = x[edge] * np.float32(np.inf)
-        out[np.isnan(x)] = np.nan
-
-
-def _horner(coefficients: tuple[float, ...], w: np.ndarray, out: np.ndarray) -> None:
-    """Each step is rounded to float32 once, as by a fused multiply-add."""
-    wide = w.astype(np.float64)
-    value = np.full(w.shape, np.float64(np.float32(coefficients[0])))
-    for coefficient in coefficients[1:]:
-        np.multiply(value, wide, out=value)
-        np.add(value, np.float64(np.float32(coefficient)), out=value)
-        out[...] = value
-        value[...] = out
 
 
 # --- x * y + z with one rounding ------------------------------------------------------------------

@@ -16,9 +16,10 @@ from maxjax._base.lazy import scipy_special
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.printing import shown_params
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives import xla_float32
 from maxjax._primitives.arithmetic import div, mul
 from maxjax._primitives.incomplete import random_gamma_grad_p
-from maxjax._primitives.random_bits import erf_inv_float32, random_bits, split_keys
+from maxjax._primitives.random_bits import random_bits, split_keys
 from maxjax._primitives.rules import replicated_factors
 from maxjax._primitives.shape import broadcast_leading, move_axis
 from maxjax._primitives.transcendental import exp
@@ -43,9 +44,21 @@ def _normal(keys: Any, dtype: Any, partitionable: bool) -> np.ndarray:
     low = np.nextafter(dtype.type(-1), dtype.type(0))
     span = dtype.type(1) - low
     values = np.maximum(low, _uniform(keys, (), dtype, partitionable) * span + low)
-    inverse = (erf_inv_float32(values) if dtype == np.float32
+    inverse = (xla_float32.erf_inv(values) if dtype == np.float32
                else scipy_special.erfinv(values))
     return dtype.type(np.sqrt(2)) * inverse
+
+
+def _log(x: np.ndarray) -> np.ndarray:
+    return xla_float32.log(x) if x.dtype == np.float32 else np.log(x)
+
+
+def _log1p(x: np.ndarray) -> np.ndarray:
+    return xla_float32.log1p(x) if x.dtype == np.float32 else np.log1p(x)
+
+
+def _fused(x: np.ndarray, y: np.ndarray, z: Any) -> np.ndarray:
+    return xla_float32.fused(x, y, z) if x.dtype == np.float32 else x * y + z
 
 
 # --- gamma ----------------------------------------------------------------------------------------
@@ -72,13 +85,13 @@ def _gamma(keys: np.ndarray, alpha: np.ndarray, log_space: bool,
         cubed = v * v * v
         cube[active] = cubed
         again = (u >= one - dtype.type(0.0331) * (squared * squared)) & (
-            np.log(u) >= squared * dtype.type(0.5)
-            + d[active] * ((one - cubed) + np.log(cubed)))
+            _log(u) >= squared * dtype.type(0.5)
+            + d[active] * ((one - cubed) + _log(cubed)))
         active = active[again]
     if log_space:
-        logarithms = np.log1p(-_uniform(boost_keys, (), dtype, partitionable))
+        logarithms = _log1p(-_uniform(boost_keys, (), dtype, partitionable))
         boost = np.where(~boosted | (logarithms == 0), dtype.type(0), logarithms * (one / alpha))
-        return (np.log(d) + np.log(cube) + boost).astype(dtype)
+        return (_log(d) + _log(cube) + boost).astype(dtype)
     samples = one - _uniform(boost_keys, (), dtype, partitionable)
     boost = np.where(boosted, np.power(samples, one / alpha), one)
     return (d * cube * boost).astype(dtype)
@@ -94,7 +107,7 @@ def _positive(keys: np.ndarray, c: np.ndarray, dtype: Any,
         pair = split_keys(keys[active], 2, partitionable)
         keys[active] = pair[:, 0]
         x[active] = _normal(pair[:, 1], dtype, partitionable)
-        v[active] = dtype.type(1) + x[active] * c[active]
+        v[active] = _fused(x[active], c[active], dtype.type(1))
         active = active[v[active] <= 0]
     return x, v
 
@@ -151,7 +164,7 @@ def _knuth(key: Any, lam: np.ndarray, partitionable: bool) -> np.ndarray:
     while (going := log_product > -lam).any():
         key, subkey = split_keys(key, 2, partitionable)
         count = np.where(going, count + 1, count)
-        log_product = log_product + np.log(_uniform(subkey, lam.shape, lam.dtype, partitionable))
+        log_product = log_product + _log(_uniform(subkey, lam.shape, lam.dtype, partitionable))
     return count - 1
 
 
@@ -159,7 +172,7 @@ def _transformed_rejection(key: Any, lam: np.ndarray, partitionable: bool) -> np
     def real(value: float) -> Any:
         return lam.dtype.type(value)
 
-    log_lam = np.log(lam)
+    log_lam = _log(lam)
     b = real(0.931) + real(2.53) * np.sqrt(lam)
     a = real(-0.059) + real(0.02483) * b
     inverse_alpha = real(1.1239) + real(1.1328) / (b - real(3.4))
@@ -172,7 +185,7 @@ def _transformed_rejection(key: Any, lam: np.ndarray, partitionable: bool) -> np
         v = _uniform(second, lam.shape, lam.dtype, partitionable)
         shifted = real(0.5) - np.abs(u)
         k = np.floor((real(2) * a / shifted + b) * u + lam + real(0.43))
-        s = np.log(v * inverse_alpha / (a / (shifted * shifted) + b))
+        s = _log(v * inverse_alpha / (a / (shifted * shifted) + b))
         t = -lam + k * log_lam - scipy_special.gammaln(k + real(1))
         quickly = (shifted >= real(0.07)) & (v <= bound)
         refused = (k < 0) | ((shifted < real(0.013)) & (v > shifted))

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from maxjax._base.lazy import scipy_special
+from maxjax._primitives import xla_float32
 from maxjax._primitives.arithmetic import add, constant, div, mul, neg, sign, square, sub
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, select, where_zero
-from maxjax._primitives.random_bits import erf_inv_float32
 from maxjax._primitives.rules import kernel, native
 from maxjax._primitives.shape import full
 from maxjax._primitives.transcendental import exp
@@ -38,8 +38,8 @@ erfc_p = _special(
 
 
 def _erf_inv(x):
-    if x.dtype == np.float32:      # XLA's polynomial: normal variates are made with it
-        return erf_inv_float32(x)
+    if x.dtype == np.float32:      # normal variates are made with it
+        return xla_float32.erf_inv(x)
     # SciPy's loses the sign of a zero.
     return np.where(x == 0, x, scipy_special.erfinv(x))
 

@@ -12,6 +12,7 @@ from maxjax import numpy as jnp
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.random_rejection import random_gamma_p, random_poisson_p
 from maxjax.numpy._promotion import canonical_dtype, canonical_shape
 from maxjax.random._basic import (
@@ -306,8 +307,9 @@ def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     mean = _full(as_float(mean, dtype), shape)
     squares = _normal(first, shape, dtype) ** 2
     uniforms = _uniform(second, shape, dtype, 0.0, 1.0)
-    root = jnp.sqrt(4 * mean * squares + mean ** 2 * squares ** 2)
-    x = mean + mean ** 2 * squares / 2 - mean / 2 * root
+    # Large terms cancel: rounded where XLA rounds, or not a digit would be the same.
+    root = jnp.sqrt(multiply_add(4 * mean, squares, mean ** 2 * squares ** 2))
+    x = multiply_add(-mean / 2, root, mean + mean ** 2 * squares / 2)
     return jnp.where(uniforms <= mean / (mean + x), x, mean ** 2 / x)
 
 

@@ -33,6 +33,7 @@ from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
 from maxjax._sharding.shard_map import program_of as shard_map_program
+from maxjax._sharding.shard_map import result_places
 from maxjax._transforms.simplify import CALLS
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
@@ -278,8 +279,8 @@ class LazyTrace(Trace):
         results = self.call(shard_map_program(params, once=True), values)
         mesh = params["mesh"]
         if isinstance(mesh, Mesh):
-            for result, spec in zip(results, params["out_specs"], strict=True):
-                result._place, result._committed = NamedSharding(mesh, spec), True
+            for result, place in zip(results, result_places(params), strict=True):
+                result._place, result._committed = place, True
                 result.aval = type_on(result.aval, result._place)
         return results
 

@@ -1,8 +1,8 @@
 """The body of ``shard_map`` in the form in which it is run.
 
-Types no longer tell of manual axes, so what only changes them is gone. Collectives are those that
-batching knows: several axes at once become one after the other, and groups, and permutations that
-leave some shards without a value, become a choice among what all shards have.
+Types no longer tell of manual or Explicit axes, so what only changes them is gone. Collectives are
+those that batching knows: several axes at once become one after the other, and groups, and
+permutations that leave some shards without a value, become a choice among what all shards have.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from maxjax._primitives.shape import (
     squeeze_p,
     zeros_like,
 )
+from maxjax._primitives.sharding import reshard_p
 from maxjax._primitives.varying import (
     all_gather_invariant_p,
     flat_index,
@@ -77,7 +78,7 @@ def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[Any, ...] = ()) ->
 
 
 def _plain(aval: ShapedArray) -> ShapedArray:
-    return aval.update(vma=frozenset()) if aval.vma else aval
+    return aval.off_mesh()
 
 
 def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes,
@@ -273,6 +274,7 @@ def _ppermute(x: Any, *, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any
 
 RULES: dict[Any, Callable[..., Any]] = {
     pvary_p: lambda x, **params: x,
+    reshard_p: lambda x, **params: x,
     psum_invariant_p: lambda x, *, axes: psum_p.bind(x, axes=axes, axis_index_groups=None),
     psum_p: _reduction(psum_p, reduce_sum_p),
     pmax_p: _reduction(pmax_p, reduce_max_p),

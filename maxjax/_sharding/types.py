@@ -40,12 +40,28 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params
     ins = [_dims(aval) for aval in in_avals]
     if not any(axes for dims in ins for axes in dims):
         return tuple(aval.on_mesh(mesh, PartitionSpec()) for aval in out_avals)
-    outs = _Application(primitive, in_avals, params, out_avals, dict(mesh.shape_tuple), ins).run()
+    if primitive.axis_names is not None and len(in_avals) == len(out_avals) == 1:
+        outs = [_of_collective(primitive.name, params, ins[0], out_avals[0].ndim)]
+    else:
+        outs = _Application(
+            primitive, in_avals, params, out_avals, dict(mesh.shape_tuple), ins).run()
     return tuple(aval.on_mesh(mesh, PartitionSpec(*dims))
                  for aval, dims in zip(out_avals, outs, strict=True))
 
 
 mesh_types.append(result_types)
+
+
+def _of_collective(name: str, params: Mapping[str, Any], dims: Dims, ndim: int) -> Dims:
+    """Communication along a manual axis leaves the others: of the dimensions, what stays."""
+    if ndim == len(dims):
+        return dims
+    if ndim > len(dims):
+        place = params["all_gather_dimension"]
+        return *dims[:place], (), *dims[place:]
+    gone = ([params["scatter_dimension"]] if name == "reduce_scatter" else
+            [axis for axis in params["axes"] if isinstance(axis, int)])
+    return tuple(axes for dim, axes in enumerate(dims) if dim not in gone)
 
 
 def _mesh(avals: Sequence[ShapedArray]) -> AbstractMesh | None:

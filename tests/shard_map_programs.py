@@ -146,6 +146,10 @@ def collectives(j: Library) -> Programs:
         result[f"groups {name}"] = lambda name=name: j.map(
             lambda a: getattr(lax, name)(a, "x", axis_index_groups=groups), P("x"), P("x"),
             check_vma=False)(numbers(8))
+    for name in ("psum", "pmean", "pmax", "pmin"):
+        result[f"groups of unlike sizes {name}"] = lambda name=name: j.map(
+            lambda a: getattr(lax, name)(a, "x", axis_index_groups=[[0, 3, 1], [2]]), P("x"),
+            P("x"), check_vma=False)(numbers(8))
     result["groups psum_scatter"] = lambda: j.map(
         lambda a: lax.psum_scatter(a, "x", axis_index_groups=groups, tiled=True), P("x"), P("x"),
         check_vma=False)(numbers(16))

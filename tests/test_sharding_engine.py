@@ -176,6 +176,16 @@ def test_merging_dimensions():
     assert show(whole.out_specs[0]) == "[{x, y}, {}]" and collectives(whole) == []
 
 
+def test_dimensions_that_do_not_correspond_stay_whole():
+    """(4, 6) to (3, 8): half the columns are no block of the result."""
+    made = made_of(lambda x: jnp.reshape(x, (3, 8)), [numbers(4, 6)], [Spec.of(None, "x")],
+                   {"x": 2})
+    assert show(made.out_specs[0]) == "[{}, {}]"
+    again = made_of(lambda x: jnp.reshape(x, (6, 6, 5)), [numbers(4, 9, 5)],
+                    [Spec.of("x", None, "y")], {"x": 2, "y": 5})
+    assert show(again.out_specs[0]) == "[{x}, {}, {y}]" and collectives(again) == []
+
+
 # --- partial sums ---------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.jit import UNSPECIFIED, PjitFunction, make_jit
 from maxjax._higher_order.jit_sharded import with_shardings
 from maxjax._ir.axes import named_axes
@@ -19,6 +20,7 @@ from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.symbolic import scope_of
 from maxjax._ir.trace import Array, base_trace
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.sharding import type_on
 
 
 class Format(NamedTuple):
@@ -37,7 +39,8 @@ class ShapeDtypeStruct:
       sharding, weak_type, is_ref, manual_axis_type: kept, compared and handed on.
 
     Raises:
-      ValueError: there is no dtype, or the shape is no sequence.
+      ValueError: there is no dtype, the shape is no sequence, or the sharding names more
+        dimensions.
 
     >>> ShapeDtypeStruct((2,), np.float32)
     ShapeDtypeStruct(shape=(2,), dtype=float32)
@@ -53,6 +56,8 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         set_ = object.__setattr__
+        if isinstance(sharding, NamedSharding):
+            sharding.check_compatible_aval(tuple(shape))
         set_(self, "_aval", ShapedArray(tuple(shape), dtypes.as_dtype(dtype), weak_type))
         set_(self, "_others", (is_ref, manual_axis_type))
         set_(self, "sharding", sharding)
@@ -125,7 +130,8 @@ def typeof(x: Any) -> ShapedArray:
     if isinstance(x, Array):
         return x.aval
     if isinstance(x, ShapeDtypeStruct):
-        return ShapedArray(x.shape, dtypes.canonical(x.dtype), x.weak_type)
+        aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), x.weak_type)
+        return aval if x.sharding is None else type_on(aval, x.sharding)
     try:
         return base_trace[0].operand(x).aval
     except TypeError:
@@ -166,7 +172,10 @@ def trace_abstract(jitted: PjitFunction, args: tuple[Any, ...], kwargs: dict[str
 
 
 def shape_structs(avals: Iterable[ShapedArray]) -> list[ShapeDtypeStruct]:
-    return [ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type) for aval in avals]
+    """The types as structs, with what they say of Explicit axes."""
+    return [ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type,
+                             sharding=None if aval.mesh_spec is None else aval.sharding)
+            for aval in avals]
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

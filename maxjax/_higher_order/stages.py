@@ -67,9 +67,17 @@ class Stage:
 
     @property
     def out_info(self) -> Any:
-        """Shapes and dtypes of the results, as a pytree."""
-        return pytree.unflatten(self._entry.out_tree, shape_structs(
-            aval.strip_weak_type() for aval in self._entry.closed.out_avals))
+        """Shapes and dtypes of the results, as a pytree, and their shardings as far as they are
+        known: of a type that tells, asked for, or found by the compiler."""
+        structs = shape_structs(aval.strip_weak_type() for aval in self._entry.closed.out_avals)
+        return pytree.unflatten(self._entry.out_tree, [
+            struct if sharding is None else struct.update(sharding=sharding)
+            for struct, sharding in zip(structs, self._result_shardings(), strict=True)])
+
+    def _result_shardings(self) -> Sequence[Any]:
+        if isinstance(self._jitted, ShardedFunction):
+            return self._jitted._outs(self._entry)
+        return [None] * len(self._entry.closed.out_avals)
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
@@ -98,6 +106,16 @@ class Traced(Stage):
 
 class Lowered(Stage):
     """A simplified program, ready to be compiled."""
+
+    def _result_shardings(self) -> Sequence[Any]:
+        """Types name an abstract mesh: here it is that of the arguments."""
+        asked = super()._result_shardings()
+        mesh = next((place.mesh for place in self._places
+                     if isinstance(place, NamedSharding)), None)
+        return [NamedSharding(mesh, aval.mesh_spec[1])
+                if sharding is None and mesh is not None and aval.mesh_spec is not None
+                else sharding
+                for sharding, aval in zip(asked, self._entry.closed.out_avals, strict=True)]
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program in readable form."""
@@ -147,6 +165,9 @@ class Compiled(Stage):
                          ins[len(lowered._entry.captured):])
         self._asked = outs
         self._out_shardings = found
+
+    def _result_shardings(self) -> Sequence[Any]:
+        return self._out_shardings
 
     @property
     def input_shardings(self) -> Any:

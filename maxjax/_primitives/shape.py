@@ -75,38 +75,50 @@ def _reshape_factors(in_avals, out_avals, *, new_sizes, dimensions):
     (6, 4) -> (2, 12) has the factors a=2, b=3, c=4: [a*b, c] -> [a, b*c].
     """
     sides = [list(aval.shape) for aval in (in_avals[0], out_avals[0])]
+    if 0 in sides[0]:
+        return replicated_factors(in_avals, out_avals)
     dims: list[list[tuple[Any, ...]]] = [[], []]
     sizes: dict[Any, int] = {}
     positions, rests = [0, 0], [1, 1]
     current: list[list[Any]] = [[], []]
-    name = 0
-    if 0 in sides[0]:
-        return replicated_factors(in_avals, out_avals)
     replicated = set()
+
+    def advance(side: int) -> None:
+        while rests[side] == 1 and positions[side] < len(sides[side]):
+            if positions[side]:
+                dims[side].append(tuple(current[side]))
+                current[side] = []
+            rests[side] = sides[side][positions[side]]
+            positions[side] += 1
+
+    def factor(size: int, *of: int) -> None:
+        for side in of:
+            current[side].append(len(sizes))
+            rests[side] //= size
+        sizes[len(sizes)] = size
+
+    def whole(side: int) -> int:
+        """A factor of all that is left of a dimension, which may not be split."""
+        advance(side)
+        size = rests[side]
+        replicated.add(len(sizes))
+        factor(size, side)
+        return size
+
     while True:
-        for side in (0, 1):
-            while rests[side] == 1 and positions[side] < len(sides[side]):
-                if positions[side]:
-                    dims[side].append(tuple(current[side]))
-                    current[side] = []
-                rests[side] = sides[side][positions[side]]
-                positions[side] += 1
+        advance(0)
+        advance(1)
         if rests == [1, 1]:
             break
         common = math.gcd(*rests)
-        if common == 1:     # sizes like 2*3 -> 3*2: one factor that may not be split
-            for side in (0, 1):
-                sizes[name] = rests[side]
-                replicated.add(name)
-                current[side].append(name)
-                rests[side] = 1
-                name += 1
+        if common > 1:
+            factor(common, 0, 1)
             continue
-        sizes[name] = common
-        for side in (0, 1):
-            current[side].append(name)
-            rests[side] //= common
-        name += 1
+        # Sizes like 2, 3 -> 3, 2: blocks of the one are none of the other, until both have as many.
+        done = [whole(0), whole(1)]
+        while done[0] != done[1]:
+            side = int(done[0] > done[1])
+            done[side] *= whole(side)
     for side in (0, 1):
         if sides[side]:
             dims[side].append(tuple(current[side]))

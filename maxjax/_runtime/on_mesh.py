@@ -24,7 +24,7 @@ from maxjax._runtime.devices import default_device
 from maxjax._sharding import types as types  # gives types of results their specs
 from maxjax._sharding.api import Partitioned, partition
 from maxjax._sharding.execute import whole_program
-from maxjax._sharding.shard_map import manual_results
+from maxjax._sharding.shard_map import manual_mesh, manual_results
 from maxjax._sharding.specs import Dim, Dims, Spec
 
 Placement = Sharding | None
@@ -226,11 +226,26 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
         given = next((sharding for sharding in wanted if sharding is not None), None)
         where = (given, True) if given is not None else (
             place if place is not None and is_one_device(place[0]) else None)
-        own = manual_results(closed)
+        own = _places_of_manual(closed)
         return closed, [where if sharding is None else (sharding, True)
                         for sharding in map(lambda asked, made: asked or made, wanted, own)]
     made = program_on_mesh(closed, mesh, shardings_on(mesh, leaves), wanted)
     return made.closed, [(sharding, True) for sharding in made.out_shardings]
+
+
+def _places_of_manual(closed: ClosedJaxpr) -> Sequence[Placement]:
+    """Where results are that a ``shard_map`` over devices leads to, with operands on one device."""
+    known = closed.cache.get("manual places")
+    if known is None:
+        known = list(manual_results(closed))
+        mesh = manual_mesh(closed)
+        if mesh is not None and mesh.size > 1 and None in known:
+            nowhere = [None] * len(closed.in_avals)
+            made = _partitioned(closed, mesh, nowhere, [None] * len(known))
+            places = _out_shardings(made, closed.out_avals, mesh, nowhere)
+            known = [own or place for own, place in zip(known, places, strict=True)]
+        closed.cache["manual places"] = known
+    return known
 
 
 def compiled_for(closed: ClosedJaxpr, places: Sequence[Placement],
@@ -243,7 +258,7 @@ def compiled_for(closed: ClosedJaxpr, places: Sequence[Placement],
     if not isinstance(mesh, Mesh):
         given = next((place for place in (*places, *wanted) if place is not None), None)
         one = given or SingleDeviceSharding(default_device())
-        return closed, [one] * len(places), [one] * len(wanted)
+        return closed, [one] * len(places), [own or one for own in _places_of_manual(closed)]
     made = program_on_mesh(closed, mesh, tuple([
         place if isinstance(place, NamedSharding) and place.mesh == mesh else None
         for place in places]), wanted)

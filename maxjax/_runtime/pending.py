@@ -517,7 +517,9 @@ def put(value: ArrayImpl, place: Any) -> ArrayImpl:
         # Out of the type alone: the value stays where it is.
         where = value._place
         if isinstance(where, NamedSharding):
-            where = where.update(mesh=where.mesh.update(axis_types=place.mesh.axis_types))
+            where = where.update(
+                mesh=where.mesh.update(axis_types=place.mesh.axis_types),
+                spec=where.spec.update(unreduced=frozenset(), reduced=frozenset()))
         placed._place, placed._committed = where, value._committed
     else:
         placed._place, placed._committed = place, True

@@ -204,7 +204,7 @@ class _Mapped:
                 return pytree.unflatten(out_tree, results)
 
             operands = operands_of(values)
-            avals = [shard_aval(x.aval, spec, mesh, False)
+            avals = [shard_aval(x.aval, spec, mesh, False, manual)
                      for x, spec in zip(operands, specs, strict=True)]
             with inside(mesh, manual, False):
                 traced_body = traced(self.function, "shard_map", pytree.structure(tuple(avals)),

@@ -1,8 +1,8 @@
 """The body of ``shard_map`` in the form in which it is run.
 
-Types no longer tell of manual axes, so what only changes them is gone. Collectives are those that
-batching knows: several axes at once become one after the other, and groups, and permutations that
-leave some shards without a value, become a choice among what all shards have.
+Types no longer tell of manual or Explicit axes, so what only changes them is gone. Collectives are
+those that batching knows: several axes at once become one after the other, and groups, and
+permutations that leave some shards without a value, become a choice among what all shards have.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.shape import (
+    broadcast_in_dim,
     move_axis,
     reduce_sum_p,
     reshape,
@@ -45,6 +46,7 @@ from maxjax._primitives.shape import (
     squeeze_p,
     zeros_like,
 )
+from maxjax._primitives.sharding import reshard_p
 from maxjax._primitives.varying import (
     all_gather_invariant_p,
     flat_index,
@@ -76,7 +78,7 @@ def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[Any, ...] = ()) ->
 
 
 def _plain(aval: ShapedArray) -> ShapedArray:
-    return aval.update(vma=frozenset()) if aval.vma else aval
+    return aval.off_mesh()
 
 
 def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes,
@@ -161,21 +163,39 @@ def _of_group(x: Any, names: Sequence[Any], groups: Sequence[Sequence[int]]) -> 
     """What the members of the running shard's group have; which of them it is."""
     if len({len(group) for group in groups}) > 1:
         raise NotImplementedError(f"axis_index_groups of different sizes: {groups}")
+    members, places = _members(names, groups)
+    return _taken(_gathered(x, names), _row(members, names)), _row(places, names)
+
+
+def _members(names: Sequence[Any], groups: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """For each shard the members of its group, the first one again where it is shorter than
+    others; which of them it is."""
     count = math.prod(axis_size(name) for name in names)
-    members = np.zeros((count, len(groups[0])), np.int32)
+    if sorted(shard for group in groups for shard in group) != list(range(count)):
+        raise ValueError("axis_index_groups must cover all indices exactly once")
+    longest = max(map(len, groups))
+    members = np.zeros((count, longest), np.int32)
     places = np.zeros(count, np.int32)
     for group in groups:
-        members[list(group)] = group
+        members[list(group)] = [*group, *[group[0]] * (longest - len(group))]
         places[list(group)] = range(len(group))
-    return _taken(_gathered(x, names), _row(members, names)), _row(places, names)
+    return members, places
 
 
 def _reduction(primitive: Any, positional: Any) -> Callable[..., Any]:
     def reduced(x: Any, *, axes: Sequence[Any], axis_index_groups: Any = None) -> Any:
-        if axis_index_groups is None:
+        groups = axis_index_groups
+        if groups is None:
             return primitive.bind(x, axes=axes, axis_index_groups=None)
-        members, _ = _of_group(x, axes, axis_index_groups)
-        return positional.bind(members, axes=(0,))
+        members, _ = _members(axes, groups)
+        values = _taken(_gathered(x, axes), _row(members, axes))
+        sizes = {shard: len(group) for group in groups for shard in group}
+        if primitive is psum_p and len(set(sizes.values())) > 1:
+            mask = np.array([[place < sizes[shard] for place in range(members.shape[1])]
+                             for shard in range(len(members))])
+            mask = broadcast_in_dim(_row(mask, axes), values.shape, (0,))
+            values = select(mask, zeros_like(values), values)
+        return positional.bind(values, axes=(0,))
     return reduced
 
 
@@ -254,6 +274,7 @@ def _ppermute(x: Any, *, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any
 
 RULES: dict[Any, Callable[..., Any]] = {
     pvary_p: lambda x, **params: x,
+    reshard_p: lambda x, **params: x,
     psum_invariant_p: lambda x, *, axes: psum_p.bind(x, axes=axes, axis_index_groups=None),
     psum_p: _reduction(psum_p, reduce_sum_p),
     pmax_p: _reduction(pmax_p, reduce_max_p),

@@ -24,7 +24,7 @@ from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.control import chosen, merged, needed_inputs, rearranged
 from maxjax._ir.axes import axes_of, named_axes
 from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived, subjaxprs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import context
@@ -65,27 +65,40 @@ def _parts(axes: Sequence[Any], mesh: Any) -> int:
     return math.prod(sizes[axis] for axis in axes)
 
 
-def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, check_vma: bool) -> ShapedArray:
-    """The type of one shard of a whole value of that type."""
+def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, check_vma: bool,
+               manual: frozenset[Any]) -> ShapedArray:
+    """The type of one shard of a whole value of that type; what it says of Explicit axes that do
+    not become manual it keeps."""
     axes = aval.vma.union(spec_axes(spec)) if check_vma else frozenset()
-    return aval.off_mesh().update(shape=shard_shape(aval.shape, spec, mesh), vma=axes)
+    local = aval.off_mesh().update(shape=shard_shape(aval.shape, spec, mesh), vma=axes)
+    rest = frozenset(mesh.explicit_axes) - manual
+    if aval.mesh_spec is None or not rest:
+        return local
+    return local.on_mesh(_inner_mesh(mesh, manual), chosen_axes(aval.mesh_spec[1], rest))
 
 
 def whole_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) -> ShapedArray:
     """The type of the whole value of which a shard has that type."""
     shape = tuple(size * _parts(axes, mesh)
                   for size, axes in zip(aval.shape, dims_of(spec, aval.ndim), strict=True))
-    return ShapedArray(shape, aval.dtype, aval.weak_type, _explicit(spec, mesh, aval.ndim),
-                       aval.vma.difference(manual))
-
-
-def _explicit(spec: PartitionSpec, mesh: Any, ndim: int) -> Any:
-    """What a type says of Explicit axes."""
     explicit = frozenset(mesh.explicit_axes)
-    if not explicit:
-        return None
-    entries = [tuple(axis for axis in entry_axes(entry) if axis in explicit) for entry in spec]
-    return mesh.abstract_mesh, P(*entries, *[None] * (ndim - len(entries)))
+    on_mesh = None
+    if explicit:
+        inner = () if aval.mesh_spec is None else aval.mesh_spec[1]
+        on_mesh = mesh.abstract_mesh, P(*[
+            (*outside, *within) for outside, within in zip(
+                dims_of(chosen_axes(spec, explicit), aval.ndim), dims_of(inner, aval.ndim),
+                strict=True)])
+    return ShapedArray(shape, aval.dtype, aval.weak_type, on_mesh, aval.vma.difference(manual))
+
+
+def chosen_axes(spec: PartitionSpec, axes: frozenset[Any]) -> PartitionSpec:
+    """A spec without the other axes."""
+    return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes) for entry in spec])
+
+
+def _inner_mesh(mesh: Any, manual: frozenset[Any]) -> Any:
+    return mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
 
 
 @contextlib.contextmanager
@@ -94,8 +107,7 @@ def inside(mesh: Any, manual: frozenset[Any], check_vma: bool) -> Iterator[None]
 
     Of axes whose types do not tell, those of a ``shard_map`` around are no different.
     """
-    abstract = mesh.abstract_mesh
-    inner = abstract.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
+    inner = _inner_mesh(mesh, manual)
     names = inner.manual_axes if check_vma else None
     bound = [(name, size) for name, size in mesh.shape_tuple if name in inner.manual_axes]
     with use_abstract_mesh(inner), named_axes(bound), manual_axes(names):
@@ -157,10 +169,20 @@ def program_of(params: dict[str, Any], once: bool = False) -> ClosedJaxpr:
 
 def _program_outside(**params: Any) -> tuple[ClosedJaxpr, list[NamedSharding | None]]:
     """What an application outside programs runs, and where its specs say that the results are."""
+    places = (result_places(params) if isinstance(params["mesh"], Mesh)
+              else [None] * len(params["out_specs"]))
+    return program_of(params, once=True), places
+
+
+def result_places(params: dict[str, Any]) -> list[NamedSharding]:
+    """How the results of an application over devices lie."""
     mesh = params["mesh"]
-    return program_of(params, once=True), [
-        NamedSharding(mesh, spec) if isinstance(mesh, Mesh) else None
-        for spec in params["out_specs"]]
+    if mesh.auto_axes or params["newly_manual_axes"] == frozenset(mesh.axis_names):
+        return [NamedSharding(mesh, spec) for spec in params["out_specs"]]
+    avals = [whole_aval(aval, spec, mesh, params["newly_manual_axes"]) for aval, spec in zip(
+        params["jaxpr"].out_avals, params["out_specs"], strict=True)]
+    return [NamedSharding(mesh, spec if aval.mesh_spec is None else aval.mesh_spec[1])
+            for aval, spec in zip(avals, params["out_specs"], strict=True)]
 
 
 @derived
@@ -169,11 +191,24 @@ def manual_results(closed: ClosedJaxpr) -> list[NamedSharding | None]:
     found: dict[Any, NamedSharding | None] = {}
     for eqn in closed.eqns:
         if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh):
-            found.update((var, NamedSharding(eqn.params["mesh"], spec)) for var, spec in zip(
-                eqn.outvars, eqn.params["out_specs"], strict=True))
+            found.update(zip(eqn.outvars, result_places(eqn.params), strict=True))
         elif eqn.primitive.name == "jit":
             found.update(zip(eqn.outvars, manual_results(eqn.params["jaxpr"]), strict=True))
     return [found.get(atom) if isinstance(atom, Var) else None for atom in closed.jaxpr.outvars]
+
+
+@derived
+def manual_mesh(closed: ClosedJaxpr) -> Mesh | None:
+    """The devices of the first ``shard_map`` in a program."""
+    for eqn in closed.eqns:
+        if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh):
+            return eqn.params["mesh"]
+        if not eqn.primitive.cacheable:
+            for inner in subjaxprs(eqn.params):
+                found = manual_mesh(inner) if isinstance(inner, ClosedJaxpr) else None
+                if found is not None:
+                    return found
+    return None
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Any,

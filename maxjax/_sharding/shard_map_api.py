@@ -20,7 +20,7 @@ from maxjax._base.meshes import (
 from maxjax._higher_order.control import Traced, operands_of, traced
 from maxjax._higher_order.jit import argument_names
 from maxjax._primitives.varying import vary
-from maxjax._sharding.shard_map import dims_of, inside, shard_aval, shard_map_p
+from maxjax._sharding.shard_map import chosen_axes, dims_of, inside, shard_aval, shard_map_p
 
 P = PartitionSpec
 
@@ -129,7 +129,7 @@ class _Call:
         leaves, tree = pytree.flatten(args)
         values = operands_of(leaves)
         in_specs = self._input_specs(mesh, manual, args, values)
-        avals = [shard_aval(x.aval, spec, mesh, self.check_vma)
+        avals = [shard_aval(x.aval, spec, mesh, self.check_vma, manual)
                  for x, spec in zip(values, in_specs, strict=True)]
         body, out_specs = self._body(mesh, manual, tree, avals)
         consts = operands_of(body.consts)
@@ -180,16 +180,15 @@ class _Call:
                     "shard_map in_specs argument must be a pytree of "
                     "`jax.sharding.PartitionSpec` instances, but it was `None` when "
                     f"axis_names={manual} are of type {kinds}")
-            return tuple(typed)
+            return tuple(chosen_axes(spec, manual) for spec in typed)
         given = self.in_specs
         specs = _flat(tuple(given) if isinstance(given, list) else given, args, "in_specs")
         _check_specs("in_specs", specs, mesh, manual)
         self._check_in_ranks(args, values, specs)
         self._check_divisible(args, values, specs, mesh)
-        if explicit & manual:
+        if explicit == manual == frozenset(mesh.axis_names):
             for value, spec, own in zip(values, specs, typed, strict=True):
-                wanted = _padded(spec, value.aval.ndim, explicit)
-                if wanted != _padded(own, value.aval.ndim, explicit):
+                if dims_of(spec, value.aval.ndim) != dims_of(own, value.aval.ndim):
                     raise ValueError(
                         f"in_specs passed to shard_map: {_long(spec, value.aval.ndim)} does not "
                         f"match the specs of the input: {_long(own, value.aval.ndim)} for arg: "
@@ -380,10 +379,6 @@ def _check_specs(name: str, specs: Sequence[PartitionSpec], mesh: Any,
 def _typed_spec(aval: Any) -> PartitionSpec:
     """What a type says of Explicit axes."""
     return P() if aval.mesh_spec is None else aval.mesh_spec[1]
-
-
-def _padded(spec: PartitionSpec, ndim: int, axes: frozenset[Any]) -> Any:
-    return tuple(tuple(axis for axis in names if axis in axes) for names in dims_of(spec, ndim))
 
 
 def _long(spec: PartitionSpec, ndim: int) -> PartitionSpec:

@@ -18,6 +18,7 @@ from maxjax._ir.primitive import Primitive, mesh_types
 from maxjax._ir.types import ShapedArray
 from maxjax._sharding.projection import project, rule_of
 from maxjax._sharding.specs import Dims, product
+from maxjax._sharding.sums import axes_of_results
 
 # Primitives whose operands must all lie alike, and how many come before those.
 ALIKE = {"concatenate": 0, "select_n": 1, "clamp": 0}
@@ -38,14 +39,33 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params
     if mesh is None:
         return out_avals
     ins = [_dims(aval) for aval in in_avals]
+    unreduced, reduced = axes_of_results(primitive.name, in_avals)
     if not any(axes for dims in ins for axes in dims):
-        return tuple(aval.on_mesh(mesh, PartitionSpec()) for aval in out_avals)
-    outs = _Application(primitive, in_avals, params, out_avals, dict(mesh.shape_tuple), ins).run()
-    return tuple(aval.on_mesh(mesh, PartitionSpec(*dims))
-                 for aval, dims in zip(out_avals, outs, strict=True))
+        whole = PartitionSpec(unreduced=unreduced, reduced=reduced)
+        return tuple(aval.on_mesh(mesh, whole) for aval in out_avals)
+    if primitive.axis_names is not None and len(in_avals) == len(out_avals) == 1:
+        outs = [_of_collective(primitive.name, params, ins[0], out_avals[0].ndim)]
+    else:
+        outs = _Application(
+            primitive, in_avals, params, out_avals, dict(mesh.shape_tuple), ins).run()
+    return tuple(
+        aval.on_mesh(mesh, PartitionSpec(*dims, unreduced=unreduced, reduced=reduced))
+        for aval, dims in zip(out_avals, outs, strict=True))
 
 
 mesh_types.append(result_types)
+
+
+def _of_collective(name: str, params: Mapping[str, Any], dims: Dims, ndim: int) -> Dims:
+    """Communication along a manual axis leaves the others: of the dimensions, what stays."""
+    if ndim == len(dims):
+        return dims
+    if ndim > len(dims):
+        place = params["all_gather_dimension"]
+        return *dims[:place], (), *dims[place:]
+    gone = ([params["scatter_dimension"]] if name == "reduce_scatter" else
+            [axis for axis in params["axes"] if isinstance(axis, int)])
+    return tuple(axes for dim, axes in enumerate(dims) if dim not in gone)
 
 
 def _mesh(avals: Sequence[ShapedArray]) -> AbstractMesh | None:

@@ -40,13 +40,32 @@ def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None 
 
 
 def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequence[int],
-                              devices: Sequence[Any] | None = None, **kwargs: Any) -> np.ndarray:
-    """Devices in the shape of a mesh within and one between hosts: there is one host.
+                              devices: Sequence[Any] | None = None, *,
+                              process_is_granule: bool = False,
+                              should_sort_granules_by_key: bool = True,
+                              allow_split_physical_axes: bool = False) -> np.ndarray:
+    """Devices in the product of a mesh within granules and one between them.
+
+    Args:
+      mesh_shape, dcn_mesh_shape: the two shapes; the shorter is filled up with 1 in front.
+      devices: which; None: all.
+      process_is_granule: a granule is all that one process has, here all devices; else a slice,
+        of which CPUs have none.
+      should_sort_granules_by_key, allow_split_physical_axes: accepted.
 
     Raises:
-      ValueError: the mesh between hosts has more than one host, or there are more or fewer devices.
+      ValueError: the devices have no slices, there are more or fewer granules, or more or fewer
+        devices.
+
+    >>> create_hybrid_device_mesh((1, 1), (1, 1), process_is_granule=True).shape
+    (1, 1)
     """
-    if math.prod(dcn_mesh_shape) != 1:
-        raise ValueError(f"Number of slices 1 must equal the product of dcn_mesh_shape "
-                         f"{tuple(dcn_mesh_shape)}")
-    return create_device_mesh(mesh_shape, devices)
+    given = list(all_devices() if devices is None else devices)
+    if not process_is_granule:
+        raise ValueError(f"Device {given[0].platform}:{given[0].id} does not have attribute "
+                         "slice_index. See `process_is_granule` option.")
+    between, within = tuple(dcn_mesh_shape), tuple(mesh_shape)
+    if math.prod(between) != 1:
+        raise ValueError(
+            f"Number of slices 1 must equal the product of dcn_mesh_shape {between}")
+    return create_device_mesh((*[1] * (len(between) - len(within)), *within), given)

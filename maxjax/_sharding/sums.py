@@ -1,0 +1,97 @@
+"""Parts of sums in types: ``float32[8@a,4]{U:b}`` is a value whose shards along ``b`` are summands.
+
+Only what is linear may be done to such a value before ``reshard`` sums it. ``{R:b}`` is a whole
+value, the same along ``b``, whose cotangent is ``{U:b}``: the sum over ``b`` that its gradient
+needs waits until it is asked for. A product of the two is a part of a sum again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._base.errors import ShardingTypeError
+from maxjax._ir.types import ShapedArray
+
+Names = frozenset[Any]
+NONE: Names = frozenset()
+# The first so many operands only choose or say where.
+LINEAR = {
+    "transpose": 0, "reshape": 0, "broadcast_in_dim": 0, "squeeze": 0, "reduce_sum": 0,
+    "convert_element_type": 0, "slice": 0, "pad": 0, "copy": 0, "concatenate": 0,
+    "select_n": 1, "real": 0, "imag": 0, "neg": 0, "rev": 0, "stop_gradient": 0, "expand_dims": 0, "split": 0}
+SUMS = ("add", "add_any", "sub")
+
+
+def axes_of_results(name: str, in_avals: Sequence[ShapedArray]) -> tuple[Names, Names]:
+    """Along which axes the results of an operation are parts of sums, and reduced.
+
+    Raises:
+      ShardingTypeError: the operands do not go together.
+      NotImplementedError: the operation is not linear in the parts of a sum.
+    """
+    unreduced = [_axes(aval, "unreduced") for aval in in_avals]
+    reduced = [_axes(aval, "reduced") for aval in in_avals]
+    if any(unreduced):
+        return _of_parts(name, in_avals, unreduced, reduced), NONE
+    found = NONE.union(*reduced)
+    if not found or name == "dot_general":
+        return NONE, NONE
+    for aval, own in zip(in_avals, reduced, strict=True):
+        if aval.mesh_spec is not None and own != found:
+            raise ShardingTypeError(
+                "Inputs cannot be replicated on the same axes that another input is reduced on. "
+                f"Got input type: {aval} and reduced spec: {found}")
+    return NONE, found
+
+
+def _axes(aval: ShapedArray, kind: str) -> Names:
+    return NONE if aval.mesh_spec is None else getattr(aval.mesh_spec[1], kind)
+
+
+def _of_parts(name: str, in_avals: Sequence[ShapedArray], unreduced: Sequence[Names],
+              reduced: Sequence[Names]) -> Names:
+    if name == "dot_general":
+        raise ShardingTypeError(
+            "lhs or rhs passed to dot_general cannot be unreduced. Got "
+            f"lhs={in_avals[0]!r} and rhs={in_avals[1]!r}")
+    if name in SUMS:
+        if not all(unreduced):
+            one, other = ("lhs", "rhs") if unreduced[0] else ("rhs", "lhs")
+            raise ShardingTypeError(
+                f"{one} is unreduced while {other} is not. `{name}` operation does not allow this "
+                "because there will be implicit communication. Please reduce "
+                f"{one} via `reshard` before calling `{name}`.")
+        return _alike(name, unreduced)
+    if name == "mul":
+        return _of_product(in_avals, unreduced, reduced)
+    if name in LINEAR:
+        rest = slice(LINEAR[name], None)
+        return _alike(name, [own for own, aval in zip(
+            unreduced[rest], in_avals[rest], strict=True) if own or aval.mesh_spec is not None])
+    raise NotImplementedError(
+        f"unreduced rule for {name} is not implemented: what it makes of the parts of a sum are no "
+        "parts of what it makes of the sum. Use `reshard` on the operand.")
+
+
+def _of_product(in_avals: Sequence[ShapedArray], unreduced: Sequence[Names],
+                reduced: Sequence[Names]) -> Names:
+    if all(unreduced):
+        raise ShardingTypeError(
+            "lhs and rhs to `mul` cannot be unreduced since mul is bilinear. Got "
+            f"lhs={unreduced[0]}, rhs={unreduced[1]}")
+    parts, whole = (0, 1) if unreduced[0] else (1, 0)
+    if unreduced[parts] != reduced[whole]:
+        names = ("LHS", "RHS")
+        raise ShardingTypeError(
+            f"{names[whole]} should be reduced along the same axes {names[parts]} is unreduced on."
+            f" Got lhs={in_avals[0]} and rhs={in_avals[1]}")
+    return unreduced[parts]
+
+
+def _alike(name: str, axes: Sequence[Names]) -> Names:
+    if len(set(axes)) > 1:
+        raise ShardingTypeError(
+            f"{name} needs operands that are unreduced along the same axes, but got "
+            + ", ".join(str(set(own) or "none") for own in axes))
+    return axes[0]

@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 
 from maxjax._base.missing import missing_names
 
-__all__ = ["ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target"]
+__all__ = ["ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
+           "register_ffi_type"]
 
 
 def _not_supported(name: str) -> NoReturn:
@@ -90,6 +91,19 @@ def pycapsule(funcptr: Any) -> NoReturn:
     NotImplementedError: jax.ffi.pycapsule: foreign functions are written against XLA
     """
     _not_supported("pycapsule")
+
+
+def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> NoReturn:
+    """Not supported.
+
+    Raises:
+      NotImplementedError: says what to do instead.
+
+    >>> jax.ffi.register_ffi_type("type", None)
+    Traceback (most recent call last):
+    NotImplementedError: jax.ffi.register_ffi_type: foreign functions are written against XLA
+    """
+    _not_supported("register_ffi_type")
 
 
 __getattr__ = missing_names(__name__)

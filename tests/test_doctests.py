@@ -34,6 +34,7 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkp
            "nn", "nn.initializers", "random", "tree", "tree_util",
            "export", "extend.core", "extend.mojo", "interpreters.ad", "interpreters.batching",
            "extend.linear_util", "extend.random", "extend.backend", "ffi", "interpreters.mlir",
+           "interpreters.partial_eval", "interpreters.xla", "interpreters.pxla", "api_util",
            "scipy.interpolate", "scipy.spatial.transform", "profiler", "monitoring",
            "distributed", "experimental.sparse", "experimental.multihost_utils",
            "experimental.layout", "experimental.compilation_cache.compilation_cache",

@@ -95,6 +95,11 @@ class Traced(Stage):
         return self._entry.closed
 
     @property
+    def out_info(self) -> Any:
+        """Shapes, dtypes and weak types of the results, as a pytree."""
+        return pytree.unflatten(self._entry.out_tree, shape_structs(self._entry.closed.out_avals))
+
+    @property
     def fun_name(self) -> str:
         return self._jitted._name
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from maxjax._base import config
@@ -168,14 +168,17 @@ class StagingTrace(Trace):
             Jaxpr(constvars, self.invars, outvars, self.eqns, self.debug_info), consts)
 
 
-def is_staging() -> bool:
-    """Whether a function is being traced to a jaxpr."""
+def enclosing_traces() -> Iterator[Trace]:
+    """The current trace and those that it hands operations on to, outwards."""
     trace: Any = context.trace
     while trace is not None:
-        if isinstance(trace, StagingTrace):
-            return True
+        yield trace
         trace = getattr(trace, "parent", None) or getattr(trace, "outer", None)
-    return False
+
+
+def is_staging() -> bool:
+    """Whether a function is being traced to a jaxpr."""
+    return any(isinstance(trace, StagingTrace) for trace in enclosing_traces())
 
 
 def enumeration(names: Sequence[str]) -> str:

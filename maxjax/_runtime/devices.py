@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from typing import Any
@@ -10,6 +11,30 @@ from maxjax._base import config
 
 num_cpu_devices = config.config.define(
     "jax_num_cpu_devices", -1, "How many CPU devices to simulate; -1: as XLA_FLAGS says, or one.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Client:
+    """All devices of a platform."""
+
+    platform: str
+
+    @property
+    def platform_version(self) -> str:
+        return self.platform
+
+    def devices(self) -> list[Device]:
+        return devices(self.platform)
+
+    local_devices = devices
+
+    def device_count(self) -> int:
+        return len(self.devices())
+
+    local_device_count = device_count
+
+    def process_index(self) -> int:
+        return 0
 
 
 class Device:
@@ -34,8 +59,8 @@ class Device:
         return self.id
 
     @property
-    def client(self) -> Any:
-        return self
+    def client(self) -> Client:
+        return Client(self.platform)
 
     def memory_stats(self) -> None:
         return None

@@ -1,4 +1,4 @@
-"""jax.interpreters: rules for primitives of one's own."""
+"""jax.interpreters: rules for primitives of one's own, and programs to look at."""
 
 from __future__ import annotations
 
@@ -6,5 +6,8 @@ from maxjax._base.missing import missing_names
 from maxjax.interpreters import ad as ad
 from maxjax.interpreters import batching as batching
 from maxjax.interpreters import mlir as mlir
+from maxjax.interpreters import partial_eval as partial_eval
+from maxjax.interpreters import pxla as pxla
+from maxjax.interpreters import xla as xla
 
 __getattr__ = missing_names(__name__)

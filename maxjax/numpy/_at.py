@@ -47,6 +47,8 @@ from maxjax.numpy._getitem import (
     clamp,
     host_or_device,
     index_vectors,
+    int32_place,
+    is_outside,
     layout,
     parse,
     positions,
@@ -236,9 +238,10 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
     if all(entry.kind != "scalar" and entry.kind != "array" and (
+            parsed is CLIP or not is_outside(entry, x.aval.shape, wrap_negative)) and (
             entry.kind != "slice" or abs(entry.value.step) == 1 or count_of(entry.value) < 2)
            for entry in entries):
-        result = _update_region(x, entries, values, kind, parsed, wrap_negative)
+        result = _update_region(x, entries, values, kind, wrap_negative)
     else:
         result = _update_scattered(x, entries, values, kind, parsed, unique_indices,
                                    indices_are_sorted, wrap_negative, index)
@@ -298,19 +301,16 @@ def broadcast_values(values: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
-                   mode: GatherScatterMode, wrap_negative: bool) -> Array:
-    """An update where integers and slices of step 1 or -1 name a region of ``x``."""
+                   wrap_negative: bool) -> Array:
+    """An update where integers and slices of step 1 or -1 name a region of ``x``; it is clipped."""
     shape = x.aval.shape
     wanted, starts, sizes, reversed_dims = [], [0] * len(shape), [1] * len(shape), []
-    inside = True
     for entry in entries:
         dim = entry.dim
         if entry.kind == "new":
             wanted.append(1)
         elif entry.kind == "int":
-            place = wrapped(entry.value, shape[dim], wrap_negative)
-            starts[dim] = clamp(place, shape[dim])
-            inside = inside and (mode is CLIP or starts[dim] == place)
+            starts[dim] = clamp(wrapped(entry.value, shape[dim], wrap_negative), shape[dim])
         else:
             steps = entry.value
             count = count_of(steps)
@@ -323,7 +323,7 @@ def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
     combine = _KINDS[kind][1]
     if values.shape or combine is None:       # a scalar joins any shape in what combines
         values = reshape(broadcast_values(values, tuple(wanted)), tuple(sizes))
-    if not inside or 0 in sizes:
+    if 0 in sizes:
         return x
     if reversed_dims and values.shape:
         values = rev_p.bind(values, dimensions=tuple(reversed_dims))
@@ -384,8 +384,7 @@ def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
         size = shape[entry.dim]
         inserted.append(entry.dim)
         if entry.kind == "int":
-            column: Any = np.int32(np.clip(wrapped(entry.value, size, wrap_negative),
-                                           -2**31, 2**31 - 1))
+            column: Any = int32_place(entry, size, wrap_negative)
         else:
             column = host_or_device(entry.value, size, wrap_negative)
         columns.append(column)

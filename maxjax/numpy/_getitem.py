@@ -51,9 +51,10 @@ PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 # Larger index arrays stay on the device rather than being wrapped on the host.
 _HOST_SIZE = 1 << 14
 
-_plans: dict[Any, tuple[tuple[Any, dict[str, Any]], ...]] = {}
+_plans: dict[Any, Any] = {}
 _PLAN_LIMIT = 20_000
 _DYNAMIC = object()
+_OUTSIDE = object()
 
 
 def getitem(x: Array, index: Any) -> Array:
@@ -70,6 +71,8 @@ def getitem(x: Array, index: Any) -> Array:
         plan = _plans.get((x.aval.shape, key))
         if plan is None:
             plan = _make_plan(x.aval.shape, key)
+        if plan is _OUTSIDE:
+            return take(x, index)
         apply = context.trace.apply
         for primitive, params in plan:
             x = apply(primitive, (x,), params)
@@ -106,9 +109,10 @@ def static_key(index: Any) -> Any:
     return tuple(key)
 
 
-def _make_plan(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[Any, ...]:
+def _make_plan(shape: tuple[int, ...], key: tuple[Any, ...]) -> Any:
     entries = parse(shape, tuple(slice(*e) if e.__class__ is tuple else e for e in key))
-    plan = tuple(static_steps(shape, entries))
+    plan: Any = (_OUTSIDE if any(is_outside(entry, shape) for entry in entries) else
+                 tuple(static_steps(shape, entries)))
     if len(_plans) >= _PLAN_LIMIT:
         _plans.clear()
     _plans[shape, key] = plan
@@ -297,6 +301,14 @@ def clamp(value: int, size: int) -> int:
     return min(max(value, 0), size - 1)
 
 
+def is_outside(entry: Entry, shape: tuple[int, ...], wrap_negative: bool = True) -> bool:
+    """Whether an integer is known to be out of bounds. It is left to an operation that clips or
+    drops, so that the program shows it, to ``checkify`` for one."""
+    if entry.kind != "int" or is_dimension(shape[entry.dim]):
+        return False
+    return not 0 <= wrapped(entry.value, shape[entry.dim], wrap_negative) < shape[entry.dim]
+
+
 def region(shape: tuple[int, ...], entries: Sequence[Entry],
            wrap_negative: bool = True) -> tuple[list[int], list[int], list[int], list[int]]:
     """Starts, limits and strides of the static part of an index, and the reversed dimensions."""
@@ -412,11 +424,9 @@ def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value
     fills = mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     kinds = {entry.kind for entry in entries}
     shape = x.aval.shape
-    outside = fills and any(
-        entry.kind == "int"
-        and not 0 <= wrapped(entry.value, shape[entry.dim], wrap_negative) < shape[entry.dim]
-        for entry in entries)
-    if "array" not in kinds and not fills and "scalar" in kinds:
+    outside = mode is not CLIP and any(
+        is_outside(entry, shape, wrap_negative) for entry in entries)
+    if "array" not in kinds and not fills and ("scalar" in kinds or outside):
         return _take_dynamic(x, entries, wrap_negative)
     if "array" not in kinds and "scalar" not in kinds and not outside:
         return run_steps(x, static_steps(shape, entries, wrap_negative))
@@ -425,16 +435,19 @@ def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value
 
 
 def _take_dynamic(x: Array, entries: list[Entry], wrap_negative: bool) -> Array:
-    """Scalars, integers, slices and new axes: the static part, then a dynamic slice."""
-    scalars = [entry for entry in entries if entry.kind == "scalar"]
-    x = run_steps(x, static_steps(x.aval.shape, entries, wrap_negative, drop=False))
+    """Scalars, integers, slices and new axes: slices first, then a dynamic slice."""
+    x = run_steps(x, static_steps(
+        x.aval.shape, [entry for entry in entries if entry.kind == "slice"], drop=False))
     starts: list[Any] = [np.int32(0)] * x.ndim
     sizes = list(x.aval.shape)
-    for entry in scalars:
+    for entry in entries:
+        if entry.kind not in ("int", "scalar"):
+            continue
         if not sizes[entry.dim]:
             raise IndexError(f"index is out of bounds for axis {entry.dim} with size 0")
-        starts[entry.dim] = host_or_device(entry.value, sizes[entry.dim], wrap_negative,
-                                           narrow=True)
+        starts[entry.dim] = (
+            int32_place(entry, sizes[entry.dim], wrap_negative) if entry.kind == "int" else
+            host_or_device(entry.value, sizes[entry.dim], wrap_negative, narrow=True))
         sizes[entry.dim] = 1
     x = dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(sizes))
     taken = [Entry("int", 0, entry.dim) if entry.kind in ("int", "scalar") else
@@ -442,6 +455,11 @@ def _take_dynamic(x: Array, entries: list[Entry], wrap_negative: bool) -> Array:
                                                              entry.dim)
              for entry in entries]
     return run_steps(x, static_steps(x.aval.shape, taken))
+
+
+def int32_place(entry: Entry, size: int, wrap_negative: bool) -> np.int32:
+    """An integer as an operand; saturates."""
+    return np.int32(np.clip(wrapped(entry.value, size, wrap_negative), -2**31, 2**31 - 1))
 
 
 def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = False) -> Any:
@@ -549,17 +567,18 @@ def _take_arrays(x: Array, entries: list[Entry], mode: GatherScatterMode,
     chosen, common, apart = advanced(entries)
     fills = mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     shape = x.aval.shape
-    static = entries
-    if fills:       # integers may be out of bounds: they are left to the gather
-        static = [entry for entry in entries if entry.kind != "int"]
+    # Integers that may be out of bounds are left to the gather.
+    left = [entry for entry in entries if entry.kind == "int" and (
+        fills or (mode is not CLIP and is_outside(entry, shape, wrap_negative)))]
+    static = [entry for entry in entries if entry not in left]
     x = run_steps(x, static_steps(shape, static, wrap_negative, drop=False))
     sizes = x.aval.shape
     columns, dims, index_map = [], [], []
     for entry in chosen:
         if entry.kind == "int":
-            if not fills:
+            if entry not in left:
                 continue
-            column: Any = np.int32(wrapped(entry.value, shape[entry.dim], wrap_negative))
+            column: Any = int32_place(entry, shape[entry.dim], wrap_negative)
         else:
             column = host_or_device(entry.value, sizes[entry.dim], wrap_negative)
         columns.append(column)

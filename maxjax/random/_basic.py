@@ -255,11 +255,22 @@ def normal(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
     if out_sharding is not None:
         return with_out_sharding(normal, out_sharding, key, shape, dtype)
     typed = single_key("normal", key)
-    dtype = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "normal")
+    return _normal(typed, canonical_shape(shape), normal_dtype(dtype))
+
+
+def normal_dtype(dtype: Any) -> np.dtype:
+    """The dtype of normal numbers.
+
+    Raises:
+      ValueError: they cannot have this one.
+    """
+    if dtype is None:
+        return dtypes.canonical(dtypes.float64)
+    dtype = canonical_dtype(dtype, "normal")
     if not dtypes.is_inexact(dtype):
         raise ValueError(
             f"dtype argument to `normal` must be a float or complex dtype, got {dtype.name}")
-    return _normal(typed, canonical_shape(shape), dtype)
+    return dtype
 
 
 @jitted("shape", "dtype")

@@ -14,7 +14,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.random_rejection import random_gamma_p, random_poisson_p
-from maxjax.numpy._promotion import canonical_dtype, canonical_shape
+from maxjax.numpy._promotion import canonical_shape
 from maxjax.random._basic import (
     _exponential,
     _normal,
@@ -24,6 +24,7 @@ from maxjax.random._basic import (
     broadcast_shapes,
     float_dtype,
     int_dtype,
+    normal_dtype,
     result_shape,
     unstack,
 )
@@ -364,8 +365,7 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
         return with_out_sharding(orthogonal, out_sharding, key, n, shape, dtype, m)
     typed = single_key("orthogonal", key)
     shape = canonical_shape(shape)
-    dtype = float_dtype(None, "orthogonal") if dtype is None else canonical_dtype(
-        dtype, "orthogonal")
+    dtype = normal_dtype(dtype)
     columns = n if m is None else m
     values = _normal(typed, (*shape, max(n, columns), min(n, columns)), dtype)
     factor, triangle = jnp.linalg.qr(values)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.missing import missing_names
 from maxjax._base.source import SourceLine
 from maxjax._higher_order.custom_primitive import CustomPrimitive
@@ -20,10 +21,11 @@ from maxjax._ir.jaxpr import JaxprEqn as JaxprEqn
 from maxjax._ir.jaxpr import Literal as Literal
 from maxjax._ir.jaxpr import Var as Var
 from maxjax._ir.jaxpr import subjaxprs as _subjaxprs
-from maxjax._ir.staging import eval_jaxpr
-from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.staging import enclosing_traces, eval_jaxpr, is_staging
+from maxjax._ir.trace import Array, Trace, Tracer, base_trace, context
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
+from maxjax._transforms.batching import BatchTrace
 from maxjax.core import AbstractValue as AbstractValue
 from maxjax.core import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 from maxjax.extend.core import primitives as primitives
@@ -55,8 +57,11 @@ class Primitive(CustomPrimitive):
     """
 
 
-def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]]:
     """A jaxpr as a function of arrays, which gives the list of its results.
+
+    Args:
+      args: the first of its arguments, if they are known already.
 
     >>> closed = jax.make_jaxpr(lambda x: 2 * x)(1.0)
     >>> jax.extend.core.jaxpr_as_fun(closed)(3.0)
@@ -64,28 +69,29 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
     """
     count = len(closed_jaxpr.jaxpr.invars)
 
-    def run(*args: Any) -> list[Any]:
-        if len(args) != count:
-            raise ValueError(f"the jaxpr has {count} inputs, not {len(args)}")
-        return eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *operands_of(args))
+    def run(*rest: Any) -> list[Any]:
+        given = (*args, *rest)
+        if len(given) != count:
+            raise ValueError(f"the jaxpr has {count} inputs, not {len(given)}")
+        return eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *operands_of(given))
 
     return run
 
 
 def new_jaxpr_eqn(invars: Sequence[Any], outvars: Sequence[Var], primitive: Any,
-                  params: dict[str, Any], effects: Any = no_effects,
+                  params: dict[str, Any], effects: Any,
                   source_info: SourceLine | None = None, ctx: Any = None) -> JaxprEqn:
-    """An equation; its effects follow from the primitive.
+    """An equation; its effects follow from the primitive, whatever ``effects`` says.
 
     >>> x, y = [jax.extend.core.Var(jax.core.ShapedArray((), jnp.float32)) for _ in range(2)]
-    >>> sine = jax.extend.core.new_jaxpr_eqn([x], [y], lax.sin_p, {})
+    >>> sine = jax.extend.core.new_jaxpr_eqn([x], [y], lax.sin_p, {}, set())
     >>> jax.extend.core.Jaxpr([], [x], [y], [sine])
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
     return JaxprEqn(primitive, invars, params, outvars, source_info)
 
 
-def gensym(suffix: str = "") -> Callable[[ShapedArray], Var]:
+def gensym() -> Callable[[ShapedArray], Var]:
     """A function that makes a new variable of a type.
 
     >>> new = jax.extend.core.gensym()
@@ -136,17 +142,27 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     """
     if axis is None:
         return aval
+    if aval.shape[axis] != size:
+        raise AssertionError(f"axis {axis} of {aval.str_short()} has not the size {size}")
     return aval.update(shape=(*aval.shape[:axis], *aval.shape[axis + 1:]))
 
 
-def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
+def unmapped_aval(size: int, axis: int | None, aval: ShapedArray,
+                  explicit_mesh_axis: Any = None) -> ShapedArray:
     """The type of so many elements along an axis.
+
+    Raises:
+      NotImplementedError: ``explicit_mesh_axis`` is given; shardings are not told of here.
 
     >>> jax.extend.core.unmapped_aval(3, 0, jax.core.ShapedArray((2,), jnp.float32))
     ShapedArray(float32[3,2])
     """
+    if explicit_mesh_axis is not None:
+        raise NotImplementedError("unmapped_aval does not take explicit_mesh_axis")
     if axis is None:
         return aval
+    if not 0 <= axis <= len(aval.shape):
+        raise AssertionError(f"no axis {axis} can be put into {aval.str_short()}")
     return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
@@ -170,6 +186,90 @@ def valid_jaxtype(x: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+# --- the state of tracing -------------------------------------------------------------------------
+
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+    """``force(val)``, or ``val`` itself where ``force`` is None, of a value that is not traced.
+
+    Args:
+      context: what an error says besides.
+
+    Raises:
+      ConcretizationTypeError: the value is traced.
+
+    >>> jax.extend.core.concrete_or_error(int, jnp.int32(3))
+    3
+    """
+    if isinstance(val, Tracer):
+        known = val.concrete()
+        if known is None:
+            raise ConcretizationTypeError(val, context)
+        val = known
+    return val if force is None else force(val)
+
+
+def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
+    """What tells whether two places run under the same transformations: compare with ``==``.
+
+    >>> state = jax.extend.core.get_opaque_trace_state()
+    >>> state == jax.extend.core.get_opaque_trace_state()
+    True
+    """
+    return OpaqueTraceState(id(context.trace), context.axis_env)
+
+
+class OpaqueTraceState(NamedTuple):
+    """The current trace and the named axes around it."""
+
+    trace: int
+    axes: tuple[Any, ...]
+
+
+def find_top_trace(_: Any) -> Trace:
+    """The trace that operations go to.
+
+    >>> isinstance(jax.extend.core.find_top_trace([1.0]), jax.core.Trace)
+    True
+    """
+    return context.trace
+
+
+def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
+    """Whether a function is being traced to a jaxpr.
+
+    >>> jax.extend.core.unsafe_am_i_under_a_jit_DO_NOT_USE()
+    False
+    """
+    return is_staging()
+
+
+def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
+    """Whether a function is being mapped.
+
+    >>> jax.extend.core.unsafe_am_i_under_a_vmap_DO_NOT_USE()
+    False
+    """
+    return any(isinstance(trace, BatchTrace) for trace in enclosing_traces())
+
+
+def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
+    """The names of the mapped axes around.
+
+    >>> jax.extend.core.unsafe_get_axis_names_DO_NOT_USE()
+    []
+    """
+    return [name for name, _ in context.axis_env]
+
+
+def nonempty_axis_env_DO_NOT_USE() -> bool:
+    """Whether there are any.
+
+    >>> jax.extend.core.nonempty_axis_env_DO_NOT_USE()
+    False
+    """
+    return bool(context.axis_env)
 
 
 __getattr__ = missing_names(__name__)

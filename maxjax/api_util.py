@@ -1,0 +1,117 @@
+"""jax.api_util: functions of pytrees as functions of their leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from maxjax._base.missing import missing_names
+from maxjax._ir.trace import aval_of
+from maxjax._ir.types import ShapedArray
+from maxjax._transforms.autodiff import operands_of
+from maxjax.extend.linear_util import WrappedFun, transformation2, transformation_with_aux2
+from maxjax.tree_util import tree_flatten, tree_unflatten
+
+__all__ = ["argnums_partial", "flatten_fun", "flatten_fun_nokwargs", "safe_map",
+           "shaped_abstractify"]
+
+
+@transformation_with_aux2
+def flatten_fun(fun: Callable[..., Any], store: Any, in_tree: Any, *args_flat: Any) -> list[Any]:
+    """A function of the leaves of ``(args, kwargs)``, which gives the leaves of the result.
+
+    Returns:
+      The function, and a function that gives the result's structure after a call.
+
+    >>> lu = jax.extend.linear_util
+    >>> leaves, tree = jax.tree.flatten(((1, {"a": 2}), {}))
+    >>> flat, out_tree = jax.api_util.flatten_fun(lu.wrap_init(lambda x, y: (x, y["a"])), tree)
+    >>> flat.call_wrapped(*leaves), out_tree()
+    ([1, 2], PyTreeDef((*, *)))
+    """
+    args, kwargs = tree_unflatten(in_tree, args_flat)
+    leaves, tree = tree_flatten(fun(*args, **kwargs))
+    store.store(tree)
+    return leaves
+
+
+@transformation_with_aux2
+def flatten_fun_nokwargs(fun: Callable[..., Any], store: Any, in_tree: Any,
+                         *args_flat: Any) -> list[Any]:
+    """The same for the leaves of ``args`` alone.
+
+    >>> lu = jax.extend.linear_util
+    >>> leaves, tree = jax.tree.flatten(((1, 2),))
+    >>> flat, _ = jax.api_util.flatten_fun_nokwargs(lu.wrap_init(sum), tree)
+    >>> flat.call_wrapped(*leaves)
+    [3]
+    """
+    leaves, tree = tree_flatten(fun(*tree_unflatten(in_tree, args_flat)))
+    store.store(tree)
+    return leaves
+
+
+def argnums_partial(f: WrappedFun, dyn_argnums: int | tuple[int, ...], args: tuple[Any, ...],
+                    require_static_args_hashable: bool = True) -> tuple[WrappedFun, list[Any]]:
+    """A function of some of its arguments, the others being fixed.
+
+    Args:
+      dyn_argnums: the positions of those that remain.
+      require_static_args_hashable: whether the others must be hashable.
+
+    Returns:
+      The function, and the arguments that remain.
+
+    Raises:
+      ValueError: one of the others is not hashable.
+
+    >>> lu = jax.extend.linear_util
+    >>> fun, rest = jax.api_util.argnums_partial(lu.wrap_init(lambda x, y: x - y), 1, (5, 3))
+    >>> fun.call_wrapped(4), rest
+    (1, [3])
+    """
+    positions = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
+    moving = sorted({position % len(args) for position in positions})
+    if require_static_args_hashable:
+        for position, arg in enumerate(args):
+            if position not in moving:
+                try:
+                    hash(arg)
+                except TypeError:
+                    raise ValueError(
+                        "Non-hashable static arguments are used in a jit function: argument "
+                        f"{position} is {arg!r}") from None
+    return _with_fixed(f, args, tuple(moving)), [args[position] for position in moving]
+
+
+@transformation2
+def _with_fixed(fun: Callable[..., Any], fixed: tuple[Any, ...], moving: tuple[int, ...],
+                *given: Any) -> Any:
+    whole = list(fixed)
+    for position, arg in zip(moving, given, strict=True):
+        whole[position] = arg
+    return fun(*whole)
+
+
+def safe_map(f: Callable[..., Any], *iterables: Iterable[Any]) -> list[Any]:
+    """``list(map(...))`` of iterables of one length.
+
+    Raises:
+      ValueError: the lengths differ.
+
+    >>> jax.api_util.safe_map(max, [1, 5], [4, 2])
+    [4, 5]
+    """
+    return [f(*values) for values in zip(*iterables, strict=True)]
+
+
+def shaped_abstractify(x: Any) -> ShapedArray:
+    """The type of an array or number.
+
+    >>> jax.api_util.shaped_abstractify(1.0)
+    ShapedArray(float32[], weak_type=True)
+    """
+    return aval_of(operands_of([x])[0])
+
+
+__getattr__ = missing_names(__name__)

@@ -1,0 +1,185 @@
+"""jax.interpreters.partial_eval: functions to jaxprs, and jaxprs without what is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._base.missing import missing_names
+from maxjax._higher_order.control import chosen
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.staging import DynamicJaxprTracer as DynamicJaxprTracer
+from maxjax._ir.staging import StagingTrace
+from maxjax._ir.trace import CompileTimeTrace, Tracer, aval_of, current_trace
+from maxjax._ir.types import ShapedArray
+from maxjax._transforms.autodiff import operands_of
+from maxjax._transforms.simplify import dead_code_rules, has_effects
+from maxjax.extend.linear_util import WrappedFun
+
+__all__ = ["DynamicJaxprTracer", "PartialVal", "dce_jaxpr", "dce_jaxpr_consts",
+           "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
+
+
+class PartialVal(tuple):
+    """A value that is known, ``(None, value)``, or of which only the type is, ``(type, None)``.
+
+    >>> jax.interpreters.partial_eval.PartialVal.known(2.0).get_known()
+    2.0
+    """
+
+    @classmethod
+    def known(cls, const: Any) -> PartialVal:
+        return cls((None, const))
+
+    @classmethod
+    def unknown(cls, aval: ShapedArray) -> PartialVal:
+        return cls((aval, None))
+
+    def is_known(self) -> bool:
+        return self[0] is None
+
+    def get_known(self) -> Any:
+        """The value; None where it is not known."""
+        return self[1] if self.is_known() else None
+
+    def get_aval(self) -> ShapedArray:
+        return aval_of(operands_of([self[1]])[0]) if self.is_known() else self[0]
+
+
+# --- tracing --------------------------------------------------------------------------------------
+
+def trace_to_jaxpr_dynamic(fun: WrappedFun, in_avals: Sequence[ShapedArray], *,
+                           keep_inputs: Sequence[bool] | None = None, lower: bool = False,
+                           auto_dce: bool = False) -> tuple[
+                               Jaxpr, list[ShapedArray], list[Any]]:
+    """The jaxpr of a function of flat arguments and results.
+
+    Args:
+      keep_inputs: which inputs stay; by default all.
+      lower: accepted as in JAX.
+      auto_dce: leave out what no result needs.
+
+    Returns:
+      The jaxpr, the types of its results, and the values of its constants.
+
+    >>> fun = jax.extend.linear_util.wrap_init(lambda x: [jnp.sin(x)])
+    >>> jax.interpreters.partial_eval.trace_to_jaxpr_dynamic(fun, [jax.typeof(1.0)])[0]
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
+    trace = StagingTrace(fun.__name__)
+    inputs = [trace.new_input(aval) for aval in in_avals]
+    with current_trace(trace):
+        outputs = operands_of(fun.call_wrapped(*inputs))
+    closed = trace.close(outputs)
+    jaxpr, consts = closed.jaxpr, closed.consts
+    if keep_inputs is not None:
+        jaxpr = jaxpr.replace(invars=chosen(jaxpr.invars, keep_inputs))
+    if auto_dce:
+        jaxpr, used, _ = dce_jaxpr_consts(jaxpr, [True] * len(outputs), True)
+        consts = chosen(consts, used)
+    return jaxpr, jaxpr.out_avals, consts
+
+
+def trace_to_jaxpr_nounits(fun: WrappedFun, pvals: Sequence[PartialVal],
+                           instantiate: bool | Sequence[bool] = False) -> tuple[
+                               Jaxpr, list[PartialVal], list[Any]]:
+    """Runs what is known of a function of flat arguments, and traces the rest.
+
+    Args:
+      pvals: the arguments; those that are unknown are the jaxpr's inputs.
+      instantiate: of which results the jaxpr gives the value though it is known.
+
+    Returns:
+      The jaxpr of the unknown results, all results as partial values, and the jaxpr's constants.
+
+    >>> pe = jax.interpreters.partial_eval
+    >>> fun = jax.extend.linear_util.wrap_init(lambda x, y: [2 * x, x + y])
+    >>> pvals = [pe.PartialVal.known(1.0), pe.PartialVal.unknown(jax.typeof(1.0))]
+    >>> jaxpr, outs, consts = pe.trace_to_jaxpr_nounits(fun, pvals)
+    >>> len(jaxpr.outvars), outs[0]
+    (1, (None, Array(2., dtype=float32, weak_type=True)))
+    """
+    trace = StagingTrace(fun.__name__)
+    args = [p.get_known() if p.is_known() else trace.new_input(p.get_aval()) for p in pvals]
+    with current_trace(trace), current_trace(CompileTimeTrace(trace)):
+        outputs = operands_of(fun.call_wrapped(*args))
+    kept = _flags(instantiate, len(outputs))
+    unknown = [isinstance(x, Tracer) or keep for x, keep in zip(outputs, kept, strict=True)]
+    closed = trace.close(chosen(outputs, unknown))
+    results = [PartialVal.unknown(aval_of(x)) if is_unknown else PartialVal.known(x)
+               for x, is_unknown in zip(outputs, unknown, strict=True)]
+    return closed.jaxpr, results, closed.consts
+
+
+# --- dead code ------------------------------------------------------------------------------------
+
+def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool],
+              instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[bool]]:
+    """A jaxpr without the results that are not used, and without what only they need.
+
+    Args:
+      used_outputs: which results are.
+      instantiate: which inputs stay though nothing needs them.
+
+    Returns:
+      The jaxpr, and which of the inputs it still has.
+
+    >>> jaxpr = jax.make_jaxpr(lambda x, y: (jnp.sin(x), jnp.cos(y)))(1.0, 1.0).jaxpr
+    >>> jax.interpreters.partial_eval.dce_jaxpr(jaxpr, [True, False])
+    ({ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }, [True, False])
+    """
+    used_outputs = _flags(used_outputs, len(jaxpr.outvars))
+    outvars = chosen(jaxpr.outvars, used_outputs)
+    needed = {atom for atom in outvars if isinstance(atom, Var)}
+    eqns: list[JaxprEqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        used = [var in needed for var in eqn.outvars]
+        if not any(used) and not has_effects(eqn):
+            continue
+        if not all(used) or eqn.primitive.name == "jit":
+            rule = _pruned_call if eqn.primitive.name == "jit" else dead_code_rules.get(
+                eqn.primitive.name)
+            eqn = eqn if rule is None else rule(eqn, used)
+        needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
+        eqns.append(eqn)
+    stays = [var in needed or keep for var, keep in zip(
+        jaxpr.invars, _flags(instantiate, len(jaxpr.invars)), strict=True)]
+    return jaxpr.replace(invars=chosen(jaxpr.invars, stays), outvars=outvars,
+                         eqns=eqns[::-1]), stays
+
+
+def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Sequence[bool],
+                     instantiate: bool | Sequence[bool] = False) -> tuple[
+                         Jaxpr, list[bool], list[bool]]:
+    """The same, without the constants that are not needed either.
+
+    Returns:
+      The jaxpr, which of the constants it still has, and which of the inputs.
+
+    >>> jaxpr = jax.make_jaxpr(lambda x: (x, x + np.arange(2.0)))(1.0).jaxpr
+    >>> jax.interpreters.partial_eval.dce_jaxpr_consts(jaxpr, [True, False])[1:]
+    ([False], [True])
+    """
+    pruned, stays = dce_jaxpr(jaxpr, used_outputs, instantiate)
+    needed = {atom for eqn in pruned.eqns for atom in eqn.invars if isinstance(atom, Var)}
+    needed.update(atom for atom in pruned.outvars if isinstance(atom, Var))
+    used = [var in needed for var in jaxpr.constvars]
+    return pruned.replace(constvars=chosen(jaxpr.constvars, used)), used, stays
+
+
+def _pruned_call(eqn: JaxprEqn, used: list[bool]) -> JaxprEqn:
+    closed = eqn.params["jaxpr"]
+    jaxpr, consts, inputs = dce_jaxpr_consts(closed.jaxpr, used)
+    return eqn.replace(
+        invars=chosen(eqn.invars, inputs), outvars=chosen(eqn.outvars, used),
+        params={**eqn.params, "jaxpr": ClosedJaxpr(jaxpr, chosen(closed.consts, consts))})
+
+
+def _flags(given: bool | Sequence[bool], count: int) -> list[bool]:
+    flags = [given] * count if isinstance(given, bool) else list(given)
+    if len(flags) != count:
+        raise ValueError(f"{len(flags)} flags for {count} values")
+    return flags
+
+
+__getattr__ = missing_names(__name__)

@@ -1,0 +1,33 @@
+"""jax.interpreters.pxla: the mesh around the running code."""
+
+from __future__ import annotations
+
+from maxjax._base import meshes
+from maxjax._base.meshes import Mesh
+from maxjax._base.missing import missing_names
+
+__all__ = ["thread_resources"]
+
+
+class ResourceEnv:
+    """What is set around the running code.
+
+    >>> jax.interpreters.pxla.thread_resources.env.physical_mesh.empty
+    True
+    """
+
+    @property
+    def physical_mesh(self) -> Mesh:
+        """The mesh that ``with mesh:`` or ``jax.set_mesh`` has set; an empty one if none is."""
+        return meshes.around().concrete
+
+
+class ThreadResources:
+    """Of this thread."""
+
+    env = ResourceEnv()
+
+
+thread_resources = ThreadResources()
+
+__getattr__ = missing_names(__name__)

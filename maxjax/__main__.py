@@ -44,6 +44,12 @@ class _JaxModule(ModuleType):
         return sorted({*dir(importlib.import_module("maxjax")), *self.__dict__})
 
 
+def _maxjax_name(rest: str) -> str:
+    """The module of maxjax that stands for ``jax.{rest}``."""
+    top, dot, inner = rest.partition(".")
+    return f"maxjax.{'_internals' if top == '_src' else top}{dot}{inner}"
+
+
 class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds maxjax's modules under JAX's names; real JAX is never imported."""
 
@@ -60,11 +66,12 @@ class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 f"No module named {fullname!r} (maxjax runs on MAX: there is no jaxlib)",
                 name=fullname)
         if top == "jax" and rest:
-            if rest.split(".")[0].startswith("_"):
-                raise ModuleNotFoundError(
-                    f"No module named {fullname!r} (maxjax has JAX's public modules only)",
-                    name=fullname)
-            if importlib.util.find_spec(f"maxjax.{rest}") is None:
+            private = rest.split(".")[0].startswith("_")
+            if importlib.util.find_spec(_maxjax_name(rest)) is None:
+                if private:
+                    raise ModuleNotFoundError(
+                        f"No module named {fullname!r} (of JAX's private modules maxjax has what "
+                        "popular libraries use)", name=fullname)
                 raise ModuleNotFoundError(
                     f"No module named {fullname!r} {_NOT_YET}", name=fullname)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
@@ -73,7 +80,7 @@ class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         version = importlib.import_module("maxjax.version")
         top, _, rest = spec.name.partition(".")
         if top == "jax" and rest and rest != "version":
-            module = importlib.import_module(f"maxjax.{rest}")
+            module = importlib.import_module(_maxjax_name(rest))
             # The import system is about to write the alias's spec into the module.
             self._specs[spec.name] = (module.__spec__, module.__loader__)
             return module

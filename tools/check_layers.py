@@ -35,6 +35,7 @@ ROOMS = (
     "_sharding",
     "_max",
     "_runtime",
+    "_internals",
     PUBLIC,
 )
 

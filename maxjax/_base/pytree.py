@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import difflib
 import textwrap
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import optree
@@ -160,6 +160,24 @@ class Registration(NamedTuple):
 
 registered: dict[type, Registration] = {}
 
+_BUILT_IN = (list, tuple, dict, type(None), collections.OrderedDict, collections.defaultdict)
+
+
+class _NodeTypes(Mapping[type, Any]):
+    """The classes whose instances are nodes."""
+
+    def __getitem__(self, cls: type) -> Any:
+        return cls if cls in _BUILT_IN else registered[cls]
+
+    def __iter__(self) -> Iterator[type]:
+        return iter((*_BUILT_IN, *registered))
+
+    def __len__(self) -> int:
+        return len(_BUILT_IN) + len(registered)
+
+
+node_types = _NodeTypes()
+
 
 def register(cls: type, flatten_function: Callable[[Any], tuple[Iterable[Any], Any]],
              unflatten_function: Callable[[Any, Any], Any],
@@ -174,8 +192,7 @@ def register(cls: type, flatten_function: Callable[[Any], tuple[Iterable[Any], A
         raise TypeError(
             f"register_pytree_node takes a class and two functions, got {cls!r}, "
             f"{flatten_function!r} and {unflatten_function!r}")
-    if cls in registered or cls in (list, tuple, dict, type(None), collections.OrderedDict,
-                                    collections.defaultdict):
+    if cls in node_types:
         raise ValueError(f"Duplicate custom PyTreeDef type registration for {cls}.")
     optree.register_pytree_node(
         cls, flatten_function, unflatten_function, namespace=NAMESPACE)

@@ -11,8 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.shardings import NamedSharding
-from maxjax._higher_order.jit import UNSPECIFIED, PjitFunction, make_jit
+from maxjax._higher_order.jit import (
+    UNSPECIFIED,
+    HasNoValue,
+    PjitFunction,
+    make_jit,
+    with_constants,
+)
 from maxjax._higher_order.jit_sharded import with_shardings
 from maxjax._ir.axes import named_axes
 from maxjax._ir.jaxpr import ClosedJaxpr
@@ -30,7 +35,7 @@ class Format(NamedTuple):
     sharding: Any
 
 
-class ShapeDtypeStruct:
+class ShapeDtypeStruct(HasNoValue):
     """A shape and a dtype in the place of an array; immutable.
 
     Args:
@@ -215,9 +220,10 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = ()
         jitted = make_jit(_callable(fun), static_argnums=numbers or None)
         with named_axes(axis_env or ()):
             entry, _, _ = trace_abstract(jitted, args, kwargs)
+        closed = with_constants(entry.closed, entry.captured)
         if not return_shape:
-            return entry.closed
-        return entry.closed, pytree.unflatten(
+            return closed
+        return closed, pytree.unflatten(
             entry.out_tree, shape_structs(entry.closed.out_avals))
 
     make_jaxpr_f.__name__ = f"make_jaxpr({getattr(fun, '__name__', fun)})"

@@ -6,6 +6,8 @@ are ``Linear`` marks in both, under the name ``UndefinedPrimal``.
 
 from __future__ import annotations
 
+import functools
+
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
@@ -74,6 +76,7 @@ class CustomPrimitive(Primitive):
         self._abstract_eval: Callable[..., Any] | None = None
         self._impl: Callable[..., Any] | None = None
         self._composition: Callable[..., Any] | None = None
+        self.has_mlir_rule = False
 
     # --- rules ---
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,8 +102,17 @@ class CustomPrimitive(Primitive):
     def impl(self, *args: Any, **params: Any) -> Any:
         """The NumPy rule."""
         if self._impl is None:
-            raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented")
+            raise self._without_impl()
         return self._impl(*args, **params)
+
+    def _without_impl(self) -> NotImplementedError:
+        hint = (f". maxjax does not lower to MLIR: give {self.name} a kernel with "
+                "maxjax.extend.mojo.register_elementwise (a Mojo function), a composition of other "
+                "operations with maxjax.extend.mojo.register_composition or mlir.lower_fun, or only "
+                "a NumPy rule with def_impl, which then runs on the host. See "
+                "examples/custom_op.py" if self.has_mlir_rule else "")
+        return NotImplementedError(
+            f"Evaluation rule for '{self.name}' not implemented{hint}")
 
     def abstract_eval(self, *avals: ShapedArray, **params: Any) -> Any:
         """The types of the results, and effects: none."""
@@ -133,7 +145,7 @@ class CustomPrimitive(Primitive):
                   for name, value in params.items()}
         if context.trace is base_trace[0]:
             if self._impl is None and self._composition is None:
-                raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented")
+                raise self._without_impl()
             if self._abstract_eval is None:
                 return self._run_now(operands, params)
         return super().bind(*operands, **params)
@@ -147,8 +159,10 @@ class CustomPrimitive(Primitive):
     def _specialize(self, in_avals: Sequence[ShapedArray], params: dict[str, Any],
                     out_avals: Sequence[ShapedArray]) -> Callable[..., Any] | None:
         impl = self._impl
+        if self._composition is not None and impl in (None, self._composition):
+            return self._composed(in_avals, params)
         if impl is None:
-            return None if self._composition is None else self._composed(in_avals, params)
+            return None
         single = not self.multiple_results
 
         def run(*values: Any) -> Any:
@@ -309,9 +323,29 @@ def _their_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[...
     return batch
 
 
+def _their_axis_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def batch(size: int, axis_name: Any, main_type: Any, operands: Sequence[Any],
+              axes: Sequence[int | None], **params: Any) -> Any:
+        return rule(size, list(operands), list(axes), **params)
+
+    return batch
+
+
+def _our_axis_batch(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+              **params: Any) -> tuple[Any, Any]:
+        # In place of the axis' name: no axis that a rule could ask for is known here.
+        sized = functools.partial(rule, size, None, None)
+        return _our_batch(primitive, sized)(size, operands, axes, **params)
+
+    return batch
+
+
 primitive_jvps = RuleTable("jvp", _our_jvp, _their_jvp)
 primitive_transposes = RuleTable("transpose", _our_transpose, _their_transpose)
 primitive_batchers = RuleTable("batch", _our_batch, _their_batch)
+# Rules (size, axis name, None, operands, axes, **params).
+axis_primitive_batchers = RuleTable("batch", _our_axis_batch, _their_axis_batch)
 
 
 def batch_elementwise(primitive: Primitive) -> None:

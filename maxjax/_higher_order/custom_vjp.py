@@ -335,18 +335,23 @@ class _FlatCall:
 
         def forward(*xs: Any) -> list[Any]:
             outs, residuals, *found = self.forward(xs, perturbed)
-            trees[:] = found
-            return [*outs, *residuals]
+            # Python's own numbers stay what they are: a rule may branch by them.
+            trees[:] = [*found, [x if isinstance(x, (bool, int, float, complex)) else None
+                                 for x in residuals]]
+            return [*outs, *(leaf_operand(x) for x, number in zip(residuals, trees[2], strict=True)
+                             if number is None)]
 
         values = (bind_composed(remat_opt_p, forward, primals) if self.optimize_remat
                   else forward(*primals))
-        out_tree, res_tree = trees
+        out_tree, res_tree, numbers = trees
         self.out_tree = out_tree
         count = out_tree.num_leaves
 
         @functools.wraps(self.bwd, assigned=("__name__",), updated=())      # type: ignore[arg-type]
         def backward(residuals: list[Any], cotangents: list[Any]) -> list[Any]:
-            return self.backward(pytree.unflatten(res_tree, residuals),
+            arrays = iter(residuals)
+            leaves = [next(arrays) if number is None else number for number in numbers]
+            return self.backward(pytree.unflatten(res_tree, leaves),
                                  pytree.unflatten(out_tree, cotangents))
 
         return values[:count], values[count:], backward
@@ -376,7 +381,7 @@ class _FlatCall:
             Results(out_tree, outs), self.results,
             (f"{start}the output of the {decorated}) and the {residual_words}",
              "instead the fwd rule", "instead the fwd rule"), decorated)
-        return outs, [leaf_operand(x) for x in residuals], out_tree, res_tree
+        return outs, residuals, out_tree, res_tree
 
     def backward(self, residuals: Any, cotangents: Any) -> list[Any]:
         """A cotangent of each leaf of the arguments; None where it is zero."""

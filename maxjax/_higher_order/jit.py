@@ -488,6 +488,32 @@ def argument_names(function: Callable[..., Any], tree: Any, static: Any = None) 
     return result
 
 
+class HasNoValue:
+    """What has a type and no value, and may yet be the result of a function that is only traced."""
+
+    __slots__ = ()
+    _aval: ShapedArray
+
+    def as_constant(self) -> Array:
+        return _Unknown(self._aval)
+
+
+class _Unknown(Array):
+    """A constant that can be traced, and not computed with."""
+
+    __slots__ = ()
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def literal(self) -> Any:
+        return None
+
+    def host(self) -> Any:
+        raise TypeError("A ShapeDtypeStruct does not have a value and cannot be used as a constant "
+                        "in a JAX function.")
+
+
 def check_outputs(leaves: Sequence[Any], location: str, kind: str,
                   tree: Any = None) -> list[Any]:
     """The leaves of a function's result as arrays; ``tree`` is the result, for the message."""
@@ -496,6 +522,9 @@ def check_outputs(leaves: Sequence[Any], location: str, kind: str,
     for position, leaf in enumerate(leaves):
         if isinstance(leaf, Array):
             results.append(leaf)
+            continue
+        if isinstance(leaf, HasNoValue):
+            results.append(leaf.as_constant())
             continue
         try:
             results.append(base.operand(leaf))
@@ -509,8 +538,6 @@ def check_outputs(leaves: Sequence[Any], location: str, kind: str,
     return results
 
 
-
-
 def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """Makes the tracers among a jaxpr's constants its first inputs."""
     if not any(isinstance(value, Tracer) for value in closed.consts):
@@ -522,6 +549,16 @@ def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     hoisted = Jaxpr([var for var, _ in kept], [*(var for var, _ in captured), *jaxpr.invars],
                     jaxpr.outvars, jaxpr.eqns, jaxpr.debug_info)
     return ClosedJaxpr(hoisted, [value for _, value in kept]), [value for _, value in captured]
+
+
+def with_constants(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
+    """A jaxpr whose first inputs are constants of these values: the reverse of ``hoist_tracers``."""
+    if not values:
+        return closed
+    jaxpr, count = closed.jaxpr, len(values)
+    return ClosedJaxpr(
+        Jaxpr([*jaxpr.invars[:count], *jaxpr.constvars], jaxpr.invars[count:], jaxpr.outvars,
+              jaxpr.eqns, jaxpr.debug_info), [*values, *closed.consts])
 
 
 def _as_tuple(value: Any, kind: type) -> tuple[Any, ...]:

@@ -6,6 +6,9 @@ from typing import Any
 
 from maxjax._base.missing import missing_names
 from maxjax._higher_order.custom_primitive import CustomPrimitive, batch_elementwise
+from maxjax._higher_order.custom_primitive import (
+    axis_primitive_batchers as axis_primitive_batchers,
+)
 from maxjax._higher_order.custom_primitive import primitive_batchers as primitive_batchers
 from maxjax._transforms.batching import to_axis
 

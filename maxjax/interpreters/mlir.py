@@ -34,8 +34,8 @@ def register_lowering(prim: CustomPrimitive, rule: Any, platform: str | None = N
                       inline: bool = True, cacheable: bool = True) -> None:
     """Gives a primitive a lowering made by ``lower_fun``.
 
-    Raises:
-      NotImplementedError: the rule makes MLIR, which maxjax does not use.
+    A rule that makes MLIR is of no use here: the primitive then runs by its ``def_impl``, and says
+    what it lacks when it runs without one.
 
     >>> half_p = jax.extend.core.Primitive("half")
     >>> rule = half_p.def_abstract_eval(lambda x: x)
@@ -44,14 +44,11 @@ def register_lowering(prim: CustomPrimitive, rule: Any, platform: str | None = N
     >>> half_p.bind(3.0)
     Array(1.5, dtype=float32, weak_type=True)
     """
-    if not isinstance(rule, _Composition):
-        raise NotImplementedError(
-            f"maxjax does not lower to MLIR: give {prim} a kernel with "
-            "maxjax.extend.mojo.register_elementwise (a Mojo function), a composition of other "
-            "operations with maxjax.extend.mojo.register_composition or mlir.lower_fun, or only a "
-            "NumPy rule with def_impl, which then runs on the host. See examples/custom_op.py")
     check_own(prim)
-    prim.def_composition(rule.function)
+    if isinstance(rule, _Composition):
+        prim.def_composition(rule.function)
+    else:
+        prim.has_mlir_rule = True
 
 
 __getattr__ = missing_names(__name__)

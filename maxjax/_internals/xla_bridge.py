@@ -1,0 +1,3 @@
+"""Platforms by name: none is XLA's."""
+
+_backends: dict[str, object] = {}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.jit import (
     UNSPECIFIED,
     HasNoValue,

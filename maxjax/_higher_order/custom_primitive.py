@@ -7,7 +7,6 @@ are ``Linear`` marks in both, under the name ``UndefinedPrimal``.
 from __future__ import annotations
 
 import functools
-
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
@@ -108,8 +107,8 @@ class CustomPrimitive(Primitive):
     def _without_impl(self) -> NotImplementedError:
         hint = (f". maxjax does not lower to MLIR: give {self.name} a kernel with "
                 "maxjax.extend.mojo.register_elementwise (a Mojo function), a composition of other "
-                "operations with maxjax.extend.mojo.register_composition or mlir.lower_fun, or only "
-                "a NumPy rule with def_impl, which then runs on the host. See "
+                "operations with maxjax.extend.mojo.register_composition or mlir.lower_fun, "
+                "or only a NumPy rule with def_impl, which then runs on the host. See "
                 "examples/custom_op.py" if self.has_mlir_rule else "")
         return NotImplementedError(
             f"Evaluation rule for '{self.name}' not implemented{hint}")

@@ -552,7 +552,7 @@ def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 
 
 def with_constants(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
-    """A jaxpr whose first inputs are constants of these values: the reverse of ``hoist_tracers``."""
+    """A jaxpr whose first inputs become constants: the reverse of ``hoist_tracers``."""
     if not values:
         return closed
     jaxpr, count = closed.jaxpr, len(values)

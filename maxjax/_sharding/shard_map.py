@@ -84,7 +84,7 @@ def whole_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) -
     explicit = frozenset(mesh.explicit_axes)
     on_mesh = None
     if explicit:
-        inner = () if aval.mesh_spec is None else aval.mesh_spec[1]
+        inner = P() if aval.mesh_spec is None else aval.mesh_spec[1]
         on_mesh = mesh.abstract_mesh, P(*[
             (*outside, *within) for outside, within in zip(
                 dims_of(chosen_axes(spec, explicit), aval.ndim), dims_of(inner, aval.ndim),
@@ -169,8 +169,9 @@ def program_of(params: dict[str, Any], once: bool = False) -> ClosedJaxpr:
 
 def _program_outside(**params: Any) -> tuple[ClosedJaxpr, list[NamedSharding | None]]:
     """What an application outside programs runs, and where its specs say that the results are."""
-    places = (result_places(params) if isinstance(params["mesh"], Mesh)
-              else [None] * len(params["out_specs"]))
+    places: list[NamedSharding | None] = [None] * len(params["out_specs"])
+    if isinstance(params["mesh"], Mesh):
+        places[:] = result_places(params)
     return program_of(params, once=True), places
 
 

@@ -8,18 +8,27 @@ import threading
 from types import CodeType, FrameType
 from typing import Any
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Where code lies that is none of the user's: maxjax's, and that of libraries which say so.
+_internal_paths = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,)
 # A code object is asked about once: tracing looks at the stack for each equation.
 _is_internal: dict[CodeType, bool] = {}
 
 
+def exclude(path: str) -> None:
+    """Code of this file or folder does not count as the user's from now on."""
+    global _internal_paths
+    if path and path not in _internal_paths:
+        _internal_paths = (*_internal_paths, path)
+        _is_internal.clear()
+
+
 def is_internal(code: CodeType) -> bool:
-    """Whether code belongs to maxjax."""
+    """Whether code belongs to maxjax, or to a library that stands between it and the user."""
     known = _is_internal.get(code)
     if known is None:
         if len(_is_internal) > 20_000:
             _is_internal.clear()
-        known = _is_internal[code] = code.co_filename.startswith(_PACKAGE)
+        known = _is_internal[code] = code.co_filename.startswith(_internal_paths)
     return known
 
 

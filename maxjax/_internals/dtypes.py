@@ -1,3 +1,13 @@
-"""Errors and rules of promotion."""
+"""Kinds of dtypes, and the errors of their promotion."""
 
+from typing import Any
+
+from maxjax._base.dtypes import extended as extended
+from maxjax._base.dtypes import finfo as finfo
 from maxjax._base.errors import TypePromotionError as TypePromotionError
+
+DType = Any
+
+
+class ExtendedDType:
+    """The base of dtypes that libraries define, of which maxjax makes no arrays."""

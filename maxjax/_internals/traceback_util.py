@@ -6,6 +6,8 @@ import types
 from collections.abc import Callable
 from typing import TypeVar
 
+from maxjax._base.source import exclude
+
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _exclude_paths: list[str] = []
 
@@ -13,6 +15,7 @@ _exclude_paths: list[str] = []
 def register_exclusion(path: str) -> None:
     """Remembers a file whose frames are of no interest to the user."""
     _exclude_paths.append(path)
+    exclude(path)
 
 
 def include_frame(f: types.FrameType) -> bool:

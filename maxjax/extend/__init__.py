@@ -10,6 +10,7 @@ from maxjax.extend import core as core
 from maxjax.extend import linear_util as linear_util
 from maxjax.extend import mojo as mojo
 from maxjax.extend import random as random
+from maxjax.extend import source_info_util as source_info_util
 
 # Of JAX's, and not here, with the reason.
 _ABSENT = {
@@ -18,7 +19,6 @@ _ABSENT = {
     "mlir": "maxjax lowers to Mojo, not to MLIR; see maxjax.extend.mojo",
     "pallas": "maxjax has no Pallas; kernels are written in Mojo, see maxjax.extend.mojo",
     "sharding": "maxjax has no shardings in XLA's formats",
-    "source_info_util": "an equation's line is its source_info",
     "xla": "maxjax's programs do not run on XLA",
 }
 

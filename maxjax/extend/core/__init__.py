@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from maxjax._ir.jaxpr import Literal as Literal
 from maxjax._ir.jaxpr import Var as Var
 from maxjax._ir.jaxpr import subjaxprs as _subjaxprs
 from maxjax._ir.staging import enclosing_traces, eval_jaxpr, is_staging
-from maxjax._ir.trace import Array, Trace, Tracer, base_trace, context
+from maxjax._ir.trace import Array, Trace, Tracer, base_trace, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
 from maxjax._transforms.batching import BatchTrace
@@ -234,6 +235,32 @@ def find_top_trace(_: Any) -> Trace:
     True
     """
     return context.trace
+
+
+@contextlib.contextmanager
+def take_current_trace() -> Iterator[Trace]:
+    """The trace that operations went to; inside, they go nowhere but to the values at once.
+
+    >>> with jax.extend.core.take_current_trace() as trace:
+    ...     isinstance(trace, jax.core.Trace)
+    True
+    """
+    trace = context.trace
+    with current_trace(base_trace[0]):
+        yield trace
+
+
+@contextlib.contextmanager
+def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]:
+    """Operations inside go to this trace.
+
+    >>> with jax.extend.core.take_current_trace() as trace:
+    ...     with jax.extend.core.set_current_trace(trace):
+    ...         int(jnp.int32(1) + 1)
+    2
+    """
+    with current_trace(trace):
+        yield
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:

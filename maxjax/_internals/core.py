@@ -1,0 +1,3 @@
+"""Types of values."""
+
+from maxjax._ir.types import ShapedArray as ShapedArray

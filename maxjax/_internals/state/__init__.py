@@ -1,1 +1,0 @@
-"""Mutable references, which maxjax does not have."""

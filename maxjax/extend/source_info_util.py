@@ -1,0 +1,18 @@
+"""jax.extend.source_info_util: whose lines the equations of a jaxpr are said to come from."""
+
+from __future__ import annotations
+
+from maxjax._base import source
+from maxjax._base.missing import missing_names
+
+
+def register_exclusion(file_name: str) -> None:
+    """Code of this file, or below this folder, is none of the user's: equations and messages name
+    the line that called it.
+
+    >>> jax.extend.source_info_util.register_exclusion("my_library/")
+    """
+    source.exclude(file_name)
+
+
+__getattr__ = missing_names(__name__)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import alive, until
 
 from maxjax._max import warning as warning_module
 from maxjax._max.artifacts import ArtifactCache
@@ -116,21 +117,6 @@ def again(kernels: KernelStore) -> KernelStore:
 def leftovers(cache: ArtifactCache) -> list[str]:
     return [path.name for path in cache.directory.iterdir()
             if path.name.startswith(("building", "incoming")) or path.name.endswith(".lock")]
-
-
-def until(condition, seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
-
-
-def alive(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def nothing(error) -> None:

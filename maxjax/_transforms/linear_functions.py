@@ -96,6 +96,26 @@ class LinearFunction:
         self._form = form
         return self
 
+    def check(self, aval: ShapedArray, leaf: Any) -> Any:
+        """A tangent of a value of that type, or a cotangent, as an operand; None for float0.
+
+        Raises:
+          ValueError: it has another shape or dtype.
+        """
+        expected = aval.tangent()
+        if isinstance(leaf, np.ndarray) and leaf.dtype == dtypes.float0:
+            got, value = ShapedArray(leaf.shape, dtypes.float0), None
+        else:
+            value = operands_of([leaf])[0]
+            got = value.aval
+        if got.shape != expected.shape or got.dtype != expected.dtype:
+            raise ValueError(self.mismatch(got, expected, aval))
+        return value
+
+    def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:
+        """What `check` says of a value of another type than expected."""
+        raise NotImplementedError
+
 
 def _with_operands(equations: Sequence[LinearEquation],
                    change: Callable[[Any], Any]) -> list[LinearEquation]:
@@ -125,19 +145,10 @@ class VJP(LinearFunction):
                  for aval, leaf in zip(self.out_avals, leaves, strict=True)]
         return pytree.unflatten(self.in_tree, self.transpose(given))
 
-    def check(self, aval: ShapedArray, leaf: Any) -> Any:
-        expected = aval.tangent()
-        if isinstance(leaf, np.ndarray) and leaf.dtype == dtypes.float0:
-            got, value = ShapedArray(leaf.shape, dtypes.float0), None
-        else:
-            value = operands_of([leaf])[0]
-            got = value.aval
-        if got.shape != expected.shape or got.dtype != expected.dtype:
-            raise ValueError(
-                "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
+    def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:
+        return ("unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
                 f"{got.str_short()}, but expected {expected.str_short()} because the corresponding "
                 f"output of the differentiated function had JAX type {aval.str_short()}")
-        return value
 
     def transpose(self, cotangents: list[Any]) -> list[Any]:
         """Cotangents of all leaves of the arguments."""
@@ -159,19 +170,10 @@ class Linearized(LinearFunction):
             instantiate(t, aval)
             for t, aval in zip(self.linear(*given), self.out_avals, strict=True)])
 
-    def check(self, aval: ShapedArray, leaf: Any) -> Any:
-        expected = aval.tangent()
-        if isinstance(leaf, np.ndarray) and leaf.dtype == dtypes.float0:
-            got, value = ShapedArray(leaf.shape, dtypes.float0), None
-        else:
-            value = operands_of([leaf])[0]
-            got = value.aval
-        if got.shape != expected.shape or got.dtype != expected.dtype:
-            raise ValueError(
-                "linearized function called on tangent values inconsistent with the original "
+    def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:
+        return ("linearized function called on tangent values inconsistent with the original "
                 f"primal values:\nGot tangent aval {got} for primal aval {aval} but expected "
                 f"{expected}.")
-        return value
 
 
 for _kind in (VJP, Linearized):

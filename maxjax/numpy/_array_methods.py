@@ -16,10 +16,12 @@ from maxjax._primitives.shape import squeeze_p
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _creation as creation
+from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _division as division
 from maxjax.numpy import _indexing as indexing
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufunc_objects as ufunc_objects
@@ -86,7 +88,7 @@ _COMPARISONS = {
 
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
-    result = ufuncs.round(self, decimals=ndigits or 0)
+    result = rounding.round(self, decimals=ndigits or 0)
     if ndigits is None:     # Python's round(x) gives an integer
         return creation.astype(result, int)
     return result
@@ -192,7 +194,7 @@ def _copy(self: Any) -> Any:
 
 def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
     """Limits the elements to ``[min, max]``."""
-    return ufuncs.clip(self, min=min, max=max)
+    return rounding.clip(self, min=min, max=max)
 
 
 def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
@@ -259,11 +261,11 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax,
     "argmin": reductions.argmin, "argpartition": sorting.argpartition, "argsort": sorting.argsort,
     "choose": indexing.choose,
-    "conj": ufuncs.conj, "conjugate": ufuncs.conjugate, "cumprod": reductions.cumprod,
-    "cumsum": reductions.cumsum, "diagonal": matrices.diagonal, "max": reductions.max,
+    "conj": ufuncs.conj, "conjugate": ufuncs.conjugate, "cumprod": cumulative.cumprod,
+    "cumsum": cumulative.cumsum, "diagonal": matrices.diagonal, "max": reductions.max,
     "mean": reductions.mean, "min": reductions.min,
     "prod": reductions.prod, "ptp": reductions.ptp, "ravel": shapes.ravel,
-    "repeat": shapes.repeat, "round": ufuncs.round, "searchsorted": sorting.searchsorted,
+    "repeat": shapes.repeat, "round": rounding.round, "searchsorted": sorting.searchsorted,
     "sort": sorting.sort, "squeeze": shapes.squeeze, "std": reductions.std, "sum": reductions.sum,
     "swapaxes": shapes.swapaxes, "take": indexing.take,
     "trace": matrices.trace, "var": reductions.var,

@@ -1,54 +1,41 @@
-"""Arrays from data, constants and ranges."""
+"""Arrays from data, copies and constants."""
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._higher_order.constraints import resharded
-from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, size_index
-from maxjax._ir.trace import Array, Tracer, base_trace
+from maxjax._ir.trace import Array, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import shape as shape_primitives
 from maxjax._primitives.comparison import ne_p
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.shape import broadcast_in_dim, copy_p, iota_p, reshape
+from maxjax._primitives.shape import broadcast_in_dim, copy_p, reshape
 from maxjax._primitives.sharding import freed
-from maxjax._primitives.transcendental import log_p
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
-from maxjax._transforms.vmap import vmap
 from maxjax.lax._conversion import lying_like
-from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._promotion import (
     PYTHON_SCALARS,
     as_array,
     broadcast_to,
-    canonical_axis,
     canonical_dtype,
     canonical_shape,
     cast,
     check_arraylike,
-    concrete,
     constant,
-    inexact_dtype,
-    shape_of,
     type_of,
 )
-from maxjax.numpy._whole import whole
 
 __all__ = [
-    "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "from_dlpack",
-    "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "full", "full_like",
-    "geomspace", "identity", "indices", "linspace", "load", "logspace", "meshgrid", "ones",
-    "ones_like", "save", "savez", "zeros", "zeros_like",
+    "array", "asarray", "astype", "copy", "empty", "empty_like", "full", "full_like", "ones",
+    "ones_like", "zeros", "zeros_like",
 ]
 
 
@@ -407,371 +394,3 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *,
     Array([0, 0], dtype=int32)
     """
     return full_like(_like(prototype, "empty_like"), 0, dtype, shape, device=device)
-
-
-# --- ranges ---------------------------------------------------------------------------------------
-
-_NO_BOOL = ("iota does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, "
-            "complexfloating.")
-
-
-def iota(dtype: Any, size: int) -> Array:
-    """0, 1, ..., size - 1."""
-    return iota_p.bind(dtype=dtype, shape=(size,), dimension=0)
-
-
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
-           device: Any = None, out_sharding: Any = None) -> Array:
-    """``start`` up to, not including, ``stop`` (with one argument: 0 up to it) by ``step``.
-
-    Raises:
-      ConcretizationTypeError: an argument is traced: the size would depend on its value.
-
-    >>> jnp.arange(1, 8, 3)
-    Array([1, 4, 7], dtype=int32)
-    >>> jnp.arange(2.5)
-    Array([0., 1., 2.], dtype=float32)
-    """
-    name = "stop" if stop is None and step is None else "start"
-    values = [start, stop, step]
-    for position, (argument, value) in enumerate(
-            zip((name, "stop", "step"), values, strict=True)):
-        if value is None:
-            continue
-        value = values[position] = concrete(
-            value, f"It arose in the jnp.arange argument '{argument}'")
-        if not isinstance(value, Array) and not hasattr(value, "dtype") and not isinstance(
-                value, (bool, int, float, complex, Dimension)):
-            raise TypeError(f"arange requires ndarray or scalar arguments, got {type(value)} at "
-                            f"position {position}.")
-        if getattr(value, "shape", ()):
-            raise ValueError(f"jnp.arange: arguments must be scalars; got {argument}={value}")
-        if dtypes.is_complex(type_of(value)[0]):
-            raise ValueError(f"jnp.arange: arguments must be real; got {argument}={value}")
-    if dtype is not None:
-        dtype = canonical_dtype(dtype, "arange")
-    else:
-        types = [type_of(original) for original in (start, stop, step) if original is not None]
-        dtype = dtypes.promote(tuple(types))[0]
-    if dtype == dtypes.bool_:
-        raise TypeError(_NO_BOOL)
-    first, last, by = values
-    if last is None and by is None:
-        first, last, by = 0, first, 1
-    elif last is None:
-        first, last = 0, first
-    if by is None:
-        by = 1
-    if by == 0:
-        raise ZeroDivisionError("division by zero")
-    first_, last_, by_ = map(_number, (first, last, by))
-    if any(map(is_dimension, (first, last, by))):
-        size = max(0, -((first_ - last_) // by_))
-    else:
-        size = max(0, math.ceil((last_ - first_) / by_))
-    line = iota(dtype, size)
-    if by == 1 and first == 0:
-        return on_device(line, device, out_sharding)
-    return on_device(constant(first, dtype) + line * constant(by, dtype), device, out_sharding)
-
-
-def _number(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
-
-
-def _interval_dtype(start: Any, stop: Any, dtype: Any, name: str) -> tuple[Any, Any]:
-    """(the dtype to compute in, the dtype of the result)."""
-    if dtype is not None:
-        dtype = canonical_dtype(dtype, name)
-    common = dtypes.promote((type_of(start), type_of(stop)))[0]
-    common = inexact_dtype(common)
-    result = common if dtype is None else dtype
-    return (dtypes.promote(((common, False), (result, False)))[0]
-            if dtypes.is_inexact(result) else common), result
-
-
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
-             dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
-    """``num`` values from ``start`` to ``stop`` at equal distances, along a new axis.
-
-    >>> jnp.linspace(0, 1, 5)
-    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
-    >>> jnp.linspace(0, 10, 4, endpoint=False, retstep=True)
-    (Array([0. , 2.5, 5. , 7.5], dtype=float32), Array(2.5, dtype=float32))
-    """
-    num = size_index(concrete(num, "'num' argument of jnp.linspace"))
-    if num < 0:
-        raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    check_arraylike("linspace", start, stop)
-    compute, result = _interval_dtype(start, stop, dtype, "linspace")
-    start, stop = (as_array(cast(x, compute)) for x in (start, stop))
-    shape = broadcast_shapes(start.shape, stop.shape)
-    start, stop = (broadcast_to(x, shape) for x in (start, stop))
-    steps = num - 1 if endpoint else num
-    delta = full(shape, np.nan, compute)
-    if num > 1 or (num == 1 and not endpoint):
-        delta = (stop - start) / constant(steps, compute)
-        many = isinstance(num, int) and num >= _MANY
-        interpolate = _interpolated_at_once if many else _interpolated
-        out = interpolate(start, stop, num=num, endpoint=bool(endpoint))
-    elif num == 1:
-        out = reshape(start, (1, *shape))
-    else:
-        out = zeros((0, *shape), compute)
-    if dtypes.is_integer(result) and dtypes.is_floating(compute):
-        out = out // constant(1, compute)       # floor
-    out = convert_element_type(out, result)
-    if not -out.ndim <= axis < out.ndim:
-        raise IndexError(f"axis {axis} is out of bounds for a result of dimension {out.ndim}")
-    out = shape_primitives.move_axis(out, 0, canonical_axis(axis, out.ndim))
-    out = on_device(out, device)
-    return (out, delta) if retstep else out
-
-
-def _interpolated(start: Array, stop: Array, *, num: int, endpoint: bool) -> Array:
-    """``num`` values from ``start`` to ``stop``, of one shape, along a leading axis."""
-    steps = num - endpoint
-    dtype, real = start.dtype, dtypes.real_dtype(start.dtype)
-    fraction = iota(real, steps) / constant(steps, real)
-    fraction = reshape(fraction, (steps, *(1,) * start.ndim))
-    fraction = convert_element_type(fraction, dtype)
-    wide = (1, *start.shape)
-    out = (reshape(start, wide) * (constant(1, dtype) - fraction)
-           + reshape(stop, wide) * fraction)
-    return shape_primitives.concatenate([out, reshape(stop, wide)], 0) if endpoint else out
-
-
-_MANY = 16384     # values, from which on one NumPy rule pays
-_interpolated_at_once = whole("linspace", rules.linspace)(_interpolated)
-
-
-def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
-             dtype: Any = None, axis: int = 0) -> Array:
-    """Powers of ``base`` with exponents from ``start`` to ``stop`` at equal distances.
-
-    >>> jnp.logspace(0, 3, 4, base=2)
-    Array([1., 2., 4., 8.], dtype=float32)
-    """
-    check_arraylike("logspace", start, stop)
-    compute, result = _interval_dtype(start, stop, dtype, "logspace")
-    exponents = linspace(start, stop, num, endpoint, dtype=compute, axis=axis)
-    return convert_element_type(as_array(cast(base, compute)) ** exponents, result)
-
-
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None,
-              axis: int = 0) -> Array:
-    """``num`` values from ``start`` to ``stop`` in equal ratios.
-
-    >>> jnp.geomspace(1, 1000, 4).round()
-    Array([   1.,   10.,  100., 1000.], dtype=float32)
-    """
-    check_arraylike("geomspace", start, stop)
-    compute, result = _interval_dtype(start, stop, dtype, "geomspace")
-    start, stop = (as_array(cast(x, compute)) for x in (start, stop))
-    from_one = log_p.bind(stop / start) / constant(math.log(10), compute)
-    out = start * logspace(0.0, from_one, num, endpoint, dtype=compute, axis=0)
-    out = shape_primitives.move_axis(out, 0, canonical_axis(axis, out.ndim))
-    return convert_element_type(out, result)
-
-
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Array:
-    """Ones on the ``k``-th diagonal of an (N, M) matrix, zeros elsewhere.
-
-    >>> jnp.eye(2, 3, k=1, dtype=int)
-    Array([[0, 1, 0],
-           [0, 0, 1]], dtype=int32)
-    """
-    dtype = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "eye")
-    (rows,) = canonical_shape((N,))
-    (columns,) = (rows,) if M is None else canonical_shape((M,))
-    if rows < 0 or columns < 0:
-        raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns}")
-    if not dtypes.is_integer(type_of(k)[0]) or shape_of(k):
-        raise ValueError(f"k must be a scalar integer; got {k}")
-    row = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
-    column = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
-    if isinstance(k, int):      # beyond the corners all diagonals are alike
-        k = min(max(k, -rows), columns)
-    offset = cast(k, dtypes.int32)
-    return on_device(convert_element_type((row + offset) == column, dtype), device)
-
-
-def identity(n: Any, dtype: Any = None) -> Array:
-    """The (n, n) identity matrix.
-
-    >>> jnp.identity(2)
-    Array([[1., 0.],
-           [0., 1.]], dtype=float32)
-    """
-    return eye(n, dtype=dtype)
-
-
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
-             indexing: str = "xy") -> list[Array]:
-    """Coordinate matrices of coordinate vectors.
-
-    >>> x, y = jnp.meshgrid(jnp.array([1, 2, 3]), jnp.array([10, 20]))
-    >>> x + y
-    Array([[11, 12, 13],
-           [21, 22, 23]], dtype=int32)
-    """
-    if not copy:
-        raise ValueError("jax.numpy.meshgrid only supports copy=True")
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
-    arrays = [as_array(x, "meshgrid", i) for i, x in enumerate(xi)]
-    if any(x.ndim != 1 for x in arrays):
-        raise ValueError("Arguments to jnp.meshgrid must be 1D, got shapes "
-                         f"{[x.shape for x in arrays]}")
-    order = list(range(len(arrays)))
-    if indexing == "xy" and len(arrays) > 1:
-        order[0], order[1] = 1, 0
-    shape = [1 if sparse else arrays[i].shape[0] for i in order]
-    result = []
-    for position, x in enumerate(arrays):
-        axis = order.index(position)
-        sizes = list(shape)
-        sizes[axis] = x.shape[0]
-        result.append(broadcast_in_dim(x, tuple(sizes), (axis,)))
-    return result
-
-
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
-    """The indices of a grid: one array for each dimension (stacked unless ``sparse``).
-
-    >>> jnp.indices((2, 3))[1]
-    Array([[0, 1, 2],
-           [0, 1, 2]], dtype=int32)
-    """
-    dtype = dtypes.canonical(dtypes.int64) if dtype is None else canonical_dtype(dtype, "indices")
-    shape = tuple(operator.index(concrete(d, "'dimensions' argument of jnp.indices()"))
-                  for d in dimensions)
-    if min(shape, default=0) < 0:
-        raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
-                        f"{shape}.")
-    if dtype == dtypes.bool_ and shape:
-        raise TypeError(_NO_BOOL)
-    grids = []
-    for axis, size in enumerate(shape):
-        sizes = (tuple(size if i == axis else 1 for i in range(len(shape))) if sparse else shape)
-        grids.append(iota_p.bind(dtype=dtype, shape=sizes, dimension=axis))
-    if sparse:
-        return tuple(grids)
-    if not grids:
-        return zeros((0,), dtype)
-    return shape_primitives.concatenate([reshape(g, (1, *shape)) for g in grids], 0)
-
-
-# --- from elsewhere -------------------------------------------------------------------------------
-
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array of another library, by DLPack.
-
-    >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))
-    Array([0., 1., 2.], dtype=float32)
-    """
-    if isinstance(x, Tracer) or not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
-        raise TypeError("The array passed to from_dlpack must have __dlpack__ and "
-                        f"__dlpack_device__ methods; got {type(x)}.")
-    return on_device(array(np.from_dlpack(x)), device)
-
-
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
-    """A one-dimensional array of the bytes of ``buffer``.
-
-    >>> jnp.frombuffer(bytes([1, 0, 2, 0]), dtype=jnp.int16)
-    Array([1, 2], dtype=int16)
-    """
-    return array(np.frombuffer(buffer, dtypes.as_dtype(dtype), count, offset))
-
-
-def fromfile(*args: Any, **kwargs: Any) -> Array:
-    """JAX does not have it, because reading a file is no pure function.
-
-    Raises:
-      NotImplementedError: always.
-
-    >>> jnp.fromfile("data.bin")
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: ...
-    """
-    raise NotImplementedError(
-        "jnp.fromfile() is not implemented because it may be non-pure and thus unsafe for use "
-        "with JIT and other JAX transformations. Consider using jnp.asarray(np.fromfile(...)) "
-        "instead, although care should be taken if np.fromfile is used within jax "
-        "transformations because of its potential side-effect of consuming the file object")
-
-
-def fromiter(*args: Any, **kwargs: Any) -> Array:
-    """JAX does not have it, because consuming an iterator is no pure function.
-
-    Raises:
-      NotImplementedError: always.
-
-    >>> jnp.fromiter(range(3), int)
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: ...
-    """
-    raise NotImplementedError(
-        "jnp.fromiter() is not implemented because it may be non-pure and thus unsafe for use "
-        "with JIT and other JAX transformations. Consider using jnp.asarray(np.fromiter(...)) "
-        "instead, although care should be taken if np.fromiter is used within jax "
-        "transformations because of its potential side-effect of consuming the iterable object")
-
-
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
-    """A one-dimensional array of the numbers in a text.
-
-    >>> jnp.fromstring("1 2 3", sep=" ")
-    Array([1., 2., 3.], dtype=float32)
-    """
-    return array(np.fromstring(string, dtypes.as_dtype(dtype), count, sep=sep))
-
-
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float,
-                 **kwargs: Any) -> Any:
-    """``function`` of the index arrays of a grid of ``shape``.
-
-    >>> jnp.fromfunction(lambda row, column: 10 * row + column, (2, 3), dtype=int)
-    Array([[ 0,  1,  2],
-           [10, 11, 12]], dtype=int32)
-    """
-    sizes = canonical_shape(shape)
-    lines = [iota(canonical_dtype(dtype, "fromfunction"), size) for size in sizes]
-    for axis in reversed(range(len(sizes))):
-        axes = tuple(0 if i == axis else None for i in range(len(sizes)))
-        function = _mapped(function, axes)
-    return function(*lines, **kwargs)
-
-
-def _mapped(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
-    """``function`` over one of its positional arguments, and all of its keyword arguments."""
-    return vmap(function, in_axes=axes)
-
-
-save = np.save
-savez = np.savez
-
-
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """An array from a file that ``save`` has written.
-
-    >>> import io
-    >>> file = io.BytesIO()
-    >>> jnp.save(file, jnp.arange(3))
-    >>> _ = file.seek(0)
-    >>> jnp.load(file)
-    Array([0, 1, 2], dtype=int32)
-    """
-    value = np.load(file, *args, **kwargs)
-    if not isinstance(value, np.ndarray):
-        return value
-    if value.dtype.kind == "V":     # NumPy's files do not know its name
-        if value.dtype.itemsize != 2:
-            return value
-        value = value.view(dtypes.bfloat16)
-    return array(value)
-
-

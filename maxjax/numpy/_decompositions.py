@@ -19,6 +19,7 @@ from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining
 from maxjax.numpy import _matrices as matrices
+from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
@@ -193,7 +194,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     if not compute_uv:
         return ordered
     signs = ufuncs.sign(values)
-    gather = where(order[..., None, :] == creation.arange(order.shape[-1])[:, None], 1, 0).astype(
+    gather = where(order[..., None, :] == ranges.arange(order.shape[-1])[:, None], 1, 0).astype(
         a.dtype)
     vectors = contraction.matmul(vectors, gather)
     signs = contraction.matmul(signs[..., None, :].astype(a.dtype), gather)
@@ -220,7 +221,7 @@ def _square(name: str, a: Any, label: str, stop: str = "") -> Array:
 
 def _parity(pivots: Array) -> Array:
     """Whether the exchanges of rows are an odd number: 1 or 0."""
-    moved = pivots != creation.arange(pivots.shape[-1], dtype=np.int32)
+    moved = pivots != ranges.arange(pivots.shape[-1], dtype=np.int32)
     return reductions.sum(moved, -1, dtype=np.int32) % 2
 
 
@@ -264,7 +265,7 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
     sign = where(_parity(pivots) == 1, -1, 1).astype(a.dtype)
     minor = sign * reductions.prod(diagonal[..., :-1], -1)      # det without the last factor
     value = minor * diagonal[..., -1]
-    chosen = (rows[..., :, None] == creation.arange(a.shape[-1], dtype=np.int32)).astype(a.dtype)
+    chosen = (rows[..., :, None] == ranges.arange(a.shape[-1], dtype=np.int32)).astype(a.dtype)
     image = lax_linalg.triangular_solve(
         factors, contraction.matmul(chosen, tangent), left_side=True, lower=True,
         unit_diagonal=True)
@@ -279,7 +280,7 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
     probe = lax_linalg.triangular_solve(
         upper, creation.ones((*a.shape[:-1], 1), a.dtype), left_side=True)
     regular = reductions.all(ufuncs.isfinite(probe), (-2, -1), keepdims=True)
-    upper = where(regular, upper, creation.eye(a.shape[-1], dtype=a.dtype))
+    upper = where(regular, upper, ranges.eye(a.shape[-1], dtype=a.dtype))
     image = where(regular, lax_linalg.triangular_solve(upper, image, left_side=True), 0)
     return value, matrices.trace(image, 0, -2, -1)
 
@@ -369,7 +370,7 @@ def inv(a: Any) -> Array:
            [0.  , 0.25]], dtype=float32)
     """
     a = _square("inv", a, "inv", ".")
-    return solve(a, shapes.broadcast_to(creation.eye(a.shape[-1], dtype=a.dtype), a.shape))
+    return solve(a, shapes.broadcast_to(ranges.eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
+from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _shape as shapes
 
 __all__ = ["c_", "mgrid", "ogrid", "r_"]
@@ -17,8 +18,8 @@ def _line(key: slice) -> Any:
     start = key.start or 0
     step = 1 if key.step is None else key.step
     if isinstance(step, complex):
-        return creation.linspace(start, key.stop, int(abs(step)))
-    return creation.arange(start, key.stop, step)
+        return ranges.linspace(start, key.stop, int(abs(step)))
+    return ranges.arange(start, key.stop, step)
 
 
 class _Grid:
@@ -36,7 +37,7 @@ class _Grid:
         lines = [_line(k) for k in key]
         dtype = np.result_type(*[np.dtype(x.dtype) for x in lines])
         lines = [x.astype(dtype) for x in lines]
-        grids = creation.meshgrid(*lines, indexing="ij", sparse=self.sparse)
+        grids = ranges.meshgrid(*lines, indexing="ij", sparse=self.sparse)
         if self.sparse:
             return grids
         return joining.stack(grids, 0)

@@ -14,10 +14,11 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import pad_p
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
+from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _statistics as statistics
-from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._promotion import as_array, cast, check_arraylike, concrete, static
 
 __all__ = ["pad"]
@@ -193,7 +194,7 @@ def _ramp(x: Array, widths: list[tuple[int, int]], end_values: Any) -> Array:
 
 
 def _line(start: Any, stop: Array, count: int, axis: int) -> Array:
-    line = creation.linspace(start, shapes.squeeze(stop, axis), count, endpoint=False, axis=axis,
+    line = ranges.linspace(start, shapes.squeeze(stop, axis), count, endpoint=False, axis=axis,
                              dtype=stop.dtype)
     return convert_element_type(line, stop.dtype)
 
@@ -212,7 +213,7 @@ def _statistic(x: Array, widths: list[tuple[int, int]], mode: str, stat_length: 
                 continue
             value = _STATISTICS[mode](sample, axis=axis, keepdims=True)
             if dtypes.is_integer(x.dtype):
-                value = ufuncs.round(value)
+                value = rounding.round(value)
             value = convert_element_type(value, x.dtype)
             shape = tuple(width if i == axis else n for i, n in enumerate(x.shape))
             block = shapes.broadcast_to(value, shape)

@@ -14,6 +14,7 @@ from maxjax._primitives import shape as primitives
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _matrices as matrices
+from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
@@ -235,7 +236,7 @@ def _roots_behind_zeros(p: Array, zeros: Array) -> Array:
     p = where(zeros == size, 1, p).astype(p.dtype)      # all of them zero: NaN in any case
     found = _companion_eigenvalues(shapes.roll(p, -zeros))
     found = found[sorting.argsort(found == 0, stable=True)]
-    return where(creation.arange(size - 1) < size - 1 - zeros, found, complex(np.nan, np.nan))
+    return where(ranges.arange(size - 1) < size - 1 - zeros, found, complex(np.nan, np.nan))
 
 
 def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False,

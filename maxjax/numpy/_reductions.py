@@ -1,4 +1,4 @@
-"""Reductions: sum, mean, extremes, truth, positions of extremes, cumulative functions."""
+"""Reductions: sum, mean, extremes, truth, positions of extremes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from maxjax._ir.primitive import Primitive, registry
 from maxjax._ir.trace import Array, context
 from maxjax._primitives.arithmetic import div_p, square_p, sub_p
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.cumulative import cumprod_p, cumsum_p
 from maxjax._primitives.reduction import (
     argmax_p,
     argmin_p,
@@ -24,7 +23,7 @@ from maxjax._primitives.reduction import (
     reduce_or_p,
     reduce_prod_p,
 )
-from maxjax._primitives.shape import broadcast_in_dim, pad, reduce_sum_p, reshape
+from maxjax._primitives.shape import broadcast_in_dim, reduce_sum_p, reshape
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._elementwise import binary
@@ -32,7 +31,6 @@ from maxjax.numpy._promotion import (
     NO_PARAMS,
     as_array,
     canonical_axes,
-    canonical_axis,
     canonical_dtype,
     cast,
     check_accepts,
@@ -45,10 +43,8 @@ from maxjax.numpy._promotion import (
 from maxjax.numpy._where import as_bool, where
 
 __all__ = [
-    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod",
-    "cumsum", "cumulative_prod", "cumulative_sum", "max", "mean", "min", "nanargmax", "nanargmin",
-    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
-    "nanvar", "prod", "ptp", "std", "sum", "var",
+    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "max", "mean",
+    "min", "prod", "ptp", "std", "sum", "var",
 ]
 
 _subtract = binary("subtract", "sub")
@@ -63,7 +59,7 @@ def keep_axes(result: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any
     return broadcast_in_dim(result, sizes, kept)
 
 
-def _wide_integer(dtype: Any) -> Any:
+def wide_integer(dtype: Any) -> Any:
     """The dtype in which integers and booleans are summed: at least the default width."""
     if dtype == dtypes.bool_:
         return dtypes.canonical(dtypes.int64)
@@ -103,7 +99,7 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
     else:
         # Booleans are counted in any case.
         counted = narrow_floats and x.dtype == dtypes.bool_
-        result_dtype = _wide_integer(x.dtype) if widen or counted else x.dtype
+        result_dtype = wide_integer(x.dtype) if widen or counted else x.dtype
     axes = canonical_axes(axis, x.ndim)
     if mask is not None and initial is None and identity(x.dtype) is None:
         raise ValueError(f"reduction operation {name} does not have an identity, so to use a where "
@@ -131,10 +127,10 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
         result = keep_axes(result, x.shape, axes)
     if result.dtype != result_dtype:
         result = convert_element_type(result, result_dtype)
-    return _strong(result)
+    return strong(result)
 
 
-def _strong(x: Array) -> Array:
+def strong(x: Array) -> Array:
     return convert_element_type(x, x.dtype) if x.weak_type else x
 
 
@@ -364,13 +360,13 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
     (Array(1., dtype=float32), Array(2., dtype=float32))
     """
     check_out("var", out)
-    result = _var("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+    result = variance_of("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
     # Where the variance is undefined it would be NaN: so the result is a float in any case.
     return result if dtypes.is_inexact(result.dtype) else _where(True, result, np.nan)
 
 
-def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, mask: Any,
-         center: Any, correction: Any, skips_nan: bool = False) -> Array:
+def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, mask: Any,
+                center: Any, correction: Any, skips_nan: bool = False) -> Array:
     x = as_array(a, name)
     if correction is not None:
         if ddof:
@@ -391,7 +387,7 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, ma
     if axes and mask is None and center is None and isinstance(ddof, (int, float)) and (
             size > ddof and not dtypes.is_complex(compute)):
         # The common case, with no more than its operations.
-        x = _strong(x)
+        x = strong(x)
         total = reduce_sum_p.bind(x, axes=axes)
         center = div_p.bind(keep_axes(total, x.shape, axes), constant(size, compute))
         squared = square_p.bind(sub_p.bind(x, center))
@@ -435,7 +431,7 @@ def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
     check_out("std", out)
     if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype, "std")):
         raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
-    return ufuncs.sqrt(_var("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
+    return ufuncs.sqrt(variance_of("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
 
 
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Array:
@@ -504,244 +500,3 @@ def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> A
     (Array(3, dtype=int32), Array([0, 1], dtype=int32))
     """
     return _position("argmin", argmin_p, a, axis, out, keepdims)
-
-
-# --- without NaN ----------------------------------------------------------------------------------
-
-def _nan_position(name: str, function: Any, filler: float, a: Any, axis: Any, out: Any,
-                  keepdims: Any) -> Array:
-    check_out(name, out)
-    x = as_array(a, name)
-    if not dtypes.is_inexact(x.dtype):
-        return function(x, axis, keepdims=keepdims)
-    missing = ufuncs.isnan(x)
-    result = function(_where(missing, filler, x), axis, keepdims=keepdims)
-    return _where(all(missing, axis, keepdims=bool(keepdims)), -1, result)
-
-
-def nanargmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
-    """As ``argmax``, without NaN; -1 where there is nothing else.
-
-    >>> jnp.nanargmax(jnp.array([1., jnp.nan, 5.]))
-    Array(2, dtype=int32)
-    """
-    return _nan_position("nanargmax", argmax, -np.inf, a, axis, out, keepdims)
-
-
-def nanargmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
-    """As ``argmin``, without NaN; -1 where there is nothing else.
-
-    >>> jnp.nanargmin(jnp.array([jnp.nan, 1., 5.]))
-    Array(1, dtype=int32)
-    """
-    return _nan_position("nanargmin", argmin, np.inf, a, axis, out, keepdims)
-
-
-def _nan_extreme(name: str, function: Any, filler: float, a: Any, axis: Any, out: Any,
-                 keepdims: bool, initial: Any, mask: Any) -> Array:
-    check_out(name, out)
-    x = as_array(a, name)
-    if not dtypes.is_inexact(x.dtype):
-        return function(x, axis, keepdims=keepdims, initial=initial, where=mask)
-    missing = ufuncs.isnan(x)
-    result = function(_where(missing, filler, x), axis, keepdims=keepdims, initial=initial,
-                      where=mask)
-    if initial is not None:
-        return result
-    return _where(all(missing, axis, keepdims=keepdims), np.nan, result)
-
-
-def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
-           where: Any = None) -> Array:
-    """As ``max``, without NaN.
-
-    >>> jnp.nanmax(jnp.array([1., jnp.nan, 5.]))
-    Array(5., dtype=float32)
-    """
-    return _nan_extreme("nanmax", max, -np.inf, a, axis, out, keepdims, initial, where)
-
-
-def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
-           where: Any = None) -> Array:
-    """As ``min``, without NaN.
-
-    >>> jnp.nanmin(jnp.array([1., jnp.nan, 5.]))
-    Array(1., dtype=float32)
-    """
-    return _nan_extreme("nanmin", min, np.inf, a, axis, out, keepdims, initial, where)
-
-
-def _without_nan(name: str, a: Any, value: float) -> Array:
-    x = as_array(a, name)
-    return _where(ufuncs.isnan(x), value, x) if dtypes.is_inexact(x.dtype) else x
-
-
-def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
-           initial: Any = None, where: Any = None) -> Array:
-    """As ``sum``, NaN counting as zero.
-
-    >>> jnp.nansum(jnp.array([1., jnp.nan, 5.]))
-    Array(6., dtype=float32)
-    """
-    return sum(_without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial, where)
-
-
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
-            initial: Any = None, where: Any = None) -> Array:
-    """As ``prod``, NaN counting as one.
-
-    >>> jnp.nanprod(jnp.array([2., jnp.nan, 5.]))
-    Array(10., dtype=float32)
-    """
-    return prod(_without_nan("nanprod", a, 1), axis, dtype, out, keepdims, initial, where)
-
-
-def _present(x: Array, mask: Any) -> Any:
-    present = ufuncs.logical_not(ufuncs.isnan(x))
-    return present if mask is None else present & as_bool(mask)
-
-
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
-            where: Any = None) -> Array:
-    """As ``mean``, without NaN.
-
-    >>> jnp.nanmean(jnp.array([1., jnp.nan, 5.]))
-    Array(3., dtype=float32)
-    """
-    x = as_array(a, "nanmean")
-    return mean(x, axis, dtype, out, keepdims, where=_present(x, where))
-
-
-def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-           keepdims: bool = False, where: Any = None, mean: Any = None) -> Array:
-    """As ``var``, without NaN.
-
-    >>> jnp.nanvar(jnp.array([1., jnp.nan, 5.]))
-    Array(4., dtype=float32)
-    """
-    check_out("nanvar", out)
-    return _nan_var("nanvar", a, axis, dtype, ddof, keepdims, where, mean)
-
-
-def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-           keepdims: bool = False, where: Any = None, mean: Any = None) -> Array:
-    """As ``std``, without NaN.
-
-    >>> jnp.nanstd(jnp.array([1., jnp.nan, 5.]))
-    Array(2., dtype=float32)
-    """
-    check_out("nanstd", out)
-    variance = _nan_var("nanstd", a, axis, dtype, ddof, keepdims, where, mean)
-    if not dtypes.is_inexact(variance.dtype):
-        raise TypeError(f"nanstd does not accept dtype {variance.dtype}: it must be inexact")
-    return ufuncs.sqrt(variance)
-
-
-def _nan_var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, mask: Any,
-             mean: Any) -> Array:
-    x = as_array(a, name)
-    present = _present(x, mask)
-    # A NaN that is left out would still be a factor of the derivative.
-    return _var(name, _without_nan(name, x, 0), axis, dtype, ddof, keepdims, present, mean, None,
-                skips_nan=True)
-
-
-# --- cumulative -----------------------------------------------------------------------------------
-
-def _cumulate(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out: Any) -> Array:
-    check_out(name, out)
-    x = as_array(a, name)
-    if axis is None:
-        x = reshape(x, (x.size,))
-        axis = 0
-    index = canonical_axis(axis, x.ndim)
-    if dtype is None:
-        dtype = dtypes.canonical(dtypes.int64) if x.dtype == dtypes.bool_ else x.dtype
-    else:
-        dtype = canonical_dtype(dtype, name)
-    if dtype == dtypes.bool_:
-        result = primitive.bind(
-            convert_element_type(cast(x, dtype), dtypes.int32), axis=index, reverse=False)
-        return convert_element_type(result, dtype)
-    return primitive.bind(_strong(cast(x, dtype)), axis=index, reverse=False)
-
-
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """Running sums along ``axis`` (of the flattened array by default).
-
-    >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]])), jnp.cumsum(jnp.array([[1, 2], [3, 4]]),
-    ...     axis=0)
-    (Array([ 1,  3,  6, 10], dtype=int32), Array([[1, 2],
-           [4, 6]], dtype=int32))
-    """
-    return _cumulate("cumsum", cumsum_p, a, axis, dtype, out)
-
-
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """Running products along ``axis`` (of the flattened array by default).
-
-    >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
-    Array([ 1,  2,  6, 24], dtype=int32)
-    """
-    return _cumulate("cumprod", cumprod_p, a, axis, dtype, out)
-
-
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """As ``cumsum``, NaN counting as zero.
-
-    >>> jnp.nancumsum(jnp.array([1., jnp.nan, 5.]))
-    Array([1., 1., 6.], dtype=float32)
-    """
-    return _cumulate("nancumsum", cumsum_p, _without_nan("nancumsum", a, 0), axis, dtype, out)
-
-
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """As ``cumprod``, NaN counting as one.
-
-    >>> jnp.nancumprod(jnp.array([2., jnp.nan, 5.]))
-    Array([ 2.,  2., 10.], dtype=float32)
-    """
-    return _cumulate("nancumprod", cumprod_p, _without_nan("nancumprod", a, 1), axis, dtype, out)
-
-
-def _cumulative(name: str, primitive: Primitive, start: int, x: Any, axis: Any, dtype: Any,
-                include_initial: bool) -> Array:
-    x = as_array(x, name)
-    if x.ndim == 0:
-        raise ValueError(f"The input must be non-scalar to take a {name.replace('_', ' ')}, "
-                         "however a scalar value or scalar array was given.")
-    if axis is None:
-        if x.ndim > 1:
-            raise ValueError("The input array has rank "
-                             f"{x.ndim}, however axis was not set to an explicit value. The axis "
-                             "argument is only optional for one-dimensional arrays.")
-        axis = 0
-    index = canonical_axis(axis, x.ndim)
-    if dtype is None and name == "cumulative_sum":
-        dtype = _wide_integer(x.dtype)
-    result = _cumulate(name, primitive, x, index, dtype, None)
-    if not include_initial:
-        return result
-    padding = [(0, 0, 0)] * x.ndim
-    padding[index] = (1, 0, 0)
-    return pad(result, start, padding)
-
-
-def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None,
-                   include_initial: bool = False) -> Array:
-    """Running sums along ``axis``, from 0 with ``include_initial``.
-
-    >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
-    Array([0, 1, 3, 6], dtype=int32)
-    """
-    return _cumulative("cumulative_sum", cumsum_p, 0, x, axis, dtype, include_initial)
-
-
-def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None,
-                    include_initial: bool = False) -> Array:
-    """Running products along ``axis``, from 1 with ``include_initial``.
-
-    >>> jnp.cumulative_prod(jnp.array([2, 3, 4]), include_initial=True)
-    Array([ 1,  2,  6, 24], dtype=int32)
-    """
-    return _cumulative("cumulative_prod", cumprod_p, 1, x, axis, dtype, include_initial)

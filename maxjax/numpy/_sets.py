@@ -15,9 +15,11 @@ from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.sorting import sort_p
 from maxjax.numpy import _creation as creation
+from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _indexing as indexing
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
@@ -93,7 +95,7 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
         tail = joining.concatenate([creation.zeros((1,), bool), differs])
         new = new | tail
     first = joining.concatenate([creation.ones((1,), bool), new[1:]])
-    group = reductions.cumsum(first.astype(integer)) - 1
+    group = cumulative.cumsum(first.astype(integer)) - 1
     if size is None:
         total = int(reductions.sum(first))
     else:
@@ -416,7 +418,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *,
     if assume_unique_indices and not is_mask:
         # The kept rows move down past each deleted one that is not above them.
         wanted = shapes.ravel(where(positions < 0, positions + size, positions))
-        wanted = sorting.sort(ufuncs.clip(wanted, 0, size - 1))
+        wanted = sorting.sort(rounding.clip(wanted, 0, size - 1))
         places = primitives.iota(dtypes.int32, (size - wanted.size,), 0)
         moved = wanted - primitives.iota(wanted.dtype, (wanted.size,), 0)
         shift = reductions.sum(
@@ -494,11 +496,11 @@ def _inserted(positions: np.ndarray, size: int, count: int) -> np.ndarray:
 
 def _inserted_traced(positions: Array, size: int, count: int) -> Array:
     """As ``_inserted``, of positions that are not known."""
-    positions = ufuncs.clip(where(positions < 0, positions + size, positions), 0, size)
+    positions = rounding.clip(where(positions < 0, positions + size, positions), 0, size)
     positions = shapes.broadcast_to(shapes.ravel(positions.astype(np.int32)), (count,))
     order = sorting.argsort(positions).astype(np.int32)
     places = shapes.take_in_bounds(positions, order, 0) + primitives.iota(
         dtypes.int32, (count,), 0)
     source = primitives.full((size + count,), -1, dtypes.int32).at[places].set(size + order)
     old = source < 0
-    return where(old, reductions.cumsum(old.astype(np.int32)) - 1, source)
+    return where(old, cumulative.cumsum(old.astype(np.int32)) - 1, source)

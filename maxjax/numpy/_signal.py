@@ -14,9 +14,12 @@ from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
+from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _division as division
 from maxjax.numpy import _joining as joining
+from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
@@ -193,7 +196,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
     wrapped = where((wrapped == low) & (steps > 0), half, wrapped)
     correction = where(ufuncs.abs(steps) < discont, 0, wrapped - steps)
     index = canonical_axis(axis, x.ndim)
-    rest = _part(x, index, 1, x.shape[index]) + reductions.cumsum(correction, index)
+    rest = _part(x, index, 1, x.shape[index]) + cumulative.cumsum(correction, index)
     return joining.concatenate([_part(x, index, 0, 1), rest], index)
 
 
@@ -231,7 +234,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
             [_part(xp, 0, size - 1, size) - period, xp, _part(xp, 0, 0, 1) + period])
         fp = joining.concatenate([_part(fp, 0, size - 1, size), fp, _part(fp, 0, 0, 1)])
     size = xp.shape[0]
-    place = ufuncs.clip(sorting.searchsorted(xp, x, side="right"), 1, max(size - 1, 1))
+    place = rounding.clip(sorting.searchsorted(xp, x, side="right"), 1, max(size - 1, 1))
     place = ufuncs._minimum(place, size - 1)
     f1, f0 = shapes.take_in_bounds(fp, place, 0), shapes.take_in_bounds(
         fp, ufuncs._maximum(place - 1, 0), 0)
@@ -338,7 +341,7 @@ def _window(name: str, M: Any, function: Callable[[Array], Array]) -> Array:
     dtype = dtypes.canonical(dtypes.float64)
     if count <= 1:
         return creation.ones(count, dtype)
-    return function(creation.iota(dtype, count))
+    return function(ranges.iota(dtype, count))
 
 
 def bartlett(M: int) -> Array:

@@ -15,9 +15,12 @@ from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
+from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _indexing as indexing
 from maxjax.numpy import _joining as joining
+from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
+from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
@@ -180,7 +183,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         lower = upper = ufuncs.ceil(wide * (top + 1)) - 1
     limit = ufuncs._maximum(top, 0)
     low_index, high_index = (
-        convert_element_type(ufuncs.clip(index, 0, limit), dtypes.int32)
+        convert_element_type(rounding.clip(index, 0, limit), dtypes.int32)
         for index in (lower, upper))
     low, high = (_at_positions(x, index, skip_nan, fraction.ndim) for index in (low_index,
                                                                                 high_index))
@@ -228,10 +231,10 @@ def _weighted_quantile(x: Array, weights: Array, fraction: Array) -> Array:
     last = x.ndim - 1
     order = sorting.argsort(x, last)
     x = indexing.take_along_axis(x, order, last)
-    below = reductions.cumsum(indexing.take_along_axis(weights, order, last), last)
+    below = cumulative.cumsum(indexing.take_along_axis(weights, order, last), last)
     goal = primitives.reshape(fraction, fraction.shape + (1,) * x.ndim) * below[..., -1:]
     index = reductions.sum(below < goal, fraction.ndim + last, dtype=np.int32)
-    return _at_positions(x, ufuncs.clip(index, 0, x.shape[last] - 1), True, fraction.ndim)
+    return _at_positions(x, rounding.clip(index, 0, x.shape[last] - 1), True, fraction.ndim)
 
 
 def _at_positions(x: Array, index: Array, each_line: bool, q_rank: int) -> Array:
@@ -303,7 +306,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
             low, high = (as_array(cast(v, dtype)) for v in range)
         flat = low == high
         low, high = where(flat, low - 0.5, low), where(flat, high + 0.5, high)
-        return creation.linspace(low, high, count + 1, dtype=dtype)
+        return ranges.linspace(low, high, count + 1, dtype=dtype)
     return convert_element_type(creation.asarray(bins), dtype)
 
 
@@ -468,6 +471,6 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     deviation = ufuncs.sqrt(ufuncs.real(c.diagonal()))
     c = c / shapes.expand_dims(deviation, 1) / shapes.expand_dims(deviation, 0)
     if dtypes.is_complex(c.dtype):
-        real, imag = (ufuncs.clip(part, -1, 1) for part in (ufuncs.real(c), ufuncs.imag(c)))
-        return ufuncs._complex(real, imag)
-    return ufuncs.clip(c, -1, 1)
+        real, imag = (rounding.clip(part, -1, 1) for part in (ufuncs.real(c), ufuncs.imag(c)))
+        return ufuncs.complex_of(real, imag)
+    return rounding.clip(c, -1, 1)

@@ -18,8 +18,10 @@ from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
+from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _logic as logic
+from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
@@ -213,7 +215,7 @@ class ufunc:
         x = as_array(a, f"{self.__name__}.at")
         if self._at is not None:
             return getattr(x.at[indices], self._at)(b)
-        places = shapes.reshape(creation.arange(x.size), x.shape)
+        places = shapes.reshape(ranges.arange(x.size), x.shape)
         places = places.at[indices].get(mode="fill", fill_value=x.size)
         values = None if b is None else shapes.ravel(
             shapes.broadcast_to(as_array(b), places.shape))
@@ -269,7 +271,7 @@ class ufunc:
             return _where(inside, self._step(carry, shapes.broadcast_to(row, carry.shape)),
                           carry), None
 
-        result, _ = scan(body, first, (x, creation.arange(length)))
+        result, _ = scan(body, first, (x, ranges.arange(length)))
         return shapes.moveaxis(result, 0, index)
 
 
@@ -399,10 +401,10 @@ def _ufunc(function: Callable[..., Any], nin: int, nout: int, **options: Any) ->
 
 
 add = _ufunc(add_function, 2, 1, name="add", identity=0, reduce=reductions.sum,
-            accumulate=reductions.cumsum, at="add")
+            accumulate=cumulative.cumsum, at="add")
 subtract = _ufunc(subtract_function, 2, 1, name="subtract", at="subtract")
 multiply = _ufunc(multiply_function, 2, 1, name="multiply", identity=1, reduce=reductions.prod,
-                 accumulate=reductions.cumprod, at="multiply")
+                 accumulate=cumulative.cumprod, at="multiply")
 negative = _ufunc(negative_function, 1, 1, name="negative")
 maximum = _ufunc(maximum_function, 2, 1, name="maximum", reduce=reductions.max, at="max")
 minimum = _ufunc(minimum_function, 2, 1, name="minimum", reduce=reductions.min, at="min")

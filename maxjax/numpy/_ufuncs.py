@@ -1,8 +1,7 @@
-"""Elementwise functions: arithmetic, exponentials, trigonometry, comparison, logic, bits."""
+"""Elementwise functions: arithmetic, exponentials, trigonometry, comparison, predicates, bits."""
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +11,8 @@ from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
-from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import full
-from maxjax.lax._elementwise import RoundingMethod
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._elementwise import binary, described, unary
 from maxjax.numpy._promotion import (
@@ -24,7 +22,6 @@ from maxjax.numpy._promotion import (
     cast,
     check_out,
     constant,
-    inexact_type,
     promote_args,
     promote_args_inexact,
     promote_dtypes,
@@ -36,17 +33,15 @@ from maxjax.numpy._where import as_bool, where
 from maxjax.numpy._whole import whole
 
 __all__ = [
-    "abs", "absolute", "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh",
-    "arctan", "arctan2", "arctanh", "around", "asin", "asinh", "atan", "atan2", "atanh",
-    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "cbrt", "ceil",
-    "clip", "conj", "conjugate", "copysign", "cos", "cosh", "deg2rad", "degrees", "divide",
-    "equal", "exp", "exp2", "expm1", "fabs", "floor", "fmax", "fmin", "frexp", "greater",
-    "greater_equal", "heaviside", "hypot", "i0", "imag", "invert", "iscomplex", "iscomplexobj",
-    "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "ldexp",
-    "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logical_not", "modf",
-    "nan_to_num", "nextafter", "not_equal", "positive", "rad2deg", "radians", "real",
-    "reciprocal", "rint", "round", "sign", "signbit", "sin", "sinc", "sinh", "spacing", "sqrt",
-    "square", "tan", "tanh", "true_divide", "trunc",
+    "abs", "absolute", "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
+    "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_count",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_not", "cbrt", "ceil", "conj", "conjugate",
+    "cos", "cosh", "deg2rad", "degrees", "divide", "equal", "exp", "exp2", "expm1", "fabs", "floor",
+    "fmax", "fmin", "greater", "greater_equal", "heaviside", "hypot", "i0", "imag", "invert",
+    "iscomplex", "iscomplexobj", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal",
+    "isrealobj", "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logical_not",
+    "nan_to_num", "nextafter", "not_equal", "positive", "rad2deg", "radians", "real", "reciprocal",
+    "sign", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "true_divide",
 ]
 
 # --- one primitive each ---------------------------------------------------------------------------
@@ -140,15 +135,15 @@ def bitwise_count(x: Any, /) -> Array:
 
 # --- conversions of a kind ------------------------------------------------------------------------
 
-def _one(name: str, x: Any) -> Array:
+def operand(name: str, x: Any) -> Array:
     return as_array(resolve(name, (x,))[0])
 
 
-def _one_inexact(name: str, x: Any) -> Array:
+def inexact_operand(name: str, x: Any) -> Array:
     return as_array(promote_inexact(name, x)[0])
 
 
-def _is_exact(x: Array) -> bool:
+def is_exact(x: Array) -> bool:
     return not dtypes.is_inexact(x.dtype)
 
 
@@ -184,7 +179,7 @@ def fabs(x: Any, /) -> Array:
     """
     if iscomplexobj(x):
         raise TypeError("ufunc 'fabs' does not support complex dtypes")
-    return _abs(_one_inexact("fabs", x))
+    return _abs(inexact_operand("fabs", x))
 
 
 def positive(x: Any, /) -> Array:
@@ -193,7 +188,7 @@ def positive(x: Any, /) -> Array:
     >>> jnp.positive(jnp.array([-1, 2]))
     Array([-1,  2], dtype=int32)
     """
-    return _one("positive", x)
+    return operand("positive", x)
 
 
 _square = unary("square", "square")
@@ -216,7 +211,7 @@ def reciprocal(x: Any, /) -> Array:
     >>> jnp.reciprocal(jnp.array([2, 4]))
     Array([0.5 , 0.25], dtype=float32)
     """
-    return 1 / _one_inexact("reciprocal", x)
+    return 1 / inexact_operand("reciprocal", x)
 
 
 def conjugate(x: Any, /) -> Array:
@@ -225,7 +220,7 @@ def conjugate(x: Any, /) -> Array:
     >>> jnp.conjugate(jnp.array([1 + 2j, 3]))
     Array([1.-2.j, 3.-0.j], dtype=complex64)
     """
-    x = _one("conjugate", x)
+    x = operand("conjugate", x)
     if not dtypes.is_complex(x.dtype):
         return x
     return registry["conj"].bind(x, input_dtype=x.dtype)
@@ -240,7 +235,7 @@ def real(val: Any, /) -> Array:
     >>> jnp.real(jnp.array([1 + 2j, 3]))
     Array([1., 3.], dtype=float32)
     """
-    x = _one("real", val)
+    x = operand("real", val)
     return registry["real"].bind(x) if dtypes.is_complex(x.dtype) else x
 
 
@@ -250,7 +245,7 @@ def imag(val: Any, /) -> Array:
     >>> jnp.imag(jnp.array([1 + 2j, 3]))
     Array([2., 0.], dtype=float32)
     """
-    x = _one("imag", val)
+    x = operand("imag", val)
     if dtypes.is_complex(x.dtype):
         return registry["imag"].bind(x)
     return broadcast_to(constant(0, x.dtype, x.weak_type), x.shape) if x.weak_type else _zeros(x)
@@ -266,17 +261,17 @@ def angle(z: Any, deg: bool = False) -> Array:
     >>> jnp.angle(jnp.array([1j, -1j]), deg=True)
     Array([ 90., -90.], dtype=float32)
     """
-    z = _one("angle", z)
+    z = operand("angle", z)
     if not dtypes.is_complex(z.dtype):      # the angle of a real number is strongly typed
         z = convert_element_type(
-            z, dtypes.canonical(dtypes.float64) if _is_exact(z) else z.dtype)
+            z, dtypes.canonical(dtypes.float64) if is_exact(z) else z.dtype)
     result = arctan2(imag(z), real(z))
     return degrees(result) if deg else result
 
 
 def _scaled(name: str, factor: float) -> Any:
     def function(x: Any, /) -> Array:
-        return _one_inexact(name, x) * factor
+        return inexact_operand(name, x) * factor
     return described(function, name, ("x",), inexact=True)
 
 
@@ -292,7 +287,7 @@ def log2(x: Any, /) -> Array:
     >>> jnp.log2(jnp.array([1, 8, 0.25]))
     Array([ 0.,  3., -2.], dtype=float32)
     """
-    x = _one_inexact("log2", x)
+    x = inexact_operand("log2", x)
     return _each_part(log(x), lambda part: part / log(cast(2.0, part.dtype)))
 
 
@@ -302,14 +297,14 @@ def log10(x: Any, /) -> Array:
     >>> jnp.log10(jnp.array([1, 10, 1000]))
     Array([0., 1., 3.], dtype=float32)
     """
-    x = _one_inexact("log10", x)
+    x = inexact_operand("log10", x)
     return _each_part(log(x), lambda part: part * cast(1 / np.log(10), part.dtype))
 
 
 def _each_part(x: Array, function: Callable[[Array], Array]) -> Array:
     """The function of x, or of both parts of a complex x."""
     if dtypes.is_complex(x.dtype):
-        return _complex(function(real(x)), function(imag(x)))
+        return complex_of(function(real(x)), function(imag(x)))
     return function(x)
 
 
@@ -319,7 +314,7 @@ def sinc(x: Any, /) -> Array:
     >>> jnp.sinc(jnp.array([0., 0.5]))
     Array([1.        , 0.63661975], dtype=float32)
     """
-    x = _one_inexact("sinc", x)
+    x = inexact_operand("sinc", x)
     zero = x == 0
     scaled = np.pi * x
     safe = where(zero, 1.0, scaled)
@@ -333,7 +328,7 @@ def i0(x: Any) -> Array:
     >>> jnp.i0(jnp.array([0., 1.])).round(3)
     Array([1.   , 1.266], dtype=float32)
     """
-    x = _one_inexact("i0", x)
+    x = inexact_operand("i0", x)
     if dtypes.is_complex(x.dtype):
         raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.dtype}")
     return _i0(x)
@@ -352,104 +347,14 @@ def _i0_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     return _i0(x), tangent * exp(abs(x)) * registry["bessel_i1e"].bind(x)
 
 
-# --- rounding -------------------------------------------------------------------------------------
-
-def trunc(x: Any) -> Array:
-    """The nearest integer towards zero.
-
-    >>> jnp.trunc(jnp.array([1.7, -1.7]))
-    Array([ 1., -1.], dtype=float32)
-    """
-    x = _one("trunc", x)
-    if dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_:
-        return x
-    return _trunc(x)
-
-
-@whole("trunc", np.trunc)
-def _trunc(x: Array) -> Array:
-    return where(x < 0, ceil(x), floor(x))
-
-
-def rint(x: Any, /) -> Array:
-    """The nearest integer, halves to even.
-
-    >>> jnp.rint(jnp.array([0.5, 1.5, -1.2]))
-    Array([ 0.,  2., -1.], dtype=float32)
-    """
-    x = _one("rint", x)
-    if _is_exact(x):
-        return convert_element_type(x, dtypes.canonical(dtypes.float64))
-    return _round_even(x)
-
-
-def _round_even(x: Array) -> Array:
-    if dtypes.is_complex(x.dtype):
-        return _complex(_round_even(real(x)), _round_even(imag(x)))
-    return registry["round"].bind(x, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
-
-
-def _complex(x: Any, y: Any) -> Array:
+def complex_of(x: Any, y: Any) -> Array:
     return registry["complex"].bind(x, y)
 
 
-def round(a: Any, decimals: int = 0, out: Any = None) -> Array:
-    """Rounds to ``decimals`` places, halves to even.
-
-    >>> jnp.round(jnp.array([0.5, 1.5, 2.567])), jnp.round(2.567, 2)
-    (Array([0., 2., 3.], dtype=float32), Array(2.57, dtype=float32, weak_type=True))
-    """
-    check_out("round", out)
-    x = _one("round", a)
-    if x.dtype == dtypes.bool_:
-        raise ValueError("data type <class 'numpy.bool'> not inexact")
-    if not isinstance(decimals, (int, np.integer)):
-        raise TypeError(f"decimals must be an integer, got {decimals!r}")
-    if dtypes.is_integer(x.dtype):
-        if decimals < 0:
-            raise NotImplementedError("integer np.round not implemented for decimals < 0")
-        return x
-    if decimals == 0:
-        return _round_even(x)
-    wide = convert_element_type(x, dtypes.float32) if x.dtype in (
-        dtypes.float16, dtypes.bfloat16) else x
-    factor = 10.0 ** builtins.abs(decimals)
-    if decimals > 0:
-        result = _round_even(wide * factor) / factor
-    else:
-        result = _round_even(wide / factor) * factor
-    return convert_element_type(result, x.dtype, x.weak_type)
-
-
-around = round
-
-
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
-    """Limits the elements to ``[min, max]``.
-
-    >>> jnp.clip(jnp.array([-3, 0, 8]), -1, 5)
-    Array([-1,  0,  5], dtype=int32)
-    """
-    if arr is None:
-        raise ValueError("At most one of x and arr may be given, and at least one is required")
-    for bound in (arr, min, max):
-        if iscomplexobj(bound):
-            raise ValueError("Clip received a complex value either through the input or the "
-                             "min/max keywords. Complex values have no ordering and cannot be "
-                             "clipped.")
-    resolve("clip", [value for value in (arr, min, max) if value is not None])
-    result = arr
-    if min is not None:
-        result = _maximum(min, result)
-    if max is not None:
-        result = _minimum(max, result)
-    return as_array(result)
-
+# --- of two arrays --------------------------------------------------------------------------------
 
 _maximum, _minimum = binary("maximum", "max"), binary("minimum", "min")
 
-
-# --- of two arrays ---
 
 def hypot(x1: Any, x2: Any, /) -> Array:
     """sqrt(x1**2 + x2**2) without overflow.
@@ -472,41 +377,6 @@ def _hypot(x1: Array, x2: Array) -> Array:
     ratio = small / where(large == 0, 1.0, large)
     return where(infinite, np.inf,
                  where(large == 0, large, large * sqrt(1 + square(ratio))))
-
-
-def copysign(x1: Any, x2: Any, /) -> Array:
-    """|x1| with the sign of x2.
-
-    >>> jnp.copysign(jnp.array([1., -2.]), -0.)
-    Array([-1., -2.], dtype=float32)
-    """
-    x1, x2 = promote_args_inexact("copysign", x1, x2)
-    if dtypes.is_complex(x1.dtype):
-        raise TypeError("copysign does not support complex-valued inputs")
-    return _copysign(x1, x2)
-
-
-@whole("copysign", np.copysign)
-def _copysign(x1: Array, x2: Array) -> Array:
-    return where(signbit(x2), -abs(x1), abs(x1))
-
-
-def signbit(x: Any, /) -> Array:
-    """Whether the sign bit is set: true for -0.0.
-
-    >>> jnp.signbit(jnp.array([-0., 0., -1.]))
-    Array([ True, False,  True], dtype=bool)
-    """
-    x = _one("signbit", x)
-    dtype = x.dtype
-    if dtypes.is_unsigned(dtype) or dtype == dtypes.bool_:
-        return as_array(full(x.shape, False, dtypes.bool_)) if x.shape else as_array(np.False_)
-    if dtypes.is_integer(dtype):
-        return x < np.zeros((), dtype)[()]
-    if not dtypes.is_floating(dtype):
-        raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
-    integer = np.dtype(f"int{8 * dtype.itemsize}")
-    return bitcast_convert_type_p.bind(x, new_dtype=integer) < 0
 
 
 def heaviside(x1: Any, x2: Any, /) -> Array:
@@ -547,101 +417,6 @@ def fmin(x1: Any, x2: Any) -> Array:
     return where((x1 < x2) | isnan(x2), x1, x2)
 
 
-def modf(x: Any, /, out: Any = None) -> tuple[Array, Array]:
-    """The fractional and the integral part, both with the sign of x.
-
-    >>> jnp.modf(jnp.array([1.5, -2.25]))
-    (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
-    """
-    check_out("modf", out)
-    return _modf(_one_inexact("modf", x))
-
-
-@whole("modf", rules.modf, outputs=2)
-def _modf(x: Array) -> tuple[Array, Array]:
-    integral = where(x >= 0, floor(x), ceil(x))
-    return x - integral, integral
-
-
-_FORMATS = {     # bits of the exponent, of the mantissa
-    dtypes.float16: (5, 10), dtypes.bfloat16: (8, 7), dtypes.float32: (8, 23),
-    dtypes.float64: (11, 52)}
-
-
-def frexp(x: Any, /) -> tuple[Array, Array]:
-    """Mantissa in [0.5, 1) and exponent of 2.
-
-    >>> jnp.frexp(jnp.array([8., 0.75]))
-    (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))
-    """
-    x = _one_inexact("frexp", x)
-    if dtypes.is_complex(x.dtype):
-        raise TypeError("frexp does not support complex-valued inputs")
-    return _frexp(x)
-
-
-@whole("frexp", rules.frexp, outputs=2)
-def _frexp(x: Array) -> tuple[Array, Array]:
-    exponent_bits, mantissa_bits = _FORMATS[x.dtype]
-    integer = np.dtype(f"int{8 * x.dtype.itemsize}")
-    bias = (1 << (exponent_bits - 1)) - 1
-    tiny = abs(x) < dtypes.finfo(x.dtype).tiny
-    scaled = where(tiny, x * 2.0 ** mantissa_bits, x)
-    bits = bitcast_convert_type_p.bind(scaled, new_dtype=integer)
-    field = (1 << exponent_bits) - 1
-    exponent = (bits >> mantissa_bits) & field
-    exponent = convert_element_type(exponent, dtypes.int32) - bias + 1
-    exponent = exponent + where(tiny, -mantissa_bits, 0)
-    bits = (bits & constant(~(field << mantissa_bits), integer)) | constant(
-        (bias - 1) << mantissa_bits, integer)
-    mantissa = bitcast_convert_type_p.bind(bits, new_dtype=x.dtype)
-    special = isinf(x) | isnan(x) | (x == 0)
-    return where(special, x, mantissa), where(special, 0, exponent).astype(dtypes.int32)
-
-
-def ldexp(x1: Any, x2: Any, /) -> Array:
-    """x1 * 2**x2
-
-    >>> jnp.ldexp(jnp.array([0.5, 0.75]), jnp.array([4, 0]))
-    Array([8.  , 0.75], dtype=float32)
-    """
-    x1, x2 = resolve("ldexp", (x1, x2))
-    if type_of(x2)[0] == dtypes.bool_:
-        x2 = convert_element_type(as_array(x2), dtypes.int32)
-    dtype, weak = inexact_type(*type_of(x1))
-    if dtypes.is_complex(dtype) or not dtypes.is_integer(type_of(x2)[0]):
-        raise ValueError(f"ldexp not supported for input types {(dtype, type_of(x2)[0])}")
-    x1 = as_array(cast(x1, dtype, weak))
-    exponent = as_array(x2)
-    half = exponent // 2
-    # In two steps: 2**x2 alone may overflow where the product does not.
-    def scale(e: Array) -> Array:
-        return exp2(convert_element_type(e, dtype))
-    return x1 * scale(half) * scale(exponent - half)
-
-
-def spacing(x: Any, /) -> Array:
-    """The distance to the next float away from zero.
-
-    >>> float(jnp.spacing(1.))
-    1.1920928955078125e-07
-    """
-    x = _one_inexact("spacing", x)
-    if dtypes.is_complex(x.dtype):
-        raise ValueError("jnp.spacing is not defined for complex inputs.")
-    if x.dtype == dtypes.float16:      # as NumPy: always to the float above
-        return nextafter(x, constant(np.inf, x.dtype)) - x
-    return _spacing(x)
-
-
-@whole("spacing", rules.spacing)
-def _spacing(x: Array) -> Array:
-    away = nextafter(x, copysign(np.inf, x).astype(x.dtype))
-    gap = away - x
-    least = dtypes.finfo(x.dtype).smallest_subnormal
-    return where(gap == 0, copysign(least, x).astype(x.dtype), gap)
-
-
 # --- predicates -----------------------------------------------------------------------------------
 
 def _everywhere(value: bool, x: Array) -> Array:
@@ -654,10 +429,10 @@ def isfinite(x: Any, /) -> Array:
     >>> jnp.isfinite(jnp.array([1., jnp.inf, jnp.nan]))
     Array([ True, False, False], dtype=bool)
     """
-    x = _one("isfinite", x)
+    x = operand("isfinite", x)
     if dtypes.is_complex(x.dtype):
         return isfinite(real(x)) & isfinite(imag(x))
-    if _is_exact(x):
+    if is_exact(x):
         return _everywhere(True, x)
     return registry["is_finite"].bind(x)
 
@@ -668,10 +443,10 @@ def isinf(x: Any, /) -> Array:
     >>> jnp.isinf(jnp.array([1., -jnp.inf, jnp.nan]))
     Array([False,  True, False], dtype=bool)
     """
-    x = _one("isinf", x)
+    x = operand("isinf", x)
     if dtypes.is_complex(x.dtype):
         return isinf(real(x)) | isinf(imag(x))
-    if _is_exact(x):
+    if is_exact(x):
         return _everywhere(False, x)
     return abs(x) == np.array(np.inf, x.dtype)[()]     # strongly typed, as in JAX
 
@@ -682,15 +457,15 @@ def isnan(x: Any, /) -> Array:
     >>> jnp.isnan(jnp.array([1., jnp.inf, jnp.nan]))
     Array([False, False,  True], dtype=bool)
     """
-    x = _one("isnan", x)
+    x = operand("isnan", x)
     return x != x
 
 
 def _is_infinity(name: str, x: Any, infinity: float) -> Array:
-    x = _one(name, x)
+    x = operand(name, x)
     if dtypes.is_floating(x.dtype):
         return x == np.array(infinity, x.dtype)[()]
-    if _is_exact(x):
+    if is_exact(x):
         return _everywhere(False, x)
     raise ValueError(f"{name} is not well defined for complex types")
 
@@ -764,7 +539,7 @@ def logical_not(x: Any, /) -> Array:
     >>> jnp.logical_not(jnp.array([0, 1, 2]))
     Array([ True, False, False], dtype=bool)
     """
-    return bitwise_not(as_bool(_one("logical_not", x)))
+    return bitwise_not(as_bool(operand("logical_not", x)))
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
@@ -774,12 +549,12 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
     >>> jnp.nan_to_num(jnp.array([jnp.nan, jnp.inf, 1.]), posinf=9.)
     Array([0., 9., 1.], dtype=float32)
     """
-    x = _one("nan_to_num", x)
-    if _is_exact(x):
+    x = operand("nan_to_num", x)
+    if is_exact(x):
         return x
     if dtypes.is_complex(x.dtype):
-        return _complex(nan_to_num(real(x), copy, nan, posinf, neginf),
-                        nan_to_num(imag(x), copy, nan, posinf, neginf))
+        return complex_of(nan_to_num(real(x), copy, nan, posinf, neginf),
+                          nan_to_num(imag(x), copy, nan, posinf, neginf))
     info = dtypes.finfo(x.dtype)
     return _nan_to_num(x, *(cast(value, x.dtype) for value in (
         nan, info.max if posinf is None else posinf, info.min if neginf is None else neginf)))

@@ -20,6 +20,7 @@ from maxjax._primitives.fft import FftType
 from maxjax.lax import _fft as lax_fft
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _padding as padding
+from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._promotion import as_array, canonical_axis, inexact_dtype
@@ -324,7 +325,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     _check_frequencies("fftfreq", n, d)
     wanted = dtypes.canonical(dtypes.as_dtype(float if dtype is None else dtype))
     real = dtypes.real_dtype(inexact_dtype(wanted))
-    steps = creation.arange(n, dtype=real)
+    steps = ranges.arange(n, dtype=real)
     steps = (steps + n // 2) % n - n // 2
     result = steps / creation.array(d * n, dtype=real)
     return creation.on_device(result.astype(wanted), device)
@@ -339,7 +340,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     """
     _check_frequencies("rfftfreq", n, d)
     wanted = dtypes.canonical(dtypes.as_dtype(float if dtype is None else dtype))
-    steps = creation.arange(0, n // 2 + 1, dtype=wanted)
+    steps = ranges.arange(0, n // 2 + 1, dtype=wanted)
     return creation.on_device(steps / creation.array(d * n, dtype=wanted), device)
 
 

@@ -14,8 +14,8 @@ from maxjax._base import dtypes
 from maxjax._base.lazy import opt_einsum
 from maxjax._ir.trace import Array
 from maxjax.numpy import _contraction as contraction
-from maxjax.numpy import _creation as creation
 from maxjax.numpy import _matrices as matrices
+from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
@@ -251,7 +251,7 @@ def matrix_power(a: Any, n: int) -> Array:
     if n < 0:
         x, n = inv(x), -n
     if n == 0:
-        return shapes.broadcast_to(creation.eye(x.shape[-1], dtype=x.dtype), x.shape)
+        return shapes.broadcast_to(ranges.eye(x.shape[-1], dtype=x.dtype), x.shape)
     result: Array | None = None
     while n:
         if n & 1:

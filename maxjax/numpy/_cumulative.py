@@ -1,0 +1,116 @@
+"""Cumulative sums and products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
+from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.cumulative import cumprod_p, cumsum_p
+from maxjax._primitives.shape import pad, reshape
+from maxjax.numpy._nan_reductions import without_nan
+from maxjax.numpy._promotion import as_array, canonical_axis, canonical_dtype, cast, check_out
+from maxjax.numpy._reductions import strong, wide_integer
+
+__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum"]
+
+
+def _cumulate(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out: Any) -> Array:
+    check_out(name, out)
+    x = as_array(a, name)
+    if axis is None:
+        x = reshape(x, (x.size,))
+        axis = 0
+    index = canonical_axis(axis, x.ndim)
+    if dtype is None:
+        dtype = dtypes.canonical(dtypes.int64) if x.dtype == dtypes.bool_ else x.dtype
+    else:
+        dtype = canonical_dtype(dtype, name)
+    if dtype == dtypes.bool_:
+        result = primitive.bind(
+            convert_element_type(cast(x, dtype), dtypes.int32), axis=index, reverse=False)
+        return convert_element_type(result, dtype)
+    return primitive.bind(strong(cast(x, dtype)), axis=index, reverse=False)
+
+
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    """Running sums along ``axis`` (of the flattened array by default).
+
+    >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]])), jnp.cumsum(jnp.array([[1, 2], [3, 4]]),
+    ...     axis=0)
+    (Array([ 1,  3,  6, 10], dtype=int32), Array([[1, 2],
+           [4, 6]], dtype=int32))
+    """
+    return _cumulate("cumsum", cumsum_p, a, axis, dtype, out)
+
+
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    """Running products along ``axis`` (of the flattened array by default).
+
+    >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
+    return _cumulate("cumprod", cumprod_p, a, axis, dtype, out)
+
+
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    """As ``cumsum``, NaN counting as zero.
+
+    >>> jnp.nancumsum(jnp.array([1., jnp.nan, 5.]))
+    Array([1., 1., 6.], dtype=float32)
+    """
+    return _cumulate("nancumsum", cumsum_p, without_nan("nancumsum", a, 0), axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    """As ``cumprod``, NaN counting as one.
+
+    >>> jnp.nancumprod(jnp.array([2., jnp.nan, 5.]))
+    Array([ 2.,  2., 10.], dtype=float32)
+    """
+    return _cumulate("nancumprod", cumprod_p, without_nan("nancumprod", a, 1), axis, dtype, out)
+
+
+def _cumulative(name: str, primitive: Primitive, start: int, x: Any, axis: Any, dtype: Any,
+                include_initial: bool) -> Array:
+    x = as_array(x, name)
+    if x.ndim == 0:
+        raise ValueError(f"The input must be non-scalar to take a {name.replace('_', ' ')}, "
+                         "however a scalar value or scalar array was given.")
+    if axis is None:
+        if x.ndim > 1:
+            raise ValueError("The input array has rank "
+                             f"{x.ndim}, however axis was not set to an explicit value. The axis "
+                             "argument is only optional for one-dimensional arrays.")
+        axis = 0
+    index = canonical_axis(axis, x.ndim)
+    if dtype is None and name == "cumulative_sum":
+        dtype = wide_integer(x.dtype)
+    result = _cumulate(name, primitive, x, index, dtype, None)
+    if not include_initial:
+        return result
+    padding = [(0, 0, 0)] * x.ndim
+    padding[index] = (1, 0, 0)
+    return pad(result, start, padding)
+
+
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None,
+                   include_initial: bool = False) -> Array:
+    """Running sums along ``axis``, from 0 with ``include_initial``.
+
+    >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int32)
+    """
+    return _cumulative("cumulative_sum", cumsum_p, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None,
+                    include_initial: bool = False) -> Array:
+    """Running products along ``axis``, from 1 with ``include_initial``.
+
+    >>> jnp.cumulative_prod(jnp.array([2, 3, 4]), include_initial=True)
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
+    return _cumulative("cumulative_prod", cumprod_p, 1, x, axis, dtype, include_initial)

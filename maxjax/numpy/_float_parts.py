@@ -1,0 +1,168 @@
+"""Parts of floating-point numbers: signs, fractions, mantissas and exponents; the next number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
+from maxjax._primitives.shape import full
+from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._promotion import (
+    as_array,
+    cast,
+    check_out,
+    constant,
+    inexact_type,
+    promote_args_inexact,
+    resolve,
+    type_of,
+)
+from maxjax.numpy._ufuncs import (
+    abs,
+    ceil,
+    exp2,
+    floor,
+    inexact_operand,
+    isinf,
+    isnan,
+    nextafter,
+    operand,
+)
+from maxjax.numpy._where import where
+from maxjax.numpy._whole import whole
+
+__all__ = ["copysign", "frexp", "ldexp", "modf", "signbit", "spacing"]
+
+
+def copysign(x1: Any, x2: Any, /) -> Array:
+    """|x1| with the sign of x2.
+
+    >>> jnp.copysign(jnp.array([1., -2.]), -0.)
+    Array([-1., -2.], dtype=float32)
+    """
+    x1, x2 = promote_args_inexact("copysign", x1, x2)
+    if dtypes.is_complex(x1.dtype):
+        raise TypeError("copysign does not support complex-valued inputs")
+    return _copysign(x1, x2)
+
+
+@whole("copysign", np.copysign)
+def _copysign(x1: Array, x2: Array) -> Array:
+    return where(signbit(x2), -abs(x1), abs(x1))
+
+
+def signbit(x: Any, /) -> Array:
+    """Whether the sign bit is set: true for -0.0.
+
+    >>> jnp.signbit(jnp.array([-0., 0., -1.]))
+    Array([ True, False,  True], dtype=bool)
+    """
+    x = operand("signbit", x)
+    dtype = x.dtype
+    if dtypes.is_unsigned(dtype) or dtype == dtypes.bool_:
+        return as_array(full(x.shape, False, dtypes.bool_)) if x.shape else as_array(np.False_)
+    if dtypes.is_integer(dtype):
+        return x < np.zeros((), dtype)[()]
+    if not dtypes.is_floating(dtype):
+        raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
+    integer = np.dtype(f"int{8 * dtype.itemsize}")
+    return bitcast_convert_type_p.bind(x, new_dtype=integer) < 0
+
+
+def modf(x: Any, /, out: Any = None) -> tuple[Array, Array]:
+    """The fractional and the integral part, both with the sign of x.
+
+    >>> jnp.modf(jnp.array([1.5, -2.25]))
+    (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
+    """
+    check_out("modf", out)
+    return _modf(inexact_operand("modf", x))
+
+
+@whole("modf", rules.modf, outputs=2)
+def _modf(x: Array) -> tuple[Array, Array]:
+    integral = where(x >= 0, floor(x), ceil(x))
+    return x - integral, integral
+
+
+_FORMATS = {     # bits of the exponent, of the mantissa
+    dtypes.float16: (5, 10), dtypes.bfloat16: (8, 7), dtypes.float32: (8, 23),
+    dtypes.float64: (11, 52)}
+
+
+def frexp(x: Any, /) -> tuple[Array, Array]:
+    """Mantissa in [0.5, 1) and exponent of 2.
+
+    >>> jnp.frexp(jnp.array([8., 0.75]))
+    (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))
+    """
+    x = inexact_operand("frexp", x)
+    if dtypes.is_complex(x.dtype):
+        raise TypeError("frexp does not support complex-valued inputs")
+    return _frexp(x)
+
+
+@whole("frexp", rules.frexp, outputs=2)
+def _frexp(x: Array) -> tuple[Array, Array]:
+    exponent_bits, mantissa_bits = _FORMATS[x.dtype]
+    integer = np.dtype(f"int{8 * x.dtype.itemsize}")
+    bias = (1 << (exponent_bits - 1)) - 1
+    tiny = abs(x) < dtypes.finfo(x.dtype).tiny
+    scaled = where(tiny, x * 2.0 ** mantissa_bits, x)
+    bits = bitcast_convert_type_p.bind(scaled, new_dtype=integer)
+    field = (1 << exponent_bits) - 1
+    exponent = (bits >> mantissa_bits) & field
+    exponent = convert_element_type(exponent, dtypes.int32) - bias + 1
+    exponent = exponent + where(tiny, -mantissa_bits, 0)
+    bits = (bits & constant(~(field << mantissa_bits), integer)) | constant(
+        (bias - 1) << mantissa_bits, integer)
+    mantissa = bitcast_convert_type_p.bind(bits, new_dtype=x.dtype)
+    special = isinf(x) | isnan(x) | (x == 0)
+    return where(special, x, mantissa), where(special, 0, exponent).astype(dtypes.int32)
+
+
+def ldexp(x1: Any, x2: Any, /) -> Array:
+    """x1 * 2**x2
+
+    >>> jnp.ldexp(jnp.array([0.5, 0.75]), jnp.array([4, 0]))
+    Array([8.  , 0.75], dtype=float32)
+    """
+    x1, x2 = resolve("ldexp", (x1, x2))
+    if type_of(x2)[0] == dtypes.bool_:
+        x2 = convert_element_type(as_array(x2), dtypes.int32)
+    dtype, weak = inexact_type(*type_of(x1))
+    if dtypes.is_complex(dtype) or not dtypes.is_integer(type_of(x2)[0]):
+        raise ValueError(f"ldexp not supported for input types {(dtype, type_of(x2)[0])}")
+    x1 = as_array(cast(x1, dtype, weak))
+    exponent = as_array(x2)
+    half = exponent // 2
+    # In two steps: 2**x2 alone may overflow where the product does not.
+    def scale(e: Array) -> Array:
+        return exp2(convert_element_type(e, dtype))
+    return x1 * scale(half) * scale(exponent - half)
+
+
+def spacing(x: Any, /) -> Array:
+    """The distance to the next float away from zero.
+
+    >>> float(jnp.spacing(1.))
+    1.1920928955078125e-07
+    """
+    x = inexact_operand("spacing", x)
+    if dtypes.is_complex(x.dtype):
+        raise ValueError("jnp.spacing is not defined for complex inputs.")
+    if x.dtype == dtypes.float16:      # as NumPy: always to the float above
+        return nextafter(x, constant(np.inf, x.dtype)) - x
+    return _spacing(x)
+
+
+@whole("spacing", rules.spacing)
+def _spacing(x: Array) -> Array:
+    away = nextafter(x, copysign(np.inf, x).astype(x.dtype))
+    gap = away - x
+    least = dtypes.finfo(x.dtype).smallest_subnormal
+    return where(gap == 0, copysign(least, x).astype(x.dtype), gap)

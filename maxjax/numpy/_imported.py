@@ -1,0 +1,131 @@
+"""Arrays from buffers, text, files, functions and other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array, Tracer
+from maxjax._transforms.vmap import vmap
+from maxjax.numpy._creation import array, on_device
+from maxjax.numpy._promotion import canonical_dtype, canonical_shape
+from maxjax.numpy._ranges import iota
+
+__all__ = [
+    "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "load",
+    "save", "savez",
+]
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """An array of another library, by DLPack.
+
+    >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))
+    Array([0., 1., 2.], dtype=float32)
+    """
+    if isinstance(x, Tracer) or not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        raise TypeError("The array passed to from_dlpack must have __dlpack__ and "
+                        f"__dlpack_device__ methods; got {type(x)}.")
+    return on_device(array(np.from_dlpack(x)), device)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+    """A one-dimensional array of the bytes of ``buffer``.
+
+    >>> jnp.frombuffer(bytes([1, 0, 2, 0]), dtype=jnp.int16)
+    Array([1, 2], dtype=int16)
+    """
+    return array(np.frombuffer(buffer, dtypes.as_dtype(dtype), count, offset))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Array:
+    """JAX does not have it, because reading a file is no pure function.
+
+    Raises:
+      NotImplementedError: always.
+
+    >>> jnp.fromfile("data.bin")
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
+    raise NotImplementedError(
+        "jnp.fromfile() is not implemented because it may be non-pure and thus unsafe for use "
+        "with JIT and other JAX transformations. Consider using jnp.asarray(np.fromfile(...)) "
+        "instead, although care should be taken if np.fromfile is used within jax "
+        "transformations because of its potential side-effect of consuming the file object")
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Array:
+    """JAX does not have it, because consuming an iterator is no pure function.
+
+    Raises:
+      NotImplementedError: always.
+
+    >>> jnp.fromiter(range(3), int)
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
+    raise NotImplementedError(
+        "jnp.fromiter() is not implemented because it may be non-pure and thus unsafe for use "
+        "with JIT and other JAX transformations. Consider using jnp.asarray(np.fromiter(...)) "
+        "instead, although care should be taken if np.fromiter is used within jax "
+        "transformations because of its potential side-effect of consuming the iterable object")
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+    """A one-dimensional array of the numbers in a text.
+
+    >>> jnp.fromstring("1 2 3", sep=" ")
+    Array([1., 2., 3.], dtype=float32)
+    """
+    return array(np.fromstring(string, dtypes.as_dtype(dtype), count, sep=sep))
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float,
+                 **kwargs: Any) -> Any:
+    """``function`` of the index arrays of a grid of ``shape``.
+
+    >>> jnp.fromfunction(lambda row, column: 10 * row + column, (2, 3), dtype=int)
+    Array([[ 0,  1,  2],
+           [10, 11, 12]], dtype=int32)
+    """
+    sizes = canonical_shape(shape)
+    lines = [iota(canonical_dtype(dtype, "fromfunction"), size) for size in sizes]
+    for axis in reversed(range(len(sizes))):
+        axes = tuple(0 if i == axis else None for i in range(len(sizes)))
+        function = _mapped(function, axes)
+    return function(*lines, **kwargs)
+
+
+def _mapped(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
+    """``function`` over one of its positional arguments, and all of its keyword arguments."""
+    return vmap(function, in_axes=axes)
+
+
+save = np.save
+savez = np.savez
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """An array from a file that ``save`` has written.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> jnp.save(file, jnp.arange(3))
+    >>> _ = file.seek(0)
+    >>> jnp.load(file)
+    Array([0, 1, 2], dtype=int32)
+    """
+    value = np.load(file, *args, **kwargs)
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype.kind == "V":     # NumPy's files do not know its name
+        if value.dtype.itemsize != 2:
+            return value
+        value = value.view(dtypes.bfloat16)
+    return array(value)

@@ -1,0 +1,169 @@
+"""Reductions that leave NaN out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._promotion import as_array, check_out
+from maxjax.numpy._reductions import (
+    all,
+    argmax,
+    argmin,
+    max,
+    mean,
+    min,
+    prod,
+    sum,
+    variance_of,
+)
+from maxjax.numpy._where import as_bool, where
+
+__all__ = [
+    "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar",
+]
+
+_where = where      # the name is an argument of most functions here
+
+
+def _nan_position(name: str, function: Any, filler: float, a: Any, axis: Any, out: Any,
+                  keepdims: Any) -> Array:
+    check_out(name, out)
+    x = as_array(a, name)
+    if not dtypes.is_inexact(x.dtype):
+        return function(x, axis, keepdims=keepdims)
+    missing = ufuncs.isnan(x)
+    result = function(_where(missing, filler, x), axis, keepdims=keepdims)
+    return _where(all(missing, axis, keepdims=bool(keepdims)), -1, result)
+
+
+def nanargmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
+    """As ``argmax``, without NaN; -1 where there is nothing else.
+
+    >>> jnp.nanargmax(jnp.array([1., jnp.nan, 5.]))
+    Array(2, dtype=int32)
+    """
+    return _nan_position("nanargmax", argmax, -np.inf, a, axis, out, keepdims)
+
+
+def nanargmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Array:
+    """As ``argmin``, without NaN; -1 where there is nothing else.
+
+    >>> jnp.nanargmin(jnp.array([jnp.nan, 1., 5.]))
+    Array(1, dtype=int32)
+    """
+    return _nan_position("nanargmin", argmin, np.inf, a, axis, out, keepdims)
+
+
+def _nan_extreme(name: str, function: Any, filler: float, a: Any, axis: Any, out: Any,
+                 keepdims: bool, initial: Any, mask: Any) -> Array:
+    check_out(name, out)
+    x = as_array(a, name)
+    if not dtypes.is_inexact(x.dtype):
+        return function(x, axis, keepdims=keepdims, initial=initial, where=mask)
+    missing = ufuncs.isnan(x)
+    result = function(_where(missing, filler, x), axis, keepdims=keepdims, initial=initial,
+                      where=mask)
+    if initial is not None:
+        return result
+    return _where(all(missing, axis, keepdims=keepdims), np.nan, result)
+
+
+def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+           where: Any = None) -> Array:
+    """As ``max``, without NaN.
+
+    >>> jnp.nanmax(jnp.array([1., jnp.nan, 5.]))
+    Array(5., dtype=float32)
+    """
+    return _nan_extreme("nanmax", max, -np.inf, a, axis, out, keepdims, initial, where)
+
+
+def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+           where: Any = None) -> Array:
+    """As ``min``, without NaN.
+
+    >>> jnp.nanmin(jnp.array([1., jnp.nan, 5.]))
+    Array(1., dtype=float32)
+    """
+    return _nan_extreme("nanmin", min, np.inf, a, axis, out, keepdims, initial, where)
+
+
+def without_nan(name: str, a: Any, value: float) -> Array:
+    x = as_array(a, name)
+    return _where(ufuncs.isnan(x), value, x) if dtypes.is_inexact(x.dtype) else x
+
+
+def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+           initial: Any = None, where: Any = None) -> Array:
+    """As ``sum``, NaN counting as zero.
+
+    >>> jnp.nansum(jnp.array([1., jnp.nan, 5.]))
+    Array(6., dtype=float32)
+    """
+    return sum(without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+            initial: Any = None, where: Any = None) -> Array:
+    """As ``prod``, NaN counting as one.
+
+    >>> jnp.nanprod(jnp.array([2., jnp.nan, 5.]))
+    Array(10., dtype=float32)
+    """
+    return prod(without_nan("nanprod", a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+def _present(x: Array, mask: Any) -> Any:
+    present = ufuncs.logical_not(ufuncs.isnan(x))
+    return present if mask is None else present & as_bool(mask)
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+            where: Any = None) -> Array:
+    """As ``mean``, without NaN.
+
+    >>> jnp.nanmean(jnp.array([1., jnp.nan, 5.]))
+    Array(3., dtype=float32)
+    """
+    x = as_array(a, "nanmean")
+    return mean(x, axis, dtype, out, keepdims, where=_present(x, where))
+
+
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+           keepdims: bool = False, where: Any = None, mean: Any = None) -> Array:
+    """As ``var``, without NaN.
+
+    >>> jnp.nanvar(jnp.array([1., jnp.nan, 5.]))
+    Array(4., dtype=float32)
+    """
+    check_out("nanvar", out)
+    return _nan_var("nanvar", a, axis, dtype, ddof, keepdims, where, mean)
+
+
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+           keepdims: bool = False, where: Any = None, mean: Any = None) -> Array:
+    """As ``std``, without NaN.
+
+    >>> jnp.nanstd(jnp.array([1., jnp.nan, 5.]))
+    Array(2., dtype=float32)
+    """
+    check_out("nanstd", out)
+    variance = _nan_var("nanstd", a, axis, dtype, ddof, keepdims, where, mean)
+    if not dtypes.is_inexact(variance.dtype):
+        raise TypeError(f"nanstd does not accept dtype {variance.dtype}: it must be inexact")
+    return ufuncs.sqrt(variance)
+
+
+def _nan_var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, mask: Any,
+             mean: Any) -> Array:
+    x = as_array(a, name)
+    present = _present(x, mask)
+    # A NaN that is left out would still be a factor of the derivative.
+    return variance_of(name, without_nan(name, x, 0), axis, dtype, ddof, keepdims, present, mean,
+                       None, skips_nan=True)

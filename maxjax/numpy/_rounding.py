@@ -1,0 +1,119 @@
+"""Rounding and clipping."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import registry
+from maxjax._ir.trace import Array
+from maxjax._primitives.convert import convert_element_type
+from maxjax.lax._elementwise import RoundingMethod
+from maxjax.numpy._promotion import as_array, check_out, resolve
+from maxjax.numpy._ufuncs import (
+    _maximum,
+    _minimum,
+    ceil,
+    complex_of,
+    floor,
+    imag,
+    is_exact,
+    iscomplexobj,
+    operand,
+    real,
+)
+from maxjax.numpy._where import where
+from maxjax.numpy._whole import whole
+
+__all__ = ["around", "clip", "rint", "round", "trunc"]
+
+
+def trunc(x: Any) -> Array:
+    """The nearest integer towards zero.
+
+    >>> jnp.trunc(jnp.array([1.7, -1.7]))
+    Array([ 1., -1.], dtype=float32)
+    """
+    x = operand("trunc", x)
+    if dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_:
+        return x
+    return _trunc(x)
+
+
+@whole("trunc", np.trunc)
+def _trunc(x: Array) -> Array:
+    return where(x < 0, ceil(x), floor(x))
+
+
+def rint(x: Any, /) -> Array:
+    """The nearest integer, halves to even.
+
+    >>> jnp.rint(jnp.array([0.5, 1.5, -1.2]))
+    Array([ 0.,  2., -1.], dtype=float32)
+    """
+    x = operand("rint", x)
+    if is_exact(x):
+        return convert_element_type(x, dtypes.canonical(dtypes.float64))
+    return _round_even(x)
+
+
+def _round_even(x: Array) -> Array:
+    if dtypes.is_complex(x.dtype):
+        return complex_of(_round_even(real(x)), _round_even(imag(x)))
+    return registry["round"].bind(x, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
+
+
+def round(a: Any, decimals: int = 0, out: Any = None) -> Array:
+    """Rounds to ``decimals`` places, halves to even.
+
+    >>> jnp.round(jnp.array([0.5, 1.5, 2.567])), jnp.round(2.567, 2)
+    (Array([0., 2., 3.], dtype=float32), Array(2.57, dtype=float32, weak_type=True))
+    """
+    check_out("round", out)
+    x = operand("round", a)
+    if x.dtype == dtypes.bool_:
+        raise ValueError("data type <class 'numpy.bool'> not inexact")
+    if not isinstance(decimals, (int, np.integer)):
+        raise TypeError(f"decimals must be an integer, got {decimals!r}")
+    if dtypes.is_integer(x.dtype):
+        if decimals < 0:
+            raise NotImplementedError("integer np.round not implemented for decimals < 0")
+        return x
+    if decimals == 0:
+        return _round_even(x)
+    wide = convert_element_type(x, dtypes.float32) if x.dtype in (
+        dtypes.float16, dtypes.bfloat16) else x
+    factor = 10.0 ** builtins.abs(decimals)
+    if decimals > 0:
+        result = _round_even(wide * factor) / factor
+    else:
+        result = _round_even(wide / factor) * factor
+    return convert_element_type(result, x.dtype, x.weak_type)
+
+
+around = round
+
+
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
+    """Limits the elements to ``[min, max]``.
+
+    >>> jnp.clip(jnp.array([-3, 0, 8]), -1, 5)
+    Array([-1,  0,  5], dtype=int32)
+    """
+    if arr is None:
+        raise ValueError("At most one of x and arr may be given, and at least one is required")
+    for bound in (arr, min, max):
+        if iscomplexobj(bound):
+            raise ValueError("Clip received a complex value either through the input or the "
+                             "min/max keywords. Complex values have no ordering and cannot be "
+                             "clipped.")
+    resolve("clip", [value for value in (arr, min, max) if value is not None])
+    result = arr
+    if min is not None:
+        result = _maximum(min, result)
+    if max is not None:
+        result = _minimum(max, result)
+    return as_array(result)

@@ -34,9 +34,10 @@ def _uniform(keys: Any, shape: tuple[int, ...], dtype: Any, partitionable: bool)
     width = dtype.itemsize * 8
     mantissa = dtypes.finfo(dtype).nmant
     unsigned = np.dtype(f"uint{width}")
-    bits = random_bits(keys, math.prod(shape), width, partitionable)
+    random_width = 8 if mantissa < 8 else width
+    bits = random_bits(keys, math.prod(shape), random_width, partitionable).astype(unsigned)
     one = np.ones((), dtype).view(unsigned)
-    floats = ((bits >> unsigned.type(width - mantissa)) | one).view(dtype) - dtype.type(1)
+    floats = ((bits >> unsigned.type(random_width - mantissa)) | one).view(dtype) - dtype.type(1)
     return floats.reshape((*np.shape(keys), *shape))
 
 
@@ -44,17 +45,20 @@ def _normal(keys: Any, dtype: Any, partitionable: bool) -> np.ndarray:
     low = np.nextafter(dtype.type(-1), dtype.type(0))
     span = dtype.type(1) - low
     values = np.maximum(low, _uniform(keys, (), dtype, partitionable) * span + low)
-    inverse = (xla_float32.erf_inv(values) if dtype == np.float32
-               else scipy_special.erfinv(values))
-    return dtype.type(np.sqrt(2)) * inverse
+    return dtype.type(np.sqrt(2)) * _as_xla(values, xla_float32.erf_inv, scipy_special.erfinv)
+
+
+def _as_xla(x: np.ndarray, narrow: Any, wide: Any) -> np.ndarray:
+    """A function in float32, rounded to the dtype of ``x``; another one in float64."""
+    return wide(x) if x.dtype == np.float64 else narrow(x.astype(np.float32)).astype(x.dtype)
 
 
 def _log(x: np.ndarray) -> np.ndarray:
-    return xla_float32.log(x) if x.dtype == np.float32 else np.log(x)
+    return _as_xla(x, xla_float32.log, np.log)
 
 
 def _log1p(x: np.ndarray) -> np.ndarray:
-    return xla_float32.log1p(x) if x.dtype == np.float32 else np.log1p(x)
+    return _as_xla(x, xla_float32.log1p, np.log1p)
 
 
 def _fused(x: np.ndarray, y: np.ndarray, z: Any) -> np.ndarray:
@@ -72,6 +76,8 @@ def _gamma(keys: np.ndarray, alpha: np.ndarray, log_space: bool,
     shape = np.where(boosted, alpha + one, alpha)
     d = shape - third
     c = third / np.sqrt(d)
+    if dtype == np.float16:     # XLA's quotient is a product with the reciprocal
+        c = third * (1 / np.sqrt(d.astype(np.float32))).astype(dtype)
     pair = split_keys(keys, 2, partitionable)
     keys, boost_keys = pair[:, 0], pair[:, 1]
     cube = np.ones_like(alpha)
@@ -115,16 +121,15 @@ def _positive(keys: np.ndarray, c: np.ndarray, dtype: Any,
 def _gamma_evaluate(keys: Any, alpha: Any, *, log_space: bool, partitionable: bool) -> np.ndarray:
     alpha = np.asarray(alpha)
     keys = np.asarray(keys)
-    work = alpha.astype(np.float32) if alpha.dtype.itemsize < 4 else alpha
     per_key = math.prod(alpha.shape[keys.ndim:])
     each = split_keys(keys, per_key, partitionable).reshape(-1)
-    flat = np.ascontiguousarray(work).reshape(-1)
+    flat = np.ascontiguousarray(alpha).reshape(-1)
     if each.dtype == np.uint64 or not each.size:
         values = _gamma(each, flat, log_space, partitionable)
     else:       # of a batch of such keys, the first draws for all
         values = np.concatenate([_gamma(each[i:i + 1], flat[i:i + 1], log_space, partitionable)
                                  for i in range(each.size)])
-    return values.reshape(alpha.shape).astype(alpha.dtype)
+    return values.reshape(alpha.shape)
 
 
 def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, partitionable: bool) -> Any:

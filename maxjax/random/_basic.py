@@ -423,6 +423,14 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     return _gumbel(typed, canonical_shape(shape), dtype, gumbel_mode(mode))
 
 
+def _uniform_positive(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """In [tiny, 1)."""
+    tiny = np.array(dtypes.finfo(dtype).tiny, dtype)[()]
+    if dtype == dtypes.float16:     # XLA adds tiny to another constant, -1, and loses it
+        return lax.max(tiny, _uniform(key, shape, dtype, 0.0, 1.0))
+    return _uniform(key, shape, dtype, minval=tiny, maxval=1.0)
+
+
 def gumbel_mode(mode: str | None) -> str:
     if mode is None:
         return "low"
@@ -436,7 +444,7 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
     info = dtypes.finfo(dtype)
     tiny = np.array(info.tiny, dtype)[()]
     if mode == "low":
-        values = _uniform(key, shape, dtype, minval=tiny, maxval=1.0)
+        values = _uniform_positive(key, shape, dtype)
         return lax.neg(lax.log(lax.neg(lax.log(values))))
     both = _uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0)
     high, low = (reshape(slice_in_dim(both, i, i + 1, 0), shape) for i in (0, 1))
@@ -480,8 +488,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
 
 @jitted("shape", "dtype")
 def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    low = np.array(dtypes.finfo(dtype).tiny, dtype)[()]
-    values = _uniform(key, shape, dtype, low, 1.0)
+    values = _uniform_positive(key, shape, dtype)
     return lax.sub(lax.log(values), lax.log1p(lax.neg(values)))
 
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
+from maxjax._base import dtypes
 from maxjax._ir.trace import Array
-from maxjax.numpy._promotion import canonical_shape
+from maxjax.numpy._promotion import canonical_shape, promote_args_inexact
 from maxjax.random._basic import _uniform, as_float, float_dtype, result_shape, unstack
 from maxjax.random._keys import jitted, single_key, split_typed
 
@@ -49,43 +50,54 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
 @jitted("shape", "dtype")
 def _binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    n = jnp.broadcast_to(as_float(n, dtype), shape)
+    # Drawn in the dtype of the probabilities, as in JAX; ``dtype`` is that of the counts.
     p = jnp.asarray(p)
-    p = jnp.broadcast_to(p if jnp.issubdtype(p.dtype, jnp.floating) else as_float(p, dtype), shape)
+    if not jnp.issubdtype(p.dtype, jnp.floating):
+        p = as_float(p, dtypes.canonical(dtypes.float64))
+    n, p = jnp.broadcast_to(as_float(n, p.dtype), shape), jnp.broadcast_to(p, shape)
     # The rarer outcome is counted.
     rare = p < 0.5
     q = jnp.where(rare, p, 1 - p)
     bad_count = jnp.isnan(n) | (n < 0)
     bad_chance = jnp.isnan(q) | (q < 0)
-    q = jnp.where(bad_chance, jnp.asarray(0.01, q.dtype), q)
+    q = jnp.where(bad_chance, 0.01, q)
     count = jnp.floor(n)
-    by_waiting = bad_count | (n * q.astype(dtype) <= 10)
-    waited = _by_waiting(key, jnp.where(by_waiting, count, 0), q, shape, dtype)
-    rejected = _by_rejection(key, jnp.where(by_waiting, 10_000, count).astype(dtype),
-                             jnp.where(by_waiting, jnp.asarray(0.5, q.dtype), q), shape, dtype)
+    by_waiting = bad_count | (n * q <= 10)
+    waited = _by_waiting(key, jnp.where(by_waiting, count, 0), q, dtype)
+    rejected = _by_rejection(key, jnp.where(by_waiting, 10_000, count),
+                             jnp.where(by_waiting, 0.5, q), dtype)
     result = jnp.where(by_waiting, waited, rejected)
     infinite = jnp.isinf(n)
     invalid = bad_count | bad_chance
     result = jnp.where(invalid, jnp.nan, result)
     result = jnp.where(infinite & ~invalid, jnp.inf, result)
-    return jnp.where(rare | bad_count | jnp.isnan(p) | infinite, result, count - result).astype(
-        dtype)
+    return jnp.where(rare | bad_count | jnp.isnan(p) | infinite, result,
+                     count.astype(dtype) - result)
 
 
-def _by_waiting(key: Any, count: Any, q: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    log_failure = jnp.log1p(-q).astype(dtype)
+def _loop(waits: Any, step: Any, state: Any, dtype: Any) -> Any:
+    """While anything waits, but no more rounds than JAX's: 65,488 for float16, whose sums stall."""
+    largest = dtypes.finfo(dtype).max
+
+    def going(state: Any) -> Any:
+        return jnp.any(waits(state[0])) & (jnp.asarray(state[1]).astype(dtype) < largest)
+
+    return lax.while_loop(going, lambda state: (step(state[0]), state[1] + 1), (state, 0))[0]
+
+
+def _by_waiting(key: Any, count: Any, q: Any, dtype: Any) -> Any:
+    log_failure = jnp.log1p(-q)
 
     def step(state: Any) -> Any:
         draws, trials, key = state
         subkey, key = unstack(split_typed(key))
         draws = jnp.where(trials <= count, draws + 1, draws)
-        wait = jnp.ceil(jnp.log(_uniform(subkey, shape, dtype, 0.0, 1.0)) / log_failure)
+        wait = jnp.ceil(jnp.log(_uniform(subkey, q.shape, q.dtype, 0.0, 1.0)) / log_failure)
         return draws, trials + wait, key
 
-    zeros = jnp.zeros(shape, dtype)
-    draws, _, _ = lax.while_loop(
-        lambda state: jnp.any(state[1] <= count), step, (zeros, zeros, key))
-    return draws - 1
+    zeros = jnp.zeros_like(q)
+    draws, _, _ = _loop(lambda state: state[1] <= count, step, (zeros, zeros, key), dtype)
+    return (draws - 1).astype(dtype)
 
 
 def _stirling_tail(k: Any) -> Any:
@@ -96,21 +108,21 @@ def _stirling_tail(k: Any) -> Any:
     return jnp.where(k <= _TABLE - 1, table, series)
 
 
-def _by_rejection(key: Any, count: Any, q: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    chance, odds = q.astype(dtype), (q / (1 - q)).astype(dtype)
-    deviation = jnp.sqrt(count * chance * (1 - q).astype(dtype))
+def _by_rejection(key: Any, count: Any, q: Any, dtype: Any) -> Any:
+    odds = q / (1 - q)
+    deviation = jnp.sqrt(count * q * (1 - q))
     b = 1.15 + 2.53 * deviation
-    a = -0.0873 + 0.0248 * b + (0.01 * q).astype(dtype)
-    centre = count * chance + 0.5
+    a = -0.0873 + 0.0248 * b + 0.01 * q
+    centre = count * q + 0.5
     bound = 0.92 - 4.2 / b
     alpha = (2.83 + 5.1 / b) * deviation
-    mode = jnp.floor((count + 1) * chance)
+    mode = jnp.floor((count + 1) * q)
 
     def step(state: Any) -> Any:
         result, accepted, key = state
         key, first, second = unstack(split_typed(key, (3,)))
-        u = _uniform(first, shape, dtype, 0.0, 1.0) - 0.5
-        v = _uniform(second, shape, dtype, 0.0, 1.0)
+        u = _uniform(first, q.shape, q.dtype, 0.0, 1.0) - 0.5
+        v = _uniform(second, q.shape, q.dtype, 0.0, 1.0)
         shifted = 0.5 - jnp.abs(u)
         k = jnp.floor((2 * a / shifted + b) * u + centre)
         quickly = (shifted >= 0.07) & (v <= bound)
@@ -125,10 +137,9 @@ def _by_rejection(key: Any, count: Any, q: Any, shape: tuple[int, ...], dtype: A
         # As in JAX, a later proposal takes the place of an earlier one while others wait.
         return jnp.where(accept, k, result), accepted | accept, key
 
-    result, _, _ = lax.while_loop(
-        lambda state: jnp.any(~state[1]), step,
-        (jnp.full(shape, -1, dtype), jnp.zeros(shape, bool), key))
-    return result
+    result, _, _ = _loop(lambda state: ~state[1], step,
+                         (jnp.full_like(q, -1), jnp.zeros(q.shape, bool), key), dtype)
+    return result.astype(dtype)
 
 
 def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None,
@@ -154,7 +165,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     """
     typed = single_key("multinomial", key)
     dtype = float_dtype(dtype, "multinomial")
-    n, p = as_float(n, dtype), as_float(p, dtype)
+    n, p = promote_args_inexact("multinomial", n, p)
     shape = p.shape if shape is None else canonical_shape(shape)
     n, p = jnp.broadcast_to(n, shape[:-1]), jnp.broadcast_to(p, shape)
     # Each outcome takes its share of the trials that those before it have left.
@@ -163,8 +174,8 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
 
     def draw(trials: Any, inputs: Any) -> Any:
         share, key = inputs
-        count = _binomial(key, trials, jnp.clip(share, 0, 1), trials.shape, dtype)
+        count = _binomial(key, trials, jnp.clip(share, 0, 1), trials.shape, p.dtype)
         return trials - count, count
 
     _, counts = lax.scan(draw, n, (shares, split_typed(typed, (shape[-1],))), unroll=unroll)
-    return jnp.moveaxis(counts, 0, -1)
+    return jnp.moveaxis(counts, 0, -1).astype(dtype)

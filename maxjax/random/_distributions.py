@@ -14,7 +14,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.random_rejection import random_gamma_p, random_poisson_p
-from maxjax.numpy._promotion import canonical_shape
+from maxjax.numpy._promotion import canonical_dtype, canonical_shape, promote_args_inexact
 from maxjax.random._basic import (
     _exponential,
     _normal,
@@ -321,6 +321,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     Args:
       mean: shape ``(..., n)``.
       cov: shape ``(..., n, n)``.
+      dtype: that of the normal numbers behind; the result is as wide as ``mean`` and ``cov``.
       method: how the root of ``cov`` is taken: "cholesky", "eigh" or "svd".
 
     >>> jax.random.multivariate_normal(jax.random.key(0), jnp.zeros(2), jnp.eye(2))
@@ -330,8 +331,8 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
         return with_out_sharding(multivariate_normal, out_sharding, key, mean, cov, shape, dtype,
             method)
     typed = single_key("multivariate_normal", key)
-    dtype = float_dtype(dtype, "multivariate_normal")
-    mean, cov = as_float(mean, dtype), as_float(cov, dtype)
+    mean, cov = promote_args_inexact("multivariate_normal", mean, cov)
+    dtype = mean.dtype if dtype is None else float_dtype(dtype, "multivariate_normal")
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
     if not mean.ndim:

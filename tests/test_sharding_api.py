@@ -107,7 +107,7 @@ def test_an_uncommitted_argument_goes_where_the_others_are():
     assert (x + maxjax.numpy.ones(4)).sharding.is_equivalent_to(rows, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive       # most of a minute; what JAX gives changes with its version alone
 def test_the_outcomes_are_jaxs():
     recorded = [outcome or "done" for _, outcome in lines()]
     assert outcomes_of("jax") == recorded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -178,6 +179,7 @@ class NamedSharding(Sharding):
         self.spec = spec
         self.memory_kind = memory_kind or ("device" if isinstance(mesh, Mesh) else None)
         self._tilings: dict[int, Any] = {}
+        self._hash = hash((mesh, spec, self.memory_kind))     # asked for at each call of a program
 
     def _devices(self) -> tuple[Any, ...]:
         if not isinstance(self.mesh, Mesh):
@@ -218,6 +220,11 @@ class NamedSharding(Sharding):
         """The axes along which the parts are the same."""
         return frozenset(self.mesh.axis_names) - set(spec_axes(self.spec)) - self.spec.unreduced
 
+    @functools.cached_property
+    def in_types(self) -> bool:
+        """Whether the type of an array tells of it: the mesh has Explicit axes."""
+        return bool(self.mesh.explicit_axes)
+
     def check_compatible_aval(self, aval_shape: Shape) -> None:
         if len(aval_shape) < len(self.spec):
             raise ValueError(
@@ -238,7 +245,7 @@ class NamedSharding(Sharding):
             and self.spec == other.spec and self.memory_kind == other.memory_kind)
 
     def __hash__(self) -> int:
-        return hash((self.mesh, self.spec, self.memory_kind))
+        return self._hash
 
     def __reduce__(self) -> Any:
         return _restore, (self.mesh, self.spec, self.memory_kind)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -46,11 +48,28 @@ def user_frame(depth: int = 1) -> FrameType | None:
 
 
 class _Scopes(threading.local):
+    """Of this thread.
+
+    Attributes:
+      names: what ``jax.named_scope`` has open.
+      told: the line that what is traced comes from, where a pass writes a program anew.
+    """
+
     names: tuple[str, ...] = ()
+    told: Any = "look at the stack"
 
 
-# The names that ``jax.named_scope`` has open in this thread.
 scopes = _Scopes()
+
+
+@contextlib.contextmanager
+def told_lines() -> Iterator[None]:
+    """What is traced inside takes the lines of the program that it comes from (``scopes.told``)."""
+    previous, scopes.told = scopes.told, None
+    try:
+        yield
+    finally:
+        scopes.told = previous
 
 
 class SourceLine:
@@ -90,6 +109,8 @@ class SourceLine:
 
 
 def current_line(depth: int = 2) -> SourceLine | None:
+    if scopes.told.__class__ is not str:
+        return scopes.told
     frame = user_frame(depth)
     return None if frame is None else SourceLine(frame.f_code, frame.f_lasti, scopes.names)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from maxjax._base import config
 from maxjax._base.errors import InternalError
-from maxjax._base.source import current_line
+from maxjax._base.source import current_line, scopes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive, result_types
 from maxjax._ir.trace import (
@@ -223,7 +223,10 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         return values[atom] if isinstance(atom, Var) else literal_operand(atom)
 
     last_use = _last_uses(jaxpr)
+    retold = scopes.told.__class__ is not str
     for position, eqn in enumerate(jaxpr.eqns):
+        if retold:
+            scopes.told = eqn.source
         operands = tuple([read(atom) for atom in eqn.invars])
         result = context.trace.apply(eqn.primitive, operands, eqn.params)
         if eqn.primitive.multiple_results:

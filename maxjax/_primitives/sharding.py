@@ -33,7 +33,7 @@ def type_on(aval: ShapedArray, sharding: Any) -> ShapedArray:
     Raises:
       ValueError: along an Explicit axis a dimension does not divide.
     """
-    if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
+    if not isinstance(sharding, NamedSharding) or not sharding.in_types:
         return aval.off_mesh()
     ever_set[0] = True
     mesh = sharding.mesh.abstract_mesh

@@ -480,6 +480,9 @@ def common_place(name: str, known: Any, operand: ArrayImpl, operands: Sequence[A
         return here if known is None or here[1] else known
     if not (known[1] and here[1]):
         return known if known[1] else here
+    if here[0].__class__ is known[0].__class__ is NamedSharding and (
+            here[0].mesh is known[0].mesh):
+        return known
     if closed is not None and not on_mesh.is_used(closed, operands, operand):
         return known
     devices = [on_mesh.devices_of(place) for place, _ in (known, here)]

@@ -101,10 +101,12 @@ def partition_normalized(program: ClosedJaxpr, mesh: Mapping[str, int],
             yield from state.dims
         for operation in found:
             for var, factors in operation.values:
-                yield from project(tuple(propagation.states[var].dims), factors,
-                                   operation.rule.sizes, atoms.sizes).values()
+                state = propagation.states[var]
+                if state.axes:
+                    yield from project(tuple(state.dims), factors, operation.rule.sizes,
+                                       atoms.sizes).values()
 
-    joined = atoms.coarsened(lists())
+    joined = atoms.coarsened(dict.fromkeys(lists()))
     new_mesh = atoms.joined_mesh(joined)
     known: dict[Var, Dims] = {
         var: tuple(renamed(axes, joined) for axes in state.dims)

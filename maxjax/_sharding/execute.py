@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from maxjax._base.source import told_lines
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import aval_of
@@ -45,7 +46,8 @@ def whole_program(local: ClosedJaxpr, mesh_sizes: Mapping[Any, int], in_dims: Se
         vma=frozenset()) for aval, dims in zip(local.in_avals, in_dims, strict=True)]
     run = on_shards(lambda *xs: eval_jaxpr(local.jaxpr, local.consts, *xs), sizes, in_dims,
                     out_dims)
-    return trace_to_jaxpr(run, avals, local.jaxpr.debug_info)
+    with told_lines():
+        return trace_to_jaxpr(run, avals, local.jaxpr.debug_info)
 
 
 def on_shards(function: Callable[..., Sequence[Any]], sizes: Mapping[Any, int],

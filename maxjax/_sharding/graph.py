@@ -67,20 +67,36 @@ class Operation:
         return [(atom, factors) for atom, factors in pairs if isinstance(atom, Var) and factors]
 
 
-def operations(jaxpr: Jaxpr) -> list[Operation]:
-    """All operations of a normalized jaxpr, bodies included, in order of execution."""
+def operations(jaxpr: Jaxpr, known: dict[Any, FactorRule] | None = None) -> list[Operation]:
+    """All operations of a normalized jaxpr, bodies included, in order of execution.
+
+    Operations that are alike, as those of many layers, share a rule, which is in ``known``.
+    """
     found: list[Operation] = []
+    known = {} if known is None else known
     for eqn in jaxpr.eqns:
         ties = TIES.get(eqn.primitive.name)
         if ties is None:
-            found.append(Operation(eqn.invars, eqn.outvars, rule_of(eqn), eqn, eqn.primitive.name))
+            found.append(Operation(eqn.invars, eqn.outvars, _known_rule(eqn, known), eqn,
+                                   eqn.primitive.name))
         else:
             before, bodies, after = ties(eqn)
             found.extend(_tie(a, b, lead, eqn, "in") for a, b, lead in before)
             for body in bodies:
-                found.extend(operations(body.jaxpr))
+                found.extend(operations(body.jaxpr, known))
             found.extend(_tie(a, b, lead, eqn, "out") for a, b, lead in after)
     return found
+
+
+def _known_rule(eqn: JaxprEqn, known: dict[Any, FactorRule]) -> FactorRule:
+    key = (eqn.primitive, tuple(eqn.params.items()), *[atom.aval for atom in eqn.invars])
+    try:
+        rule = known.get(key)
+    except TypeError:      # a parameter that has no hash
+        return rule_of(eqn)
+    if rule is None:
+        rule = known[key] = rule_of(eqn)
+    return rule
 
 
 def _tie(source: Atom, target: Var, lead: int, eqn: JaxprEqn, what: str) -> Operation:

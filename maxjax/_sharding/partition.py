@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from maxjax._base.source import scopes, told_lines
 from maxjax._higher_order.debugging import ShardingInspector
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
@@ -121,12 +122,14 @@ class Partitioner:
             for number, var in enumerate(jaxpr.invars):
                 body.settle(var, f"input {number} of the program" if times == 1 else "the body")
             for eqn in jaxpr.eqns:
+                scopes.told = eqn.source
                 body.equation(eqn)
             return [body.read(atom, layout, f"output {number}")
                     for number, (atom, layout) in enumerate(
                         zip(jaxpr.outvars, out_layouts, strict=True))]
 
-        result = trace_to_jaxpr(function, avals, jaxpr.debug_info)
+        with told_lines():
+            result = trace_to_jaxpr(function, avals, jaxpr.debug_info)
         live, closed = _without_dead_code(result)
         closed, together = joined_reductions(closed, self.model)
         moves = {var: collective for var, collective in body.moves if var in live}

@@ -46,6 +46,9 @@ def project(dims: Dims, factors: Sequence[Sequence[Any]], sizes: Mapping[Any, in
     """
     result: dict[Any, Axes] = {}
     for axes, names in zip(dims, factors, strict=True):
+        if not axes:
+            result.update(dict.fromkeys(names, ()))
+            continue
         position = 0
         for number, factor in enumerate(names):
             rest, start = sizes[factor], position

@@ -298,6 +298,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
     Raises:
       ValueError: they vary already, ``to`` is unknown, or there is no ``shard_map`` around.
+      NotImplementedError: ``to`` is "reduced" or "unreduced".
 
     >>> def f(x):
     ...     print(jax.typeof(x), jax.typeof(lax.pcast(x, "i", to="varying")))
@@ -319,6 +320,10 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     def cast(leaf: Any) -> Any:
         value = _operand(leaf)
         state = _state(value, axes, "pcast")
+        if (state, to) in (("invarying", "reduced"), ("varying", "unreduced")):
+            raise NotImplementedError(
+                f"pcast to {to!r}: inside shard_map types say only along which axes values vary. "
+                "Sum with `lax.psum` where the sum is wanted.")
         if to != "varying" or state == "varying":
             raise ValueError(f"Unsupported pcast from={state}, {to=!r}")
         return vary(value, axes)

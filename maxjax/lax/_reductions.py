@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._higher_order.composed import bind_composed, reduce_p
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, registry
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
@@ -127,6 +128,8 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     >>> lax.reduce_sum(jnp.arange(6).reshape(2, 3), (0,))
     Array([3, 5, 7], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(_sum, out_sharding, operand, axes)
     return _sum(operand, axes)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from typing import Any
 
 from maxjax._base import config
 

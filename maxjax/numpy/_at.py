@@ -40,7 +40,6 @@ from maxjax.lax import fori_loop, reduce_max
 from maxjax.numpy import _division, _ufuncs
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._getitem import (
-    CLIP,
     Entry,
     advanced,
     as_tuple,

@@ -151,7 +151,8 @@ def signature(value: Any) -> list[str] | None:
         text = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(
             parameter.kind.name, parameter.name)
         if parameter.default is not parameter.empty:
-            text += "=" + re.sub(r"^<.*>$", "<object>", plain(parameter.default))
+            value = re.sub(r"<class '[\w.]*\.(\w+)'>", r"\1", plain(parameter.default))
+            text += "=" + re.sub(r"^<.*>$", "<object>", value)
         if parameter.kind is parameter.POSITIONAL_ONLY:
             text += " (positional)"
         elif parameter.kind is parameter.KEYWORD_ONLY:

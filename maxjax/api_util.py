@@ -2,23 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
+from maxjax._base import pytree
 from maxjax._base.missing import missing_names
+from maxjax._base.source import function_location
+from maxjax._higher_order.jit import argument_names
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
 from maxjax.extend.linear_util import WrappedFun, transformation2, transformation_with_aux2
 from maxjax.tree_util import tree_flatten, tree_unflatten
 
-__all__ = ["argnums_partial", "flatten_fun", "flatten_fun_nokwargs", "safe_map",
-           "shaped_abstractify"]
+__all__ = ["DebugInfo", "argnums_partial", "debug_info", "flatten_fun",
+           "flatten_fun_nokwargs", "safe_map", "shaped_abstractify"]
 
 
-@transformation_with_aux2
-def flatten_fun(fun: Callable[..., Any], store: Any, in_tree: Any, *args_flat: Any) -> list[Any]:
+class DebugInfo(NamedTuple):
+    """What a function is traced for, where it stands, and the names of its arguments.
+
+    >>> jax.api_util.debug_info("jit", min, (1, 2), {}).traced_for
+    'jit'
+    """
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...] | None
+    result_paths: Any = None
+
+
+def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any],
+               kwargs: dict[str, Any], *, static_argnums: Sequence[int] = (),
+               static_argnames: Sequence[str] = (), result_paths_thunk: Any = None,
+               sourceinfo: str | None = None, signature: Any = None) -> DebugInfo:
+    """What messages say of a function, from arguments for it; static ones are not named.
+
+    >>> jax.api_util.debug_info("jit", lambda x, y: x, (1, {"a": 2}), {}).arg_names
+    ('x', "y['a']")
+    """
+    fixed = {number % len(args) for number in static_argnums} if args else set()
+    given = [x for number, x in enumerate(args) if number not in fixed]
+    named = {name: x for name, x in kwargs.items() if name not in static_argnames}
+    tree = pytree.flatten((tuple(given), named))[1]
+    static = tuple(sorted(fixed)) if fixed else None
+    return DebugInfo(traced_for, sourceinfo or function_location(fun),
+                     None if static else tuple(argument_names(fun, tree)), result_paths_thunk)
+
+
+def flatten_fun(fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False,
+                unk_names: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
     """A function of the leaves of ``(args, kwargs)``, which gives the leaves of the result.
+
+    Args:
+      gen_static_args: the structure of ``(args, kwargs)``.
+      use_eq_store: whether it may be called again if the result has the same structure.
+      unk_names: accepted as in JAX.
 
     Returns:
       The function, and a function that gives the result's structure after a call.
@@ -29,15 +68,19 @@ def flatten_fun(fun: Callable[..., Any], store: Any, in_tree: Any, *args_flat: A
     >>> flat.call_wrapped(*leaves), out_tree()
     ([1, 2], PyTreeDef((*, *)))
     """
+    return _flat(fun, *gen_static_args, use_eq_store=use_eq_store)
+
+
+@transformation_with_aux2
+def _flat(fun: Callable[..., Any], store: Any, in_tree: Any, *args_flat: Any) -> list[Any]:
     args, kwargs = tree_unflatten(in_tree, args_flat)
     leaves, tree = tree_flatten(fun(*args, **kwargs))
     store.store(tree)
     return leaves
 
 
-@transformation_with_aux2
-def flatten_fun_nokwargs(fun: Callable[..., Any], store: Any, in_tree: Any,
-                         *args_flat: Any) -> list[Any]:
+def flatten_fun_nokwargs(fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False,
+                         unk_names: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
     """The same for the leaves of ``args`` alone.
 
     >>> lu = jax.extend.linear_util
@@ -46,6 +89,11 @@ def flatten_fun_nokwargs(fun: Callable[..., Any], store: Any, in_tree: Any,
     >>> flat.call_wrapped(*leaves)
     [3]
     """
+    return _flat_args(fun, *gen_static_args, use_eq_store=use_eq_store)
+
+
+@transformation_with_aux2
+def _flat_args(fun: Callable[..., Any], store: Any, in_tree: Any, *args_flat: Any) -> list[Any]:
     leaves, tree = tree_flatten(fun(*tree_unflatten(in_tree, args_flat)))
     store.store(tree)
     return leaves

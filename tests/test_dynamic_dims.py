@@ -350,4 +350,4 @@ def test_sizes_are_shown_as_expressions():
         return x
     maxjax.jit(function, dynamic_dims=BATCH)(rows(4))
     assert seen == ["batch", "2*batch + 1", "batch^2 - batch", "2*batch", "floordiv(batch, 2)",
-                    "batch - 2*floordiv(batch, 2)", "-batch", "float32[batch,3]", "6"]
+                    "mod(batch, 2)", "- batch", "float32[batch,3]", "6"]

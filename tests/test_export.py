@@ -370,6 +370,54 @@ def test_comparisons(question):
     assert ask(export) == ask(jax_export)
 
 
+EQUALITIES = [["a == 2*b"], ["2*b == a"], ["a*b == c"], ["a == c + 1"], ["b == a"], ["a == 3"],
+              ["floordiv(a, b) == c"], ["mod(a, 2) == 0"], ["2*a == 6"], ["a == 2*b", "b >= 3"],
+              ["b == c", "a == b"], ["a^2 == b"], ["a == b", "b == a"], []]
+EXPRESSIONS = ["a", "b", "a + b", "a - 2*b", "2*a + 1", "4*b", "a*b", "a*a*b", "a*b*c", "a // 2",
+               "2*(a // 2)", "a % 2", "a // b", "b - a", "a == 2*b", "a >= b", "a > b", "b >= 4",
+               "b < 5", "b*c - 1", "(a + 1) % 3", "2 * (c % 3) - 1"]
+
+
+@pytest.mark.parametrize("constraints", EQUALITIES, ids=", ".join)
+def test_equalities_rewrite_sizes(constraints):
+    def look(module):
+        names = module.symbolic_shape("a, b, c", constraints=constraints)
+        found = {}
+        for text in EXPRESSIONS:
+            try:
+                found[text] = str(eval(text, dict(zip("abc", names, strict=True))))
+            except Exception as error:
+                found[text] = type(error).__name__, first_line(error)
+        return str(names), found
+
+    assert look(export) == look(jax_export)
+
+
+def test_equalities_of_arguments():
+    def use(j, module, shape):
+        a, b, c = module.symbolic_shape("a, b, c", constraints=["a*b == c", "mod(a, 2) == 0"])
+        exported = module.export(j.jit(lambda x, y: (
+            x.reshape(a // 2, 2, b), x.reshape(-1) + y)))(
+            j.ShapeDtypeStruct((a, b), np.float32), j.ShapeDtypeStruct((c,), np.float32))
+        if module is export:
+            exported = export.deserialize(exported.serialize())
+        try:
+            results = exported.call(np.ones(shape[:2], np.float32), np.ones(shape[2], np.float32))
+        except ValueError as error:
+            results = str(error).split(" Please see")[0]
+        return str(exported.out_avals), str(j.tree.map(j.numpy.shape, results))
+
+    for shape in [(2, 3, 6), (2, 3, 5), (3, 2, 6)]:
+        assert use(maxjax, export, shape) == use(jax, jax_export, shape)
+
+
+@pytest.mark.parametrize("text", ["a + 1 == b", "3 == a", "3 == 4", "a == a + 1"])
+def test_equalities_that_are_refused(text):
+    for module in (export, jax_export):
+        with pytest.raises(ValueError, match="Invalid equality|Unsatisfiable explicit"):
+            module.symbolic_shape("a, b", constraints=[text])
+
+
 def test_sizes_are_no_numbers():
     size, = export.symbolic_shape("b")
     for use in (int, range, lambda n: [0][n]):

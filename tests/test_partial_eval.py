@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from types import SimpleNamespace
 
-import jax
 import numpy as np
 import pytest
 from against_jax import agree, errors_of
@@ -22,8 +21,7 @@ def modules(j):
 
 def wrapped(j, f):
     m = modules(j)
-    kwargs = {} if j is not jax else {"debug_info": m.api_util.debug_info("f", f, (), {})}
-    return m.linear_util.wrap_init(f, **kwargs)
+    return m.linear_util.wrap_init(f, debug_info=m.api_util.debug_info("f", f, (), {}))
 
 
 def two(j):
@@ -78,6 +76,14 @@ def flattened_args(j):
     return flat.call_wrapped(*leaves), str(out_tree())
 
 
+def flattened_twice(j, use_eq_store):
+    util = modules(j).api_util
+    leaves, tree = j.tree.flatten((1.0, 2.0))
+    flat, _ = util.flatten_fun_nokwargs(
+        wrapped(j, lambda x, y: (y, x)), tree, use_eq_store=use_eq_store)
+    return flat.call_wrapped(*leaves), flat.call_wrapped(*leaves)
+
+
 def partial(j, where=(0, 2)):
     fun, rest = modules(j).api_util.argnums_partial(
         wrapped(j, lambda x, y, z: x - y * z), where, (5.0, 3.0, 2.0))
@@ -114,6 +120,9 @@ CALLS = {
     "nounits instantiated": lambda j: nounits(j, True),
     "flatten_fun": flattened,
     "flatten_fun_nokwargs": flattened_args,
+    "flatten_fun twice": lambda j: flattened_twice(j, True),
+    "names": lambda j: modules(j).api_util.debug_info(
+        "jit", lambda x, y, k: x, (1, {"a": 2}), {"k": 3}).arg_names,
     "argnums_partial": partial,
     "argnums_partial of one": lambda j: partial(j, -1),
     "safe_map": lambda j: modules(j).api_util.safe_map(max, [1, 5], [4, 2]),
@@ -170,6 +179,7 @@ ERRORS = {
         3, 0, j.core.ShapedArray((2,), np.dtype("float32"))),
     "unmapped_aval": lambda j: modules(j).core.unmapped_aval(
         3, 5, j.core.ShapedArray((2,), np.dtype("float32"))),
+    "flatten_fun twice": lambda j: flattened_twice(j, False),
     "safe_map": lambda j: modules(j).api_util.safe_map(max, [1, 5], [4]),
     "shaped_abstractify": lambda j: modules(j).api_util.shaped_abstractify("text"),
     "concrete_or_error": lambda j: j.jit(

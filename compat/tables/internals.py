@@ -175,3 +175,52 @@ TABLE["jax.experimental.compilation_cache.compilation_cache.set_cache_dir"] = ch
 TABLE["jax.experimental.xla_metadata.set_xla_metadata"] = check(
     "with f(a=1):\n    y = jnp.ones(2) + 1\ny"
 ) + case("f(jnp.sin(x), a='b')", x=floats(3))
+
+# --- tracing by hand ------------------------------------------------------------------------------
+
+PE, API = "jax.interpreters.partial_eval", "jax.api_util"
+WRAP = LOAD + (
+    "lu, api, pe = L('extend.linear_util'), L('api_util'), L('interpreters.partial_eval')\n"
+    "def wrap(g):\n"
+    "    return lu.wrap_init(g, debug_info=api.debug_info('f', g, (), {}))\n"
+)
+TABLE[f"{PE}.trace_to_jaxpr_dynamic"] = check(
+    WRAP + "str(f(wrap(lambda x: [x * 2, x]), [jax.typeof(1.)])[0])",
+    WRAP + "f(wrap(lambda x: [x * 2, x]), [jax.typeof(1.)])[1:]",
+    WRAP + "c = jnp.arange(3.); f(wrap(lambda x: [x + c]), [jax.typeof(c)])[2]",
+)
+TABLE[f"{PE}.trace_to_jaxpr_nounits"] = check(
+    WRAP + "p = pe.PartialVal.unknown(jax.typeof(1.)); f(wrap(lambda x: [-x]), [p])[1]",
+    WRAP + "p = [pe.PartialVal.known(2.), pe.PartialVal.unknown(jax.typeof(1.))]; "
+           "[x.is_known() for x in f(wrap(lambda x, y: [x, y]), p)[1]]",
+    WRAP + "p = [pe.PartialVal.known(2.)]; "
+           "[x.is_known() for x in f(wrap(lambda x: [x]), p, instantiate=True)[1]]",
+)
+TABLE[f"{PE}.PartialVal"] = check(
+    "f.known(2.).is_known(), f.known(2.).get_known(), f.known(2.)",
+    "f.unknown(jax.typeof(1.)).is_known(), f.unknown(jax.typeof(1.)).get_aval()",
+    "f.known(2.).get_aval()",
+)
+TABLE[f"{PE}.DynamicJaxprTracer"] = check(
+    "f.__name__", "s = []; jax.jit(lambda x: (s.append(isinstance(x, f)), x)[1])(1.); s",
+    "isinstance(1., f)",
+)
+for name in ("flatten_fun", "flatten_fun_nokwargs"):
+    LEAVES = "((1, {'a': 2}), {})" if name == "flatten_fun" else "(1, {'a': 2})"
+    TABLE[f"{API}.{name}"] = check(
+        WRAP + f"v, t = jax.tree.flatten({LEAVES}); g, o = f(wrap(lambda x, y: (y, x)), t); "
+               "g.call_wrapped(*v), o()")
+TABLE[f"{API}.debug_info"] = check(
+    "f('jit', lambda x, y, k: x, (1, {'a': 2}), {'k': 3}).arg_names",
+    "f('jit', lambda x, y: x, (1, 2), {}).traced_for",
+    "f('jit', lambda x, y: x, (1, 2), {}).func_src_info.split()[0]")
+TABLE[f"{API}.safe_map"] = check("f(max, [1, 5], [4, 2])", "f(abs, [])") + check(
+    "f(max, [1, 5], [4])", raises=True)
+TABLE[f"{API}.shaped_abstractify"] = check(
+    "f(1.)", "f(np.ones(3, np.int8))", "f(jnp.ones((2, 0)))", "f(True)") + check(
+    "f('text')", raises=True)
+TABLE[f"{X}.get_opaque_trace_state"] = check(
+    "f() == f()", "s = f(); r = []; jax.jit(lambda x: (r.append(f() == s), x)[1])(1.); r")
+TABLE[f"{X}.find_top_trace"] = check("isinstance(f([1.]), jax.core.Trace)")
+TABLE["jax.interpreters.pxla.thread_resources"] = check("f.env.physical_mesh.empty")
+TABLE["jax.interpreters.xla.apply_primitive"] = check("f(lax.neg_p, jnp.ones(2))")

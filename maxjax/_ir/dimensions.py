@@ -73,10 +73,12 @@ class Scope:
         self.guards: dict[tuple[Dimension, str], Guard] = {}
         self.failure: DynamicSizeError | None = None
         self.quotients: dict[str, tuple[Dimension, Dimension]] = {}
+        # ``factor * monomial`` is written as other terms: the scope's equalities.
+        self.rules: dict[Monomial, tuple[int, Terms]] = {}
         self.closed = False
 
-    def symbol(self, name: str) -> Dimension:
-        return Dimension(self, {((name, 1),): 1})
+    def symbol(self, name: str) -> Any:
+        return _simplest(self, {((name, 1),): 1})
 
     def lower(self, dimension: Dimension) -> float:
         """A number that a dimension never falls below."""
@@ -91,8 +93,9 @@ class Scope:
             total += coefficient * least
         return total
 
-    # ``(difference, relation)`` -> the outcome for all sizes, in scopes without sizes at hand.
-    decide: Callable[[Dimension, str], bool] | None = None
+    # ``(difference, relation, asked)`` -> the outcome for all sizes, in scopes without sizes at
+    # hand; ``asked`` is the comparison as it was written: two operands and what stands between.
+    decide: Callable[[Dimension, str, tuple[Any, str, Any]], bool] | None = None
 
     def needed(self, dimension: Dimension, what: str, where: str) -> Exception:
         """The error for a size of which Python needs the number."""
@@ -239,7 +242,9 @@ class Dimension:
         return Dimension(self.scope, rest), self.terms.get((), 0)
 
     def leading_sign(self) -> int:
-        return 1 if self.terms[max(self.terms, key=_order(self.terms))] > 0 else -1
+        """The sign of the first term that is printed."""
+        terms = self._with_remainders()
+        return 1 if terms[max(terms, key=_printed)] > 0 else -1
 
     def lower(self) -> float:
         """A number that it never falls below."""
@@ -247,15 +252,32 @@ class Dimension:
 
     def __repr__(self) -> str:
         parts: list[str] = []
-        for monomial in sorted(self.terms, key=_order(self.terms), reverse=True):
-            coefficient = self.terms[monomial]
+        terms = self._with_remainders()
+        for monomial in sorted(terms, key=_printed, reverse=True):
+            coefficient = terms[monomial]
             factors = [name if power == 1 else f"{name}^{power}" for name, power in monomial]
             if abs(coefficient) != 1 or not factors:
                 factors.insert(0, str(abs(coefficient)))
             text = "*".join(factors)
             sign = "-" if coefficient < 0 else "+"
-            parts.append(f" {sign} {text}" if parts else text if sign == "+" else f"-{text}")
+            parts.append(f" {sign} {text}" if parts else text if sign == "+" else f"- {text}")
         return "".join(parts)
+
+    def _with_remainders(self) -> Terms:
+        """The terms, ``times * (a - b*floordiv(a, b))`` being ``times * mod(a, b)``."""
+        terms: Terms = self.terms
+        for name in {atom for monomial in terms for atom, _ in monomial if "(" in atom}:
+            above, below = self.scope.quotients[name]
+            multiple = {_times(monomial, ((name, 1),)): value
+                        for monomial, value in below.terms.items()}
+            first, value = next(iter(multiple.items()))
+            times = -terms.get(first, 0) // value
+            parts = {known: times * value
+                     for known, value in _sum(above.terms, multiple, -1).items()}
+            if times and all(terms.get(known, 0) == value for known, value in parts.items()):
+                terms = {known: value for known, value in terms.items() if known not in parts}
+                terms[((f"mod({above}, {below})", 1),)] = times
+        return terms
 
     # --- arithmetic ---
     def __add__(self, other: Any) -> Any:
@@ -366,27 +388,28 @@ class Dimension:
             return NotImplemented
         if is_dimension(other) and self.terms == terms:
             return True
-        return self._ask(_sum(self.terms, terms, -1), "==")
+        return self._ask(_sum(self.terms, terms, -1), "==", (self, "==", other))
 
     def __ne__(self, other: object) -> Any:
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else not equal
 
     def __lt__(self, other: Any) -> Any:
-        return self._less(other, "<", math.ceil)
+        return self._less(other, "<", math.ceil, "<")
 
     def __le__(self, other: Any) -> Any:
-        return self._less(other, "<=", math.floor)
+        return self._less(other, "<=", math.floor, "<=")
 
     def __gt__(self, other: Any) -> Any:
-        outcome = self._less(other, "<=", math.floor)
+        outcome = self._less(other, "<=", math.floor, ">")
         return outcome if outcome is NotImplemented else not outcome
 
     def __ge__(self, other: Any) -> Any:
-        outcome = self._less(other, "<", math.ceil)
+        outcome = self._less(other, "<", math.ceil, ">=")
         return outcome if outcome is NotImplemented else not outcome
 
-    def _less(self, other: Any, relation: str, rounded: Callable[[float], int]) -> Any:
+    def _less(self, other: Any, relation: str, rounded: Callable[[float], int],
+              written: str) -> Any:
         if isinstance(other, float):
             if not math.isfinite(other):
                 return other == math.inf
@@ -394,9 +417,10 @@ class Dimension:
         terms = self._operand(other)
         if terms is None:
             return NotImplemented
-        return self._ask(_sum(self.terms, terms, -1), relation)
+        return self._ask(_sum(self.terms, terms, -1), relation, (self, written, other))
 
-    def _ask(self, terms: Mapping[Monomial, int], relation: str) -> bool:
+    def _ask(self, terms: Mapping[Monomial, int], relation: str,
+             asked: tuple[Any, str, Any]) -> bool:
         """Whether a polynomial stands in a relation to zero; written down where that depends."""
         if self.scope.closed:
             raise InternalError(f"the size {self} is used after its trace has ended")
@@ -404,7 +428,7 @@ class Dimension:
         if difference.__class__ is not Dimension:
             return _compare(difference, relation)
         if self.scope.decide is not None:
-            return self.scope.decide(difference, relation)
+            return self.scope.decide(difference, relation, asked)
         if difference.lower() > 0:
             return False
         upper = -(-difference).lower()
@@ -496,6 +520,12 @@ def _is_numpy_integer(value: Any) -> bool:
         and not hasattr(value, "aval")
 
 
+def _printed(monomial: Monomial) -> Any:
+    """A key that sorts monomials as JAX prints them, the greatest first."""
+    return (len(monomial), sum(power for _, power in monomial),
+            [("(" in atom, atom, power) for atom, power in monomial])
+
+
 def _order(*polynomials: Terms) -> Callable[[Monomial], Any]:
     """A key that sorts monomials: by degree, then by the powers of the symbols, quotients last."""
     names = sorted({atom for terms in polynomials for monomial in terms for atom, _ in monomial},
@@ -505,6 +535,12 @@ def _order(*polynomials: Terms) -> Callable[[Monomial], Any]:
         powers = dict(monomial)
         return sum(powers.values()), [powers.get(name, 0) for name in names]
     return key
+
+
+def combined(left: Any, right: Dimension, factor: int) -> Any:
+    """``left + factor * right`` without the scope's rules."""
+    terms = left.terms if is_dimension(left) else {(): left}
+    return polynomial(right.scope, _sum(terms, right.terms, factor))
 
 
 def _sum(left: Terms, right: Terms, sign: int = 1) -> dict[Monomial, int]:
@@ -522,7 +558,18 @@ def _times(left: Monomial, right: Monomial) -> Monomial:
 
 
 def _simplest(scope: Scope, terms: Terms) -> Any:
-    """A number where no symbol is left."""
+    """A dimension by the scope's rules; a number where no symbol is left."""
+    for monomial in scope.rules.keys() & terms.keys() if scope.rules else ():
+        factor, others = scope.rules[monomial]
+        if terms[monomial] % factor == 0:
+            left = {known: value for known, value in terms.items() if known != monomial}
+            times = terms[monomial] // factor
+            terms = _sum(left, {other: times * value for other, value in others.items()})
+    return polynomial(scope, terms)
+
+
+def polynomial(scope: Scope, terms: Terms) -> Any:
+    """A dimension as it is written; a number where no symbol is left."""
     terms = {monomial: value for monomial, value in terms.items() if value}
     if not terms:
         return 0

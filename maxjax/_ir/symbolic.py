@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from maxjax._base.errors import InconclusiveDimensionOperation
-from maxjax._ir.dimensions import Dimension, Scope, is_dimension
+from maxjax._ir.dimensions import Dimension, Scope, combined, is_dimension
 
 _SITE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
 # How many constraints an inequality is derived from at most.
@@ -37,10 +37,12 @@ class SymbolicScope(Scope):
     """A set of symbols and what is known of their sizes.
 
     Args:
-      constraints_str: texts such as ``"a >= 3"``, ``"a*b <= 100"`` or ``"mod(a, 2) == 0"``.
+      constraints_str: texts such as ``"a >= 3"``, ``"a*b <= 100"`` or ``"mod(a, 2) == 0"``. What
+        stands on the left of an equality is from then on written as what stands on the right.
 
     Raises:
-      ValueError: a constraint has no comparison, or cannot be read.
+      ValueError: a constraint has no comparison, cannot be read, is never true, or is an equality
+        with more than one term on the left.
 
     >>> scope = jax.export.SymbolicScope(["a >= 3"])
     >>> a, = jax.export.symbolic_shape("a", scope=scope)
@@ -77,12 +79,41 @@ class SymbolicScope(Scope):
         constraint = Constraint(difference, operator == "==", text)
         if not is_dimension(difference):
             if not constraint.holds(difference):
-                raise ValueError(f"Unsatisfiable constraint: {text}")
+                raise ValueError(f"Unsatisfiable explicit constraint: {text}")
             return
-        self.constraints.append(constraint)
         self._bound_symbol(difference)
         if constraint.is_equality:
             self._bound_symbol(-difference)
+            constraint = self._rewrite(left, right, text)
+        self.constraints.append(constraint)
+
+    def _rewrite(self, left: Any, right: Any, text: str) -> Constraint:
+        """Makes an equality a rule: what is on its left is written as what is on its right."""
+        remainder = self._as_remainder(left)
+        if remainder is not None:       # mod(a, b) is a - b*floordiv(a, b)
+            above, left = remainder
+            if not is_dimension(right) and right == 0:
+                text = f"{left} == {above}"
+            right = above - right
+        if not is_dimension(left) or len(left.terms) != 1:
+            raise ValueError(f"Invalid equality constraint: {text}. The left-hand-side must be of "
+                             "the form `term * coefficient`.")
+        constraint = Constraint(left - right, True, text)
+        (monomial, factor), = left.terms.items()
+        terms = right.terms if is_dimension(right) else {(): right}
+        self.rules[monomial] = factor, terms
+        return constraint
+
+    def _as_remainder(self, dimension: Any) -> tuple[Dimension, Dimension] | None:
+        """(a, b*floordiv(a, b)) where a dimension is their difference."""
+        for monomial in dimension.terms if is_dimension(dimension) else ():
+            for name, _ in monomial:
+                if name in self.quotients:
+                    above, below = self.quotients[name]
+                    multiple = below * Dimension(self, {((name, 1),): 1})
+                    if dimension.terms == (above - multiple).terms:
+                        return above, multiple
+        return None
 
     def _bound_symbol(self, difference: Dimension) -> None:
         """Keeps what ``factor * symbol + rest >= 0`` says of a single symbol."""
@@ -115,7 +146,7 @@ class SymbolicScope(Scope):
                 own = dimension.terms.get(monomial, 0)
                 if monomial and own and own // coefficient > 0:
                     # dimension = times * known + rest, and known >= 0
-                    rest = dimension - (own // coefficient) * known
+                    rest = combined(dimension, known, -(own // coefficient))
                     best = max(best, self._lower(rest, depth - 1))
                     break
         return best
@@ -125,13 +156,16 @@ class SymbolicScope(Scope):
         for constraint in self.constraints:
             yield constraint.difference
             if constraint.is_equality:
-                yield -constraint.difference
+                yield Dimension(self, {
+                    monomial: -value for monomial, value in constraint.difference.terms.items()})
         for name, (above, below) in list(self.quotients.items()):
             _, divisor = below.split_constant()
             if len(below.terms) == 1 and divisor > 0:
-                remainder = above - divisor * Dimension(self, {((name, 1),): 1})
-                yield remainder
-                yield divisor - 1 - remainder
+                quotient = Dimension(self, {((name, 1),): 1})
+                remainder = combined(above, quotient, -divisor)
+                if is_dimension(remainder):
+                    yield remainder
+                    yield combined(below - 1, remainder, -1)
 
     def _interval(self, dimension: Dimension) -> tuple[float, float]:
         """Bounds by the bounds of the symbols alone."""
@@ -155,7 +189,7 @@ class SymbolicScope(Scope):
         low = _floor_quotient(above[0], below[1] if above[0] >= 0 else below[0])
         return low, _floor_quotient(above[1], below[0] if above[1] >= 0 else below[1])
 
-    def _decide(self, difference: Dimension, relation: str) -> bool:
+    def _decide(self, difference: Dimension, relation: str, asked: tuple[Any, str, Any]) -> bool:
         low, high = self.lower(difference), -self.lower(-difference)
         if relation == "==":
             return low == high == 0
@@ -163,17 +197,15 @@ class SymbolicScope(Scope):
             return True
         if low > 0 or (relation == "<" and low == 0):
             return False
-        variable, constant = difference.split_constant()
+        constant = difference.terms.get((), 0)
         if abs(constant) >= _LARGE:
             # Whether sizes fit into an integer: they do, and calls check that.
             below = constant < 0
             self._add(f"{-difference - 1 if below else difference} >= 0")
             return below
-        if variable.leading_sign() < 0:
-            variable, constant = -variable, -constant
-            relation = {"<": ">", "<=": ">="}[relation]
+        left, written, right = asked
         raise _inconclusive(
-            f"Symbolic dimension comparison '{variable}' {relation} '{-constant}' is inconclusive.")
+            f"Symbolic dimension comparison '{left}' {written} '{right}' is inconclusive.")
 
     # --- errors ---
     def needed(self, dimension: Dimension, what: str, where: str) -> Exception:

@@ -25,15 +25,16 @@ class StoreException(Exception):
 
 
 class Store:
-    """A place for one value."""
+    """A place for one value; with ``takes_equal``, the same one may come again."""
 
-    def __init__(self) -> None:
+    def __init__(self, takes_equal: bool = False) -> None:
         self._values: list[Any] = []
+        self._takes_equal = takes_equal
 
     def store(self, value: Any) -> None:
-        if self._values:
+        if self._values and not (self._takes_equal and self._values[0] == value):
             raise StoreException("Store occupied")
-        self._values.append(value)
+        self._values[:] = [value]
 
     def reset(self) -> None:
         self._values.clear()
@@ -217,8 +218,9 @@ def transformation_with_aux2(gen: Callable[..., Any]
     >>> fun.call_wrapped(3, 5, 4), count()
     (5, 3)
     """
-    def wrap(fun: WrappedFun, *gen_static_args: Any) -> tuple[WrappedFun, Callable[[], Any]]:
-        store = Store()
+    def wrap(fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False
+             ) -> tuple[WrappedFun, Callable[[], Any]]:
+        store = Store(use_eq_store)
         transformed = functools.partial(gen, fun.f_transformed, store, *gen_static_args)
         return fun.wrap(gen, gen_static_args, store, transformed), lambda: store.val
 

@@ -40,7 +40,6 @@ from maxjax.lax import fori_loop, reduce_max
 from maxjax.numpy import _division, _ufuncs
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._getitem import (
-    CLIP,
     Entry,
     advanced,
     as_tuple,
@@ -238,7 +237,7 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
     if all(entry.kind != "scalar" and entry.kind != "array" and (
-            parsed is CLIP or not is_outside(entry, x.aval.shape, wrap_negative)) and (
+            not is_outside(entry, x.aval.shape, wrap_negative)) and (
             entry.kind != "slice" or abs(entry.value.step) == 1 or count_of(entry.value) < 2)
            for entry in entries):
         result = _update_region(x, entries, values, kind, wrap_negative)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.errors import InconclusiveDimensionOperation
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
@@ -79,6 +80,7 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
 
     Raises:
       TypeError: it does not fit the number of elements.
+      InconclusiveDimensionOperation: that depends on symbols.
     """
     sizes = canonical_shape(wanted)
     total = math.prod(have)
@@ -88,7 +90,13 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
             f"can only specify one unknown axis size with a `-1` value, got {sizes}")
     if unknown:
         known = math.prod(size for size in sizes if size != -1)
-        if known == 0 or total % known:
+        remainder = total % known if known else 0
+        if (dimensions.is_dimension(remainder) and remainder.scope.decide is not None
+                and remainder != 0):
+            raise InconclusiveDimensionOperation(
+                f"Cannot divide evenly the sizes of shapes {have} and {sizes}. The remainder "
+                f"{remainder} should be 0.")
+        if known == 0 or remainder:
             raise TypeError(
                 f"cannot reshape array of shape {have} (size {total}) into shape {sizes} because "
                 f"the product of specified axis sizes ({known}) does not evenly divide {total}")

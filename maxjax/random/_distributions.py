@@ -14,7 +14,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.random_rejection import random_gamma_p, random_poisson_p
-from maxjax.numpy._promotion import canonical_dtype, canonical_shape, promote_args_inexact
+from maxjax.numpy._promotion import canonical_shape, promote_args_inexact
 from maxjax.random._basic import (
     _exponential,
     _normal,

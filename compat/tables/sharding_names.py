@@ -284,7 +284,10 @@ TABLE[f"{X}.mesh_utils.create_device_mesh"] = check(
     "f([1], jax.devices()[:1])[0] == jax.devices()[0]",
     "type(f((1,), jax.devices()[:1]))",
 ) + check("f((3000,))", "f((2,), jax.devices()[:1])", raises=True)
-TABLE[f"{X}.mesh_utils.create_hybrid_device_mesh"] = check("f.__name__")
+TABLE[f"{X}.mesh_utils.create_hybrid_device_mesh"] = check(
+    "f.__name__", "f((1, 1), (1, 1), process_is_granule=True).shape",
+    "f((1,), (1, 1), process_is_granule=True).shape",
+) + check("f((1,), (1,))", "f((1,), (2,), process_is_granule=True)", raises=True)
 H = f"{X}.multihost_utils"
 TABLE[f"{H}.process_allgather"] = check(
     "f(jnp.arange(3))",

@@ -224,3 +224,21 @@ TABLE[f"{X}.get_opaque_trace_state"] = check(
 TABLE[f"{X}.find_top_trace"] = check("isinstance(f([1.]), jax.core.Trace)")
 TABLE["jax.interpreters.pxla.thread_resources"] = check("f.env.physical_mesh.empty")
 TABLE["jax.interpreters.xla.apply_primitive"] = check("f(lax.neg_p, jnp.ones(2))")
+TABLE[f"{X}.take_current_trace"] = check(
+    "with f() as trace:\n    t = isinstance(trace, jax.core.Trace)\nt",
+    "r = []\ndef g(x):\n    with f() as trace:\n        r.append(isinstance(jnp.ones(2) + 1, "
+    "jax.core.Tracer))\n    return x\njax.jit(g)(1.); r",
+)
+TABLE[f"{X}.set_current_trace"] = check(
+    "r = []\ndef g(x):\n    with jax.extend.core.take_current_trace() as trace:\n"
+    "        with f(trace):\n            r.append(isinstance(x + 1, jax.core.Tracer))\n"
+    "    return x\njax.jit(g)(1.); r",
+)
+TABLE["jax.extend.source_info_util.register_exclusion"] = check("f('/nowhere/') is None")
+TABLE["jax.interpreters.batching.axis_primitive_batchers"] = check(
+    LOAD + "batching, core = L('interpreters.batching'), L('extend.core')\n"
+    "p = core.Primitive('pairs')\n"
+    "p.def_impl(lambda x: x * 2)\np.def_abstract_eval(lambda x: x)\nseen = []\n"
+    "def rule(size, name, kind, args, axes):\n"
+    "    seen.append((size, axes))\n    return args[0] * 2, axes[0]\n"
+    "f[p] = rule\njax.vmap(p.bind)(jnp.arange(3.)), seen")

@@ -6,13 +6,13 @@ from maxjax._base import source
 from maxjax._base.missing import missing_names
 
 
-def register_exclusion(file_name: str) -> None:
+def register_exclusion(path: str) -> None:
     """Code of this file, or below this folder, is none of the user's: equations and messages name
     the line that called it.
 
     >>> jax.extend.source_info_util.register_exclusion("my_library/")
     """
-    source.exclude(file_name)
+    source.exclude(path)
 
 
 __getattr__ = missing_names(__name__)

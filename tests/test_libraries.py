@@ -1,4 +1,4 @@
-"""What libraries on top of JAX (Equinox, Flax, Haiku, Lineax, Optax) lean on, against JAX itself."""
+"""What libraries on top of JAX (Equinox, Flax, Haiku, Lineax, Optax) lean on, against JAX."""
 
 from __future__ import annotations
 

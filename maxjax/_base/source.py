@@ -11,7 +11,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 # Where code lies that is none of the user's: maxjax's, and that of libraries which say so.
-_internal_paths: tuple[str, ...] = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,)
+_internal_paths: tuple[str, ...] = (
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,)
 # A code object is asked about once: tracing looks at the stack for each equation.
 _is_internal: dict[CodeType, bool] = {}
 

@@ -269,7 +269,9 @@ def test_functions_of_one_operand(calls, name):
         flushed = (ours[finite] == 0) & (np.abs(rounded[finite]) < np.finfo(np.float32).tiny)
         error[flushed & (name in ("exp", "logistic"))] = 0
         worst = np.argmax(error)
-        assert error[worst] <= 3, (x[finite][worst], ours[finite][worst], exact[finite][worst])
+        # Random numbers are made with erf_inv: its bits count.
+        bound = 0 if name == "erf_inv" else 3
+        assert error[worst] <= bound, (x[finite][worst], ours[finite][worst], exact[finite][worst])
         zero = rounded == 0
         np.testing.assert_array_equal(np.signbit(ours[zero]), np.signbit(rounded[zero]))
     for shape in ((0,), (), (2, 0)):

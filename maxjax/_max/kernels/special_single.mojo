@@ -53,7 +53,22 @@ comptime ERF_INV_TAIL = [
     Float64(2.83297682), 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773,
     -0.00367342844, 0.00134934322, 0.000100950558, -0.000200214257,
 ]
-comptime LN2 = 0.6931471805599453
+# LOG_*: log(1 + m) - m + m^2/2 over m^3, in three parts; LOG1P_*: the same for log1p near 0. Both
+# are the Cephes library's, as XLA uses them; log(2) in two parts.
+comptime LOG_HIGH = [Float64(1.1676998740e-1), -1.1514610310e-1, 7.0376836292e-2]
+comptime LOG_MIDDLE = [Float64(-1.6668057665e-1), 1.4249322787e-1, -1.2420140846e-1]
+comptime LOG_LOW = [Float64(3.3333331174e-1), -2.4999993993e-1, 2.0000714765e-1]
+comptime LOG1P_NUMERATOR = [
+    Float64(20.039553499201281259648), 57.112963590585538103336, 60.949667980987787057556,
+    29.911919328553073277375, 6.5787325942061044846969, 4.9854102823193375972212e-1,
+    4.5270000862445199635215e-5,
+]
+comptime LOG1P_DENOMINATOR = [
+    Float64(60.118660497603843919306), 216.42788614595947685003, 309.09872225312059774938,
+    221.76239823732856465394, 83.047565967967209469434, 15.062909083469192043167, 1.0,
+]
+comptime LN2_HIGH = 0.693359375
+comptime LN2_LOW = -2.12194440e-4
 
 
 @always_inline
@@ -98,13 +113,27 @@ def exp2[width: SIMDLength, //](t: SIMD[F64, width]) -> SIMD[F64, width]:
 
 
 @always_inline
+def log1p_as_xla[width: SIMDLength, //](x: SIMD[F32, width]) -> SIMD[F32, width]:
+    """For -1 < x <= 0, every rounding as in XLA (`maxjax/_primitives/xla_float32.py` is the NumPy
+    rule)."""
+    comptime V = SIMD[F32, width]
+    var square = x * x
+    var ratio = horner[LOG1P_NUMERATOR](x) / horner[LOG1P_DENOMINATOR](x)
+    var near = x + fma(V(-0.5), square, x * square * ratio)
+    var e = V()
+    var m = log_parts(x + 1, e) - 1
+    square = m * m
+    var cube = square * m
+    var series = fma(fma(horner[LOG_HIGH](m), cube, horner[LOG_MIDDLE](m)), cube, horner[LOG_LOW](m))
+    var far = fma(e, V(LN2_HIGH), fma(square, V(-0.5), m) + fma(series, cube, e * V(LN2_LOW)))
+    return abs(x).lt(0.41421357).select(near, far)
+
+
+@always_inline
 def erf_inv[width: SIMDLength, //](x: SIMD[F32, width]) -> SIMD[F32, width]:
     """As XLA computes it, so that random numbers made with it are the same."""
     comptime V = SIMD[F32, width]
-    var u = 1 - (x * x).cast[F64]()
-    var exponent = SIMD[F64, width]()
-    var m = log_parts(u, exponent)
-    var w = (log2(m, exponent) * -LN2).cast[F32]()
+    var w = -log1p_as_xla(-(x * x))
     var central = horner[ERF_INV_CENTRE](w - 2.5)
     var tail = horner[ERF_INV_TAIL](square_root(w) - 3)
     var a = abs(x)

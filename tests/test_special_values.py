@@ -64,6 +64,11 @@ ROWS = [
     ("polygamma", 2, ORDERS, spread(0.05, 100)), ("expn", 1, ORDERS, spread(0.01, 50)),
     ("betainc", 1, spread(0.1, 20), spread(0.1, 20), line(0, 1)),
     ("hyp1f1", 1, spread(0.1, 10), spread(0.1, 10), line(-10, 10)),
+    ("ndtr", 2, line(-12, 6)), ("logit", 3, line(1e-3, 0.999)), ("factorial", 2, line(0, 33.5)),
+    ("rel_entr", 3, line(1e-3, 1), line(1e-3, 1.003)),
+    ("boxcox", 3, spread(0.01, 100), line(-3, 3)),
+    ("comb", 1, RNG.integers(0, 19, COUNT).astype(np.float32),
+     RNG.integers(0, 19, COUNT).astype(np.float32)),
     ("hyp2f1", 1, spread(0.1, 5), spread(0.1, 5), spread(0.1, 5), line(-0.9, 0.9)),
 ]
 

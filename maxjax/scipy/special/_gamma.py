@@ -246,7 +246,10 @@ def factorial(n: Any, exact: bool = False) -> Array:
     n, = operands("factorial", n)
     if dtypes.is_complex(n.dtype):
         raise TypeError(f"factorial does not accept dtype {n.dtype}: use gamma(n + 1).")
-    return jnp.where(n < 0, 0, gamma(n + 1))
+    # Where n + 1 is rounded, n gamma(n): gamma would magnify the rounding.
+    rounded = (n > 1) & ((n + 1) - 1 != n)
+    value = jnp.where(rounded, n * gamma(jnp.where(rounded, n, 1)), gamma(n + 1))
+    return jnp.where(n < 0, 0, value)
 
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
@@ -256,7 +259,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
       repetition: the same may be chosen again.
 
     >>> jax.scipy.special.comb(jnp.array([5.0, 4.0]), 2.0)
-    Array([10.000001,  6.      ], dtype=float32)
+    Array([10.,  6.], dtype=float32)
     """
     N, k = operands("comb", N, k)
     if repetition:
@@ -264,6 +267,9 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     valid = (k <= N) & (N >= 0) & (k >= 0)
     safe, part = jnp.where(valid, N, 1), jnp.where(valid, k, 0)
     value = jnp.exp(-_betaln(1 + safe - part, 1 + part) - jnp.log1p(safe))
+    # Of integers it is one; the derivative is that of the formula.
+    count = (jnp.floor(N) == N) & (jnp.floor(k) == k) & (value * dtypes.finfo(N.dtype).eps < 0.01)
+    value = jnp.where(count, value + lax.stop_gradient(jnp.round(value) - value), value)
     return jnp.where(valid, value, 0)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from maxjax import lax, nn
 from maxjax import numpy as jnp
+from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import check_arraylike
@@ -65,6 +66,19 @@ def entr(x: Any) -> Array:
     return jnp.where(x < 0, x.dtype.type(-np.inf), -_xlogx(x))
 
 
+@custom_jvp
+def _log_ratio(p: Any, q: Any) -> Array:
+    """``log(p / q)`` of positive numbers, also of near ones and of those whose ratio overflows."""
+    ratio = p / q
+    near = (ratio > 0.5) & (ratio < 2)
+    within = (ratio > dtypes.finfo(p.dtype).tiny) & (ratio < np.inf)
+    far = jnp.where(within, jnp.log(jnp.where(within, ratio, 1)), jnp.log(p) - jnp.log(q))
+    return jnp.where(near, jnp.log1p(jnp.where(near, (p - q) / q, 0)), far)
+
+
+_log_ratio.defjvps(lambda t, ans, p, q: t / p, lambda t, ans, p, q: -t / q)
+
+
 def rel_entr(p: Any, q: Any) -> Array:
     """``p log(p / q)``: 0 for ``p = 0 <= q``, inf outside of the positive numbers.
 
@@ -76,7 +90,7 @@ def rel_entr(p: Any, q: Any) -> Array:
     zero = p.dtype.type(0)
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
-    value = _xlogx(safe_p) - xlogy(safe_p, safe_q)
+    value = safe_p * _log_ratio(safe_p, safe_q)
     return jnp.where(both, value, jnp.where(none, zero, p.dtype.type(np.inf)))
 
 
@@ -98,7 +112,9 @@ def logit(x: Any) -> Array:
     Array(1.0986123, dtype=float32, weak_type=True)
     """
     x, = operands("logit", x)
-    return jnp.log(x / (1 - x))
+    near = (x > 0.25) & (x < 0.75)      # the logarithm is near 0
+    return jnp.where(near, jnp.log1p(jnp.where(near, 2 * x - 1, 0) / (1 - jnp.where(near, x, 0))),
+                     jnp.log(x / (1 - x)))
 
 
 logit.defjvps(lambda t, ans, x: t / (x * (1 - x)))
@@ -145,7 +161,11 @@ def boxcox(x: Any, lmbda: Any) -> Array:
     Array(2., dtype=float32, weak_type=True)
     """
     x, lmbda = operands("boxcox", x, lmbda)
-    return _power(jnp.log(x), lmbda)
+    small = _power(jnp.log(x), lmbda)
+    # The exponential would magnify the rounding of the logarithm.
+    large = (lmbda * jnp.log(x) > 1) & jnp.isfinite(x) & (x > 0)
+    power = jnp.power(jnp.where(large, x, 1), jnp.where(large, lmbda, 1))
+    return jnp.where(large, (power - 1) / jnp.where(large, lmbda, 1), small)
 
 
 def boxcox1p(x: Any, lmbda: Any) -> Array:

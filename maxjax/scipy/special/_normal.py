@@ -12,6 +12,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
+from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.special_functions import (
     dawsn_p,
     erfcx_p,
@@ -128,14 +129,22 @@ def ndtr(x: Any) -> Array:
     return _ndtr(x)
 
 
-def _ndtr(x: Any) -> Array:
-    half_root = x.dtype.type(0.5 * math.sqrt(2.0))
+@custom_jvp
+def _ndtr(x: Any) -> Any:
+    half_root = x.dtype.type(math.sqrt(0.5))
     scaled = x * half_root
     size = jnp.abs(scaled)
-    tail = lax.erfc(size)
+    # Of the rounding of x / sqrt(2) the tail would make a hundred units in the last place.
+    rest = multiply_add(x, half_root, -scaled) + x * x.dtype.type(
+        math.sqrt(0.5) - float(half_root))
+    rest = jnp.where(jnp.isfinite(rest), rest, 0)
+    tail = lax.erfc(size) - TWO_OVER_ROOT_PI * jnp.exp(-size * size) * jnp.sign(x) * rest
     value = jnp.where(size < half_root, 1 + lax.erf(scaled),
                       jnp.where(scaled > 0, 2 - tail, tail))
     return x.dtype.type(0.5) * value
+
+
+_ndtr.defjvps(lambda t, ans, x: t * jnp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi))
 
 
 @custom_jvp

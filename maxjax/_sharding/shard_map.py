@@ -84,7 +84,7 @@ def whole_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) -
     explicit = frozenset(mesh.explicit_axes)
     on_mesh = None
     if explicit:
-        inner = () if aval.mesh_spec is None else aval.mesh_spec[1]
+        inner = P() if aval.mesh_spec is None else aval.mesh_spec[1]
         on_mesh = mesh.abstract_mesh, P(*[
             (*outside, *within) for outside, within in zip(
                 dims_of(chosen_axes(spec, explicit), aval.ndim), dims_of(inner, aval.ndim),

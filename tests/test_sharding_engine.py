@@ -269,6 +269,16 @@ def test_a_count_starts_where_the_shard_does():
     assert collectives(made) == []
 
 
+def test_each_shard_draws_with_its_own_keys():
+    def drawn(seeds):
+        keys = maxjax.vmap(maxjax.random.key)(seeds)
+        return maxjax.vmap(lambda key: maxjax.random.normal(
+            maxjax.random.fold_in(maxjax.random.split(key)[1], 3), (5,)))(keys)
+
+    made = made_of(drawn, [np.arange(8, dtype=np.uint32)], [Spec.of("data")])
+    assert show(made.out_specs[0]) == "[{data}, {}]" and collectives(made) == []
+
+
 def test_small_sums_are_joined_and_large_ones_are_not():
     def gradients(first, second, x, y):
         return maxjax.grad(mlp_loss, argnums=(0, 1))(first, second, x, y)

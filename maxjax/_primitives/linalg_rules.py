@@ -21,7 +21,7 @@ from maxjax._primitives.arithmetic import conj as elementwise_conj
 from maxjax._primitives.comparison import eq, ge, select
 from maxjax._primitives.contraction import dot_general
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.rules import FactorRule, factor_rule
+from maxjax._primitives.rules import FactorRule, batch_factors
 from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_leading,
@@ -187,17 +187,6 @@ def together(function: Callable[..., Any], avals: Sequence[ShapedArray],
 # --- the primitives -------------------------------------------------------------------------------
 
 
-def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
-             batch: int) -> FactorRule:
-    """Batch dimensions correspond; the matrices themselves cannot be split."""
-    names = iter(range(batch, batch + sum(aval.ndim for aval in (*in_avals, *out_avals))))
-    dims = [[*range(batch), *(next(names) for _ in aval.shape[batch:])]
-            for aval in (*in_avals, *out_avals)]
-    rule = factor_rule(dims[:len(in_avals)], dims[len(in_avals):], in_avals, out_avals)
-    rule.replicated = frozenset(name for name in rule.sizes if name >= batch)
-    return rule
-
-
 def linalg_primitive(name: str, *, rank: int = 2, accepts: Any = INEXACT,
                      host_reason: str | None = HOST_REASON, **rules: Any) -> Primitive:
     """A primitive of matrices with leading batch dimensions, which all operands have.
@@ -212,7 +201,7 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Any = INEXACT,
         return out, [0] * len(out) if primitive.multiple_results else 0
 
     def factors(in_avals: Any, out_avals: Any, **params: Any) -> FactorRule:
-        return _factors(in_avals, out_avals, batch=in_avals[0].ndim - rank)
+        return batch_factors(in_avals, out_avals, batch=in_avals[0].ndim - rank)
 
     rules = {"batch": batch, "factors": factors, **rules}
     primitive = Primitive(name, host_reason=host_reason, accepts=accepts, **rules)

@@ -7,6 +7,7 @@ key word. The generator is J. K. Salmon et al., "Parallel random numbers: as eas
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,12 @@ from maxjax._primitives.arithmetic import mul_p
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import or_p, shift_left_p, xor_p
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
-from maxjax._primitives.rules import broadcast_shape, replicated_factors
+from maxjax._primitives.rules import (
+    FactorRule,
+    batch_factors,
+    broadcast_shape,
+    replicated_factors,
+)
 from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_leading,
@@ -349,9 +355,20 @@ def _threefry_batch(size: int, operands: Any, axes: Any) -> tuple[Any, list[int]
     return threefry2x32_p.bind(*moved), [0, 0]
 
 
+def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+             **params: Any) -> FactorRule:
+    """Each key has its own results."""
+    avals = (*in_avals, *out_avals)
+    batch = min(in_avals[0].ndim, out_avals[0].ndim)
+    if len({aval.shape[:batch] for aval in avals}) > 1 or any(
+            dtypes.is_key(aval.dtype) and aval.dtype.physical != _THREEFRY_KEYS for aval in avals):
+        return replicated_factors(in_avals, out_avals)
+    return batch_factors(in_avals, out_avals, batch=batch)
+
+
 def _primitive(name: str, **rules: Any) -> Primitive:
     primitive = Primitive(
-        name, no_derivative="random keys have no derivative", factors=replicated_factors, **rules)
+        name, no_derivative="random keys have no derivative", factors=_factors, **rules)
     primitive.batch = _leading_batch(primitive)
     # Keys and bits are not differentiable: their tangents are zero.
     primitive.jvp = lambda primals, tangents, **params: (primitive.bind(*primals, **params), None)

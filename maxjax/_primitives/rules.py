@@ -189,6 +189,17 @@ def replicated_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Shap
     return rule
 
 
+def batch_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                  batch: int) -> FactorRule:
+    """The first so many dimensions correspond; all others cannot be split."""
+    names = iter(range(batch, batch + sum(aval.ndim for aval in (*in_avals, *out_avals))))
+    dims = [[*range(batch), *(next(names) for _ in aval.shape[batch:])]
+            for aval in (*in_avals, *out_avals)]
+    rule = factor_rule(dims[:len(in_avals)], dims[len(in_avals):], in_avals, out_avals)
+    rule.replicated = frozenset(name for name in rule.sizes if name >= batch)
+    return rule
+
+
 def call_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
                  **params: Any) -> FactorRule:
     """The rule of a call of a jaxpr: by itself it ties no dimension to another.

@@ -23,6 +23,7 @@ from maxjax._base.meshes import (
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
 from maxjax._ir.printing import shown_params
+from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import axis_factors, linear_primitive
 
@@ -86,11 +87,14 @@ def with_dimension(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
 
 def _constraint_batch(size, operands, axes, *, sharding, unconstrained_dims, **params):
     axis, = axes
+    entry = context.batch_spmd_axis
     if isinstance(sharding, NamedSharding):
-        entries = with_dimension(sharding.spec, axis, UNCONSTRAINED)
+        entries = with_dimension(sharding.spec, axis, UNCONSTRAINED if entry is None else entry)
         full = (*entries, *[None] * (len(operands[0].shape) - len(entries)))
         sharding = sharding.update(spec=sharding.spec.update(partitions=full))
-    unconstrained = {dim + (dim >= axis) for dim in unconstrained_dims} | {axis}
+    unconstrained = {dim + (dim >= axis) for dim in unconstrained_dims}
+    if entry is None:
+        unconstrained.add(axis)
     return sharding_constraint_p.bind(
         *operands, sharding=sharding, unconstrained_dims=frozenset(unconstrained), **params), axis
 
@@ -126,7 +130,7 @@ def free_mesh(mesh: AbstractMesh, axes: Sequence[Any] | None = None) -> Abstract
 def _reshard_batch(size, operands, axes, *, dst_sharding):
     axis, = axes
     return reshard_p.bind(*operands, dst_sharding=dst_sharding.update(
-        spec=with_dimension(dst_sharding.spec, axis, None))), axis
+        spec=with_dimension(dst_sharding.spec, axis, context.batch_spmd_axis))), axis
 
 
 reshard_p = _identity(

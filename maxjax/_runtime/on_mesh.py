@@ -193,8 +193,7 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
             asked.append(aval.mesh_spec[1])
         else:
             asked.append(None)
-    plain = ClosedJaxpr(closed.jaxpr, [_plain(value) for value in closed.consts])
-    made = _partitioned(plain, mesh, in_shardings, asked)
+    made = _partitioned(_without_types(closed), mesh, in_shardings, asked)
     for function, dims in made.inspected:
         function(NamedSharding(mesh, partition_spec(dims, made.mesh, mesh)))
     whole = whole_program(made.jaxpr, made.mesh, made.in_specs, made.out_specs)
@@ -202,6 +201,10 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
     places = [found if sharding is None else sharding
               for sharding, found in zip(wanted, places, strict=True)]
     return MeshProgram(whole, places, made)
+
+
+def _without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
+    return ClosedJaxpr(closed.jaxpr, [_plain(value) for value in closed.consts])
 
 
 def _plain(value: Any) -> Any:
@@ -241,7 +244,8 @@ def _places_of_manual(closed: ClosedJaxpr) -> Sequence[Placement]:
         mesh = manual_mesh(closed)
         if mesh is not None and mesh.size > 1 and None in known:
             nowhere = [None] * len(closed.in_avals)
-            made = _partitioned(closed, mesh, nowhere, [None] * len(known))
+            made = (_partitioned(_without_types(closed), mesh, nowhere, [None] * len(known))
+                    if mesh.auto_axes else None)
             places = _out_shardings(made, closed.out_avals, mesh, nowhere)
             known = [own or place for own, place in zip(known, places, strict=True)]
         closed.cache["manual places"] = known

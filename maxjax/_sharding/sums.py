@@ -19,8 +19,7 @@ NONE: Names = frozenset()
 LINEAR = {
     "transpose": 0, "reshape": 0, "broadcast_in_dim": 0, "squeeze": 0, "reduce_sum": 0,
     "convert_element_type": 0, "slice": 0, "pad": 0, "copy": 0, "concatenate": 0,
-    "select_n": 1, "real": 0, "imag": 0, "neg": 0, "rev": 0, "stop_gradient": 0,
-    "expand_dims": 0, "split": 0}
+    "select_n": 1, "real": 0, "imag": 0, "neg": 0, "rev": 0, "stop_gradient": 0, "split": 0}
 SUMS = ("add", "add_any", "sub")
 
 

@@ -43,6 +43,7 @@ class ShapeDtypeStruct:
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
 
+    __module__ = "maxjax"
     __slots__ = ("_aval", "_others", "sharding")
     _aval: ShapedArray
     _others: tuple[Any, ...]

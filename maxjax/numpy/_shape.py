@@ -90,7 +90,7 @@ def resolved_shape(have: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
             f"can only specify one unknown axis size with a `-1` value, got {sizes}")
     if unknown:
         known = math.prod(size for size in sizes if size != -1)
-        remainder = total % known if known else 0
+        remainder: Any = total % known if known else 0
         if (dimensions.is_dimension(remainder) and remainder.scope.decide is not None
                 and remainder != 0):
             raise InconclusiveDimensionOperation(

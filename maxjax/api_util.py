@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from maxjax._base import pytree
 from maxjax._base.missing import missing_names
@@ -12,29 +12,20 @@ from maxjax._higher_order.jit import argument_names
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
+from maxjax.extend.core import DebugInfo
 from maxjax.extend.linear_util import WrappedFun, transformation2, transformation_with_aux2
 from maxjax.tree_util import tree_flatten, tree_unflatten
 
-__all__ = ["DebugInfo", "argnums_partial", "debug_info", "flatten_fun",
+__all__ = ["argnums_partial", "debug_info", "flatten_fun",
            "flatten_fun_nokwargs", "safe_map", "shaped_abstractify"]
 
 
-class DebugInfo(NamedTuple):
-    """What a function is traced for, where it stands, and the names of its arguments.
-
-    >>> jax.api_util.debug_info("jit", min, (1, 2), {}).traced_for
-    'jit'
-    """
-
-    traced_for: str
-    func_src_info: str
-    arg_names: tuple[str, ...] | None
-    result_paths: Any = None
+_NOT_KNOWN = object()
 
 
 def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any],
                kwargs: dict[str, Any], *, static_argnums: Sequence[int] = (),
-               static_argnames: Sequence[str] = (), result_paths_thunk: Any = None,
+               static_argnames: Sequence[str] = (), result_paths_thunk: Any = _NOT_KNOWN,
                sourceinfo: str | None = None, signature: Any = None) -> DebugInfo:
     """What messages say of a function, from arguments for it; static ones are not named.
 
@@ -45,9 +36,9 @@ def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any],
     given = [x for number, x in enumerate(args) if number not in fixed]
     named = {name: x for name, x in kwargs.items() if name not in static_argnames}
     tree = pytree.flatten((tuple(given), named))[1]
-    static = tuple(sorted(fixed)) if fixed else None
     return DebugInfo(traced_for, sourceinfo or function_location(fun),
-                     None if static else tuple(argument_names(fun, tree)), result_paths_thunk)
+                     None if fixed else tuple(argument_names(fun, tree)),
+                     None if result_paths_thunk is _NOT_KNOWN else result_paths_thunk)
 
 
 def flatten_fun(fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False,

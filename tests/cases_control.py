@@ -294,16 +294,16 @@ def products(j, x, **options):
     return j.lax.associative_scan(j.numpy.multiply, x, **options)
 
 
-def matrix_products(j, m):
+def matrix_products(j, m, **options):
     ms = j.numpy.stack([m, 2 * m, m.T, m + 1, m])
-    return j.lax.associative_scan(lambda a, b: a @ b, ms)
+    return j.lax.associative_scan(lambda a, b: a @ b, ms, **options)
 
 
-def linear_recurrence(j, x):
+def linear_recurrence(j, x, **options):
     def combine(left, right):
         return left[0] * right[0], left[1] * right[0] + right[1]
 
-    return j.lax.associative_scan(combine, (j.numpy.tanh(x), x), axis=1)
+    return j.lax.associative_scan(combine, (j.numpy.tanh(x), x), axis=1, **options)
 
 
 # --- custom_linear_solve and custom_root ----------------------------------------------------------
@@ -463,6 +463,11 @@ CASES = [
          signed_zeros=False),
     Case("associative_scan-pairs", linear_recurrence, (X,), tolerance="accumulate",
          signed_zeros=False),
+    # These do not commute.
+    Case("associative_scan-matrices-reverse", lambda j, m: matrix_products(j, m, reverse=True),
+         (M,), tolerance="accumulate", signed_zeros=False),
+    Case("associative_scan-pairs-reverse", lambda j, x: linear_recurrence(j, x, reverse=True),
+         (X,), tolerance="accumulate", signed_zeros=False),
     Case("associative_scan-bool", lambda j, p: j.lax.associative_scan(
         j.numpy.logical_xor, p), (P,), differentiable=False, tolerance="exact"),
 ]

@@ -33,6 +33,7 @@ FOLDER = Path(__file__).resolve().parent / "semantics"
 SPELLINGS = (
     ("jaxlib._jax.ArrayImpl", "maxjax._runtime.array.ArrayImpl"),
     ("unhashable type: 'maxjax._runtime.array.ArrayImpl'", "unhashable type: 'maxjax.ArrayImpl'"),
+    ("<class 'jax.ShapeDtypeStruct'>", "<class 'maxjax.ShapeDtypeStruct'>"),
 )
 
 

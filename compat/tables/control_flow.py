@@ -73,6 +73,8 @@ TABLE = {
               x=floats(5, 4), tol="accumulate")
         + case("f(lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1]), (x, y))", x=floats(6),
                y=floats(6), tol="accumulate")
+        + case("f(lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1]), (x, y), reverse=True)",
+               x=floats(6), y=floats(6), tol="accumulate")
         + case("f(jnp.add, x)", x=floats(1, 2), modes="eager jit")
         + case("f(3, x)", x=floats(3), raises=True)
     ),

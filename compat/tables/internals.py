@@ -214,6 +214,8 @@ TABLE[f"{API}.debug_info"] = check(
     "f('jit', lambda x, y, k: x, (1, {'a': 2}), {'k': 3}).arg_names",
     "f('jit', lambda x, y: x, (1, 2), {}).traced_for",
     "f('jit', lambda x, y: x, (1, 2), {}).func_src_info.split()[0]")
+TABLE[f"{X}.DebugInfo"] = check(
+    "f('jit', 'f at x.py:1', ('x',), None).arg_names", "f('jit', 'f at x.py:1', None, None)[:2]")
 TABLE[f"{API}.safe_map"] = check("f(max, [1, 5], [4, 2])", "f(abs, [])") + check(
     "f(max, [1, 5], [4])", raises=True)
 TABLE[f"{API}.shaped_abstractify"] = check(

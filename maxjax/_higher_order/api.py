@@ -52,6 +52,7 @@ class ShapeDtypeStruct(HasNoValue):
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
 
+    __module__ = "maxjax"
     __slots__ = ("_aval", "_others", "sharding")
     _aval: ShapedArray
     _others: tuple[Any, ...]

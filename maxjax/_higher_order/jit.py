@@ -282,6 +282,10 @@ class PjitFunction:
 
     def _argument_error(self, leaf: Any, position: int, tree: Any, static: Any) -> TypeError:
         path = argument_names(self._function, tree, static)[position]
+        if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):       # in the place of an array
+            sizes = ",".join(map(str, leaf.shape))
+            return TypeError(f"Argument '{path}' of shape {leaf.dtype}[{sizes}] of type "
+                             f"{type(leaf)} is not a valid JAX type.")
         return TypeError(
             f"Error interpreting argument to {self._function} as an abstract array. The "
             f"problematic value is of type {type(leaf)} and was passed to the function at "

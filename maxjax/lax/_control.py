@@ -66,9 +66,10 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     """The partial results of an associative operation along an axis, in logarithmic depth.
 
     Args:
-      fn: ``(left, right) -> result`` on pytrees like ``elems``; works on many elements at once.
+      fn: ``(before, element) -> result`` on pytrees like ``elems``; works on many elements at
+        once.
       elems: arrays of one size along ``axis``.
-      reverse: from the last element to the first.
+      reverse: from the last element to the first: what is ``before`` an element comes after it.
 
     >>> associative_scan(jnp.add, jnp.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
@@ -99,8 +100,6 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         return results
 
     def combine(left: list[Any], right: list[Any]) -> list[Any]:
-        if reverse:
-            left, right = right, left
         return operands_of(pytree.leaves(fn(
             pytree.unflatten(tree, left), pytree.unflatten(tree, right))))
 

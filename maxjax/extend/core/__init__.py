@@ -189,6 +189,19 @@ def valid_jaxtype(x: Any) -> bool:
     return True
 
 
+class DebugInfo(NamedTuple):
+    """What a function is traced for, where it stands, and the names of its arguments.
+
+    >>> jax.api_util.debug_info("jit", min, (1, 2), {}).traced_for
+    'jit'
+    """
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...] | None
+    result_paths: Any
+
+
 # --- the state of tracing -------------------------------------------------------------------------
 
 def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:

@@ -13,52 +13,61 @@ from typing import Any
 import numpy as np
 
 _CHUNK = 8192
-_LOG = (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-        -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)
+
+
+def _rows(*polynomials: tuple[float, ...]) -> np.ndarray:
+    """Coefficients for ``horner``: one polynomial a row of its result, the leading one first."""
+    return np.array(polynomials, np.float32).astype(np.float64).T[..., None]
+
+
+# log(1 + x) - x + x^2 / 2 = x^3 (a(x) x^6 + b(x) x^3 + c(x))
+_LOG = _rows((7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1),
+             (-1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1),
+             (2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1))
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
-_LOG1P_NUMERATOR = (
-    4.5270000862445199635215e-5, 4.9854102823193375972212e-1, 6.5787325942061044846969,
-    29.911919328553073277375, 60.949667980987787057556, 57.112963590585538103336,
-    20.039553499201281259648)
-_LOG1P_DENOMINATOR = (
-    1.0, 15.062909083469192043167, 83.047565967967209469434, 221.76239823732856465394,
-    309.09872225312059774938, 216.42788614595947685003, 60.118660497603843919306)
-_ERF_INV_CENTRE = (
+# The same as x^3 a(x) / b(x).
+_LOG1P = _rows(
+    (4.5270000862445199635215e-5, 4.9854102823193375972212e-1, 6.5787325942061044846969,
+     29.911919328553073277375, 60.949667980987787057556, 57.112963590585538103336,
+     20.039553499201281259648),
+    (1.0, 15.062909083469192043167, 83.047565967967209469434, 221.76239823732856465394,
+     309.09872225312059774938, 216.42788614595947685003, 60.118660497603843919306))
+_ERF_INV_CENTRE = _rows((
     2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941)
-_ERF_INV_TAIL = (
+    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941))
+_ERF_INV_TAIL = _rows((
     -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
-    -0.0076224613, 0.00943887047, 1.00167406, 2.83297682)
+    -0.0076224613, 0.00943887047, 1.00167406, 2.83297682))
 
 
 def fused(x: Any, y: Any, z: Any) -> Any:
     """``x * y + z`` of float32, rounded once: float64 holds the product exactly."""
-    return (np.multiply(x, y, dtype=np.float64) + np.asarray(z, np.float64)).astype(np.float32)
+    return (np.multiply(x, y, dtype=np.float64) + z).astype(np.float32)
 
 
-def horner(coefficients: tuple[float, ...], x: np.ndarray) -> np.ndarray:
-    """The polynomial of these coefficients, the leading one first."""
+def horner(coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The polynomials at 1-D ``x``, one a row."""
     wide = x.astype(np.float64)
-    value = np.full(x.shape, np.float64(np.float32(coefficients[0])))
-    out = np.empty_like(x)
+    value = coefficients[0] + np.zeros_like(wide)
+    out = np.empty(value.shape, np.float32)
     for coefficient in coefficients[1:]:
         np.multiply(value, wide, out=value)
-        np.add(value, np.float64(np.float32(coefficient)), out=value)
+        np.add(value, coefficient, out=value)
         out[...] = value
         value[...] = out
     return out
 
 
 def _positive_log(x: np.ndarray) -> np.ndarray:
-    """Of positive finite numbers."""
+    """Of positive finite numbers, 1-D."""
     mantissa, exponent = np.frexp(x)
     low = mantissa < np.float32(math.sqrt(0.5))
     m = np.where(low, mantissa + mantissa, mantissa) - np.float32(1)
     e = (exponent - low).astype(np.float32)
     square = m * m
     cube = square * m
-    parts = [horner(_LOG[i:i + 3], m) for i in (0, 3, 6)]
-    series = fused(fused(parts[0], cube, parts[1]), cube, parts[2])
+    a, b, c = horner(_LOG, m)
+    series = fused(fused(a, cube, b), cube, c)
     small = fused(series, cube, e * np.float32(_LN2_LOW))
     return fused(e, np.float32(_LN2_HIGH), fused(square, np.float32(-0.5), m) + small)
 
@@ -66,9 +75,14 @@ def _positive_log(x: np.ndarray) -> np.ndarray:
 def log(x: Any) -> np.ndarray:
     """XLA's ``log`` for float32."""
     x = np.asarray(x, np.float32)
-    inside = (x > 0) & (x < np.inf)
+    flat = x.reshape(-1)
+    inside = (flat > 0) & (flat < np.inf)
+    if inside.all():
+        return _positive_log(flat).reshape(x.shape)
     with np.errstate(all="ignore"):
-        return np.where(inside, _positive_log(np.where(inside, x, np.float32(1))), np.log(x))
+        out = np.log(flat)
+    out[inside] = _positive_log(flat[inside])
+    return out.reshape(x.shape)
 
 
 def log1p(x: Any) -> np.ndarray:
@@ -76,10 +90,10 @@ def log1p(x: Any) -> np.ndarray:
     x = np.asarray(x, np.float32)
     out = np.empty_like(x)
     small = np.abs(x) < np.float32(math.sqrt(2) - 1)
-    near = x[small]
+    near = x[small]     # 1-D
     square = near * near
-    ratio = horner(_LOG1P_NUMERATOR, near) / horner(_LOG1P_DENOMINATOR, near)
-    out[small] = near + fused(np.float32(-0.5), square, near * square * ratio)
+    above, below = horner(_LOG1P, near)
+    out[small] = near + fused(np.float32(-0.5), square, near * square * (above / below))
     out[~small] = log(x[~small] + np.float32(1))
     return out
 
@@ -98,10 +112,10 @@ def erf_inv(x: Any) -> np.ndarray:
 
 def _erf_inv_part(x: np.ndarray) -> np.ndarray:
     w = -log1p(-(x * x))
-    out = horner(_ERF_INV_CENTRE, w - np.float32(2.5))
+    out = horner(_ERF_INV_CENTRE, w - np.float32(2.5))[0]
     tail = w >= np.float32(5)
     if tail.any():
-        out[tail] = horner(_ERF_INV_TAIL, np.sqrt(w[tail]) - np.float32(3))
+        out[tail] = horner(_ERF_INV_TAIL, np.sqrt(w[tail]) - np.float32(3))[0]
     out *= x
     edge = np.abs(x) == 1
     if edge.any():

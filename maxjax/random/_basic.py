@@ -76,6 +76,14 @@ def as_float(value: Any, dtype: Any) -> Any:
     return convert_element_type(base_trace[0].operand(value), dtype)
 
 
+def as_floats(*values: Any) -> list[Any]:
+    """Parameters as arrays of their common dtype of floats, each of its own shape."""
+    dtype = jnp.result_type(*values)
+    if not dtypes.is_inexact(dtype):
+        dtype = dtypes.canonical(dtypes.float64)
+    return [as_float(value, dtype) for value in values]
+
+
 def unstack(keys: Any) -> list[Any]:
     """The keys of a 1-D array of them."""
     return [squeeze_p.bind(slice_p.bind(keys, start_indices=(i,), limit_indices=(i + 1,),

@@ -16,8 +16,8 @@ from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
-from maxjax.numpy._promotion import canonical_shape, promote_args_inexact
-from maxjax.random._basic import _uniform, as_float, float_dtype, result_shape, unstack
+from maxjax.numpy._promotion import canonical_shape
+from maxjax.random._basic import _uniform, as_float, as_floats, float_dtype, result_shape, unstack
 from maxjax.random._keys import jitted, single_key, split_typed
 
 _TABLE = 10
@@ -165,7 +165,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     """
     typed = single_key("multinomial", key)
     dtype = float_dtype(dtype, "multinomial")
-    n, p = promote_args_inexact("multinomial", n, p)
+    n, p = as_floats(n, p)
     shape = p.shape if shape is None else canonical_shape(shape)
     n, p = jnp.broadcast_to(n, shape[:-1]), jnp.broadcast_to(p, shape)
     # Each outcome takes its share of the trials that those before it have left.

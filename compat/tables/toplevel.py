@@ -129,6 +129,7 @@ TABLE["jax.hessian"] = (
         "f(lambda x, y: (x * y).sum(), (0, 1))(x, x)",
         x=floats(3),
         tol="loose",
+        signed_zeros=False,     # XLA replaces a product with the zeros off the diagonal
     )
     + check(
         "f(lambda x: x ** 3)(2.)",
@@ -143,6 +144,7 @@ TABLE["jax.jacobian"] = (
         "f(lambda x: {'a': x * 2, 'b': x.sum()})(x)",
         "f(lambda x, y: x * y, (0, 1))(x, x)",
         x=floats(3),
+        signed_zeros=False,     # see hessian
     )
     + check("f(lambda x: x ** 3)(2.)")
     + refused("f(lambda x: x)(1)")

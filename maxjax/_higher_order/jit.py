@@ -498,7 +498,7 @@ class HasNoValue:
     __slots__ = ()
     _aval: ShapedArray
 
-    def as_constant(self) -> Array:
+    def _as_constant(self) -> Array:
         return _Unknown(self._aval)
 
 
@@ -528,7 +528,7 @@ def check_outputs(leaves: Sequence[Any], location: str, kind: str,
             results.append(leaf)
             continue
         if isinstance(leaf, HasNoValue):
-            results.append(leaf.as_constant())
+            results.append(leaf._as_constant())
             continue
         try:
             results.append(base.operand(leaf))

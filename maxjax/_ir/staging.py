@@ -25,7 +25,13 @@ from maxjax._ir.types import ShapedArray
 
 
 class DynamicJaxprTracer(Tracer):
-    """A variable of a jaxpr that is being written."""
+    """A variable of a jaxpr that is being written.
+
+    >>> seen = []
+    >>> jaxpr = jax.make_jaxpr(lambda x: seen.append(x) or x)(1.0)
+    >>> isinstance(seen[0], jax.interpreters.partial_eval.DynamicJaxprTracer)
+    True
+    """
 
     __slots__ = ("_var",)
     _trace: StagingTrace

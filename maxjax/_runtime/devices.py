@@ -14,7 +14,11 @@ num_cpu_devices = config.config.define(
 
 @dataclasses.dataclass(frozen=True)
 class Client:
-    """All devices of a platform."""
+    """All devices of a platform.
+
+    >>> jax.extend.backend.get_backend().platform
+    'cpu'
+    """
 
     platform: str
 

@@ -69,7 +69,11 @@ class Stage:
     def out_info(self) -> Any:
         """Shapes and dtypes of the results, as a pytree, and their shardings as far as they are
         known: of a type that tells, asked for, or found by the compiler."""
-        structs = shape_structs(aval.strip_weak_type() for aval in self._entry.closed.out_avals)
+        return self._structs(
+            [aval.strip_weak_type() for aval in self._entry.closed.out_avals])
+
+    def _structs(self, avals: Sequence[ShapedArray]) -> Any:
+        structs = shape_structs(avals)
         return pytree.unflatten(self._entry.out_tree, [
             struct if sharding is None else struct.update(sharding=sharding)
             for struct, sharding in zip(structs, self._result_shardings(), strict=True)])
@@ -96,8 +100,8 @@ class Traced(Stage):
 
     @property
     def out_info(self) -> Any:
-        """Shapes, dtypes and weak types of the results, as a pytree."""
-        return pytree.unflatten(self._entry.out_tree, shape_structs(self._entry.closed.out_avals))
+        """Shapes, dtypes, weak types and known shardings of the results, as a pytree."""
+        return self._structs(self._entry.closed.out_avals)
 
     @property
     def fun_name(self) -> str:

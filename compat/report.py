@@ -190,7 +190,8 @@ MARKS = {"pass": "✓", "known": "≈", "fail": "✗", "untested": "?", "missing
 
 def markdown(matrix: Matrix) -> str:
     lines = ["# maxjax against JAX 0.10.2", "",
-             "Made by `python -m compat`; `matrix.html` shows the cases.", "",
+             "Made by `python -m compat`, each name and tier as it last ran; `matrix.html` shows"
+             " the cases.", "",
              "| | weighted by use | names | of | out of scope |", "| --- | --: | --: | --: | --: |"]
     lines += [f"| {c.group} | {c.weighted:.2%} | {c.passing} ({c.plain:.2%}) | {c.total} | "
               f"{c.excused} |" for c in matrix.coverage]

@@ -497,3 +497,15 @@ def test_sign_of_many_elements(dtype: str) -> None:
         expected = np.tile(np.asarray(maxjax.numpy.sign(few)), 1000)
         result = np.asarray(maxjax.numpy.sign(np.tile(few, 1000)))
     assert result.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("value", [1.5, np.nan, np.inf, -np.inf, 0.0, -0.0, -1.0])
+@pytest.mark.parametrize("shape", [(16_384,), (130, 127), (20_001,)])
+def test_products_of_many_elements(shape: tuple[int, ...], value: float) -> None:
+    """They are taken in lanes, which is another order."""
+    x = (1 + np.random.default_rng(0).normal(size=shape) * 1e-4).astype(np.float32)
+    x.reshape(-1)[12_345] = value
+    ours, theirs = np.asarray(maxjax.numpy.prod(x)), np.asarray(jax.numpy.prod(x))
+    assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+    assert np.signbit(ours) == np.signbit(theirs) or np.isnan(value)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4)

@@ -26,6 +26,16 @@ from maxjax._primitives.shape import (
     transpose,
 )
 
+_MANY, _LANES = 16_384, 1024
+
+
+def _product_of_many(x):
+    """The product of all elements, in lanes side by side: NumPy's own waits for each product."""
+    flat = x.reshape(-1)
+    whole = flat.size - flat.size % _LANES
+    lanes = np.multiply.reduce(flat[:whole].reshape(-1, _LANES), axis=0)
+    return np.asarray(np.multiply.reduce(lanes) * np.multiply.reduce(flat[whole:]))
+
 
 def _reduction(name, kind, ufunc, identity, factor, jvp=None, no_derivative=None):
     """A reduction by an associative function.
@@ -57,6 +67,9 @@ def _reduction(name, kind, ufunc, identity, factor, jvp=None, no_derivative=None
             return None
         axis = axes[0] if len(axes) == 1 else axes
         reduce, dtype = ufunc.reduce, x.dtype
+        if (kind == "prod" and len(axes) == len(x.shape) and x.size >= _MANY
+                and dtypes.is_floating(dtype)):
+            return _product_of_many
         if kind in ("max", "min") and dtypes.is_floating(dtype):
             return lambda x: _signed_zeros(x, reduce(x, axis, dtype), axes, kind)
         return lambda x: reduce(x, axis, dtype)

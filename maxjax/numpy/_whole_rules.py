@@ -52,9 +52,9 @@ def modf(x: Any) -> Any:
 
 def heaviside(x: Any, at_zero: Any) -> Any:
     shape = np.broadcast_shapes(x.shape, at_zero.shape)
-    result = np.array(np.broadcast_to(np.sign(x), shape))      # -1, 0, 1 or NaN
-    np.maximum(result, 0, out=result)
+    result = np.greater(x, 0, out=np.empty(shape, bool)).astype(x.dtype)
     np.copyto(result, at_zero, where=x == 0)
+    np.copyto(result, x, where=x != x)      # NaN
     return result
 
 

@@ -66,14 +66,10 @@ class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 f"No module named {fullname!r} (maxjax runs on MAX: there is no jaxlib)",
                 name=fullname)
         if top == "jax" and rest:
-            private = rest.split(".")[0].startswith("_")
             if importlib.util.find_spec(_maxjax_name(rest)) is None:
-                if private:
-                    raise ModuleNotFoundError(
-                        f"No module named {fullname!r} (of JAX's private modules maxjax has what "
-                        "popular libraries use)", name=fullname)
-                raise ModuleNotFoundError(
-                    f"No module named {fullname!r} {_NOT_YET}", name=fullname)
+                hint = ("(of JAX's private modules maxjax has what popular libraries use)"
+                        if rest.startswith("_") else _NOT_YET)
+                raise ModuleNotFoundError(f"No module named {fullname!r} {hint}", name=fullname)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:

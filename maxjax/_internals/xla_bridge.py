@@ -1,3 +1,0 @@
-"""Platforms by name: none is XLA's."""
-
-_backends: dict[str, object] = {}

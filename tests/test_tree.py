@@ -8,6 +8,7 @@ import jax
 import pytest
 
 import maxjax
+import maxjax._base.pytree
 import maxjax.tree
 import maxjax.tree_util
 
@@ -169,3 +170,27 @@ def test_nested_partials_keep_their_arguments_apart():
     inner = maxjax.tree_util.Partial(max, 1)
     outer = maxjax.tree_util.Partial(inner, 2)
     assert outer() == 2 and maxjax.tree_util.tree_leaves(outer) == [2]
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_flat_sequences_are_as_nested_ones(kind):
+    """What is known to be flat does not go through optree; the treedefs are equal."""
+    flat = kind([1, 2.0, "a", maxjax.numpy.ones(2), maxjax.numpy.float32(1)])
+    leaves, treedef = maxjax.tree.flatten(flat)
+    assert type(leaves) is list and all(a is b for a, b in zip(leaves, flat, strict=True))
+    subclass = type("Sub", (float,), {})
+    other = maxjax.tree.structure(kind([subclass()] * 5))    # of a type that optree is asked about
+    assert treedef == other == maxjax.tree.structure(flat) and hash(treedef) == hash(other)
+    assert maxjax.tree.leaves(flat) == leaves and repr(treedef) == repr(other)
+    assert type(treedef.unflatten(leaves)) is kind
+
+
+def test_a_leafs_type_may_become_a_nodes():
+    class Pair(complex):
+        pass
+
+    maxjax._base.pytree.leaf_type(Pair)
+    assert len(maxjax.tree.leaves([Pair(1, 2)] * 3)) == 3
+    maxjax.tree_util.register_pytree_node(
+        Pair, lambda pair: ((pair.real, pair.imag), None), lambda _, parts: Pair(*parts))
+    assert maxjax.tree.leaves([Pair(1, 2)] * 2) == [1.0, 2.0, 1.0, 2.0]

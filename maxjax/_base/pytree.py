@@ -5,32 +5,65 @@ Inside maxjax a treedef is optree's ``PyTreeSpec``; ``maxjax._base.treedef`` giv
 
 from __future__ import annotations
 
+import builtins
 import collections
 import contextlib
 import dataclasses
 import difflib
+import functools
 import textwrap
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import optree
 
 NAMESPACE = "maxjax"
 PyTreeSpec = optree.PyTreeSpec
+T = TypeVar("T")
 
 
 # --- flattening -----------------------------------------------------------------------------------
 
+# Types whose instances are leaves for sure. optree looks each element up in its registries, at five
+# times the cost of asking here whether a list or tuple has anything else in it.
+_leaf_types: set[type] = {bool, int, float, complex, str, bytes, np.ndarray,
+                          *np.sctypeDict.values()}
+
+
+def leaf_type(cls: type[T]) -> type[T]:
+    """A decorator of a class whose instances are leaves always."""
+    _leaf_types.add(cls)
+    return cls
+
+
+@functools.lru_cache(maxsize=4096)
+def _flat_spec(is_list: bool, length: int) -> PyTreeSpec:
+    node = optree.treespec_list if is_list else optree.treespec_tuple
+    return node([optree.treespec_leaf(namespace=NAMESPACE)] * length, namespace=NAMESPACE)
+
+
+def _is_flat(tree: Any) -> bool:
+    kind = type(tree)
+    return (kind is list or kind is tuple) and _leaf_types.issuperset(builtins.map(type, tree))
+
+
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[
         list[Any], PyTreeSpec]:
+    if is_leaf is None and _is_flat(tree):
+        return list(tree), _flat_spec(type(tree) is list, len(tree))
     return optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
 
 
 def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    if is_leaf is None and _is_flat(tree):
+        return list(tree)
     return optree.tree_leaves(tree, is_leaf, namespace=NAMESPACE)
 
 
 def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeSpec:
+    if is_leaf is None and _is_flat(tree):
+        return _flat_spec(type(tree) is list, len(tree))
     return optree.tree_structure(tree, is_leaf, namespace=NAMESPACE)
 
 
@@ -196,6 +229,7 @@ def register(cls: type, flatten_function: Callable[[Any], tuple[Iterable[Any], A
         raise ValueError(f"Duplicate custom PyTreeDef type registration for {cls}.")
     optree.register_pytree_node(
         cls, flatten_function, unflatten_function, namespace=NAMESPACE)
+    _leaf_types.discard(cls)
     registered[cls] = Registration(flatten_function, unflatten_function, flatten_with_keys)
 
 

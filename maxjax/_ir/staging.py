@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from maxjax._base import config
+from maxjax._base import config, pytree
 from maxjax._base.errors import InternalError
 from maxjax._base.source import current_line, scopes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
@@ -24,6 +24,7 @@ from maxjax._ir.trace import (
 from maxjax._ir.types import ShapedArray
 
 
+@pytree.leaf_type
 class DynamicJaxprTracer(Tracer):
     """A variable of a jaxpr that is being written.
 

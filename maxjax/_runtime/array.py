@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, pytree
 from maxjax._base.shardings import Sharding, SingleDeviceSharding
 from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
@@ -32,6 +32,7 @@ class Cell:
         self.origin: Cell | None = None
 
 
+@pytree.leaf_type
 class ArrayImpl(Array):
     """An array on a device. Lazy: its value is computed when somebody looks at it."""
 

@@ -56,14 +56,18 @@ def leaf_operand(leaf: Any) -> Any:
 
 
 class FlatFunction:
-    """A function of pytrees as one of flat lists; remembers the tree of its results."""
+    """A function of pytrees as one of flat lists; remembers the tree of its results.
+
+    With ``has_aux`` the arrays among the auxiliary data follow the results, as further results.
+    """
 
     def __init__(self, function: Callable[..., Any], in_tree: Any, has_aux: bool = False):
         self.function = function
         self.in_tree = in_tree
         self.has_aux = has_aux
         self.out_tree: Any = None
-        self.aux: Any = None
+        self.aux_leaves: list[Any] = []
+        self.aux_tree: Any = None
 
     def __call__(self, *leaves: Any) -> list[Any]:
         result = self.function(*pytree.unflatten(self.in_tree, leaves))
@@ -72,13 +76,17 @@ class FlatFunction:
                 raise TypeError(
                     "expected function with aux output to return a two-element tuple, but "
                     f"got type {type(result)} with value {result!r}")
-            result, self.aux = result
+            result, aux = result
+            self.aux_leaves, self.aux_tree = pytree.flatten(aux)
         outputs, self.out_tree = pytree.flatten(result)
-        return [self.output(leaf) for leaf in outputs]
+        return [*map(leaf_operand, outputs),
+                *(leaf for leaf in self.aux_leaves if isinstance(leaf, Array))]
 
-    def output(self, leaf: Any) -> Any:
-        return leaf_operand(leaf)
-
+    def aux(self, values: Sequence[Any]) -> Any:
+        """The auxiliary data, with the transformation's tracers replaced by their values."""
+        given = iter(values)
+        return pytree.unflatten(self.aux_tree, [
+            next(given) if isinstance(leaf, Array) else leaf for leaf in self.aux_leaves])
 
 
 # --- forward --------------------------------------------------------------------------------------
@@ -115,17 +123,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     given = [check_tangent(value.aval, tangent)
              for value, tangent in zip(values, tangent_leaves, strict=True)]
     flat = FlatFunction(fun, tree, has_aux)
-    aux_leaves: list[Any] = []
-    aux_tree: Any = None
-
-    def with_aux(*xs: Any) -> list[Any]:
-        nonlocal aux_tree
-        outs = flat(*xs)
-        leaves_of_aux, aux_tree = pytree.flatten(flat.aux)
-        aux_leaves.extend(leaves_of_aux)
-        return [*outs, *(leaf for leaf in leaves_of_aux if isinstance(leaf, Array))]
-
-    outs, out_tangents = jvp_flat(with_aux if has_aux else flat, values, given)
+    outs, out_tangents = jvp_flat(flat, values, given)
     count = flat.out_tree.num_leaves
     result = pytree.unflatten(flat.out_tree, outs[:count])
     tangent = pytree.unflatten(flat.out_tree, [
@@ -133,14 +131,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
         for o, t in zip(outs[:count], out_tangents[:count], strict=True)])
     if not has_aux:
         return result, tangent
-    return result, tangent, rebuild_aux(aux_leaves, aux_tree, outs[count:])
-
-
-def rebuild_aux(aux_leaves: Sequence[Any], aux_tree: Any, values: Sequence[Any]) -> Any:
-    """Auxiliary data with the transformation's tracers replaced by their values."""
-    given = iter(values)
-    return pytree.unflatten(aux_tree, [
-        next(given) if isinstance(leaf, Array) else leaf for leaf in aux_leaves])
+    return result, tangent, flat.aux(outs[count:])
 
 
 def float0_zeros(value: Any) -> np.ndarray:
@@ -199,23 +190,12 @@ def _linearize(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -
     values = arguments_of(leaves)
     flat = FlatFunction(fun, tree, has_aux)
     active = [dtypes.is_inexact(value.aval.dtype) for value in values]
+    outs, linear = linearize_flat(flat, values, active)
     if not has_aux:
-        outs, linear = linearize_flat(flat, values, active)
         return outs, linear, flat, values, None
-    aux_leaves: list[Any] = []
-    aux_tree: Any = None
-
-    def with_aux(*xs: Any) -> list[Any]:
-        nonlocal aux_tree
-        outs = flat(*xs)
-        leaves_of_aux, aux_tree = pytree.flatten(flat.aux)
-        aux_leaves.extend(leaves_of_aux)
-        return [*outs, *(leaf for leaf in leaves_of_aux if isinstance(leaf, Array))]
-
-    outs, linear = linearize_flat(with_aux, values, active)
     count = flat.out_tree.num_leaves
     linear.outputs = linear.outputs[:count]
-    return outs[:count], linear, flat, values, rebuild_aux(aux_leaves, aux_tree, outs[count:])
+    return outs[:count], linear, flat, values, flat.aux(outs[count:])
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False,

@@ -12,9 +12,9 @@ from maxjax._base.missing import missing_names
 def set_cache_dir(path: str) -> None:
     """Sets ``jax_compilation_cache_dir``, which is kept and has no effect: see MAXJAX_CACHE_DIR.
 
-    >>> set_cache_dir("/tmp/cache")
+    >>> set_cache_dir("my_cache")
     >>> jax.config.jax_compilation_cache_dir
-    '/tmp/cache'
+    'my_cache'
     >>> jax.config.update("jax_compilation_cache_dir", None)
     """
     config.update("jax_compilation_cache_dir", path)

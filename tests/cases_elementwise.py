@@ -216,6 +216,10 @@ add("pow-integers", lambda j, x, y: j.lax.pow(x, y),
     smooth=False, tolerance="loose")
 add("pow-integers-smooth", lambda j, x: j.lax.pow(x, np.array([2, 3, -1, 0, 1], np.int32)),
     [np.array([0.5, -1.5, 2.0, 3.0, -0.7], np.float32)], tolerance="loose", vmappable=False)
+# NumPy has shorter ways for some exponents that are numbers.
+add("pow-number", lambda j, *xs: [
+        j.lax.pow(x, x.dtype.type(y)) for x in xs for y in (0.5, -0.5, 0, 1, -1, 2, 3, 1 / 3)],
+    [special(np.float32), special(bfloat16)], differentiable=False, tolerance="loose")
 add("polygamma", ops("polygamma"),
     [np.array([0, 1, 1, 2, 3], np.float32), np.array([1.5, 0.3, 4.0, 2.5, 1.2], np.float32)],
     tolerance="loose", differentiable=False)

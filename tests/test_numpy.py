@@ -509,3 +509,10 @@ def test_products_of_many_elements(shape: tuple[int, ...], value: float) -> None
     assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
     assert np.signbit(ours) == np.signbit(theirs) or np.isnan(value)
     np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+
+
+def test_buffer() -> None:
+    """What ``memoryview(x)`` asks for from Python 3.12 on."""
+    buffer = maxjax.numpy.arange(3.0).__buffer__(0)
+    assert buffer.readonly and buffer.shape == (3,)
+    assert bytes(buffer) == np.arange(3, dtype=np.float32).tobytes()

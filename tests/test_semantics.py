@@ -7,9 +7,15 @@ warned follows in brackets. The expression is evaluated with maxjax in the place
 from __future__ import annotations
 
 import ast
+import collections.abc
 import contextlib
+import copy
 import importlib
+import json
+import math
+import numbers
 import os
+import pickle
 import re
 import warnings
 from collections.abc import Iterator
@@ -32,7 +38,7 @@ FOLDER = Path(__file__).resolve().parent / "semantics"
 # What maxjax prints differently, on purpose.
 SPELLINGS = (
     ("jaxlib._jax.ArrayImpl", "maxjax._runtime.array.ArrayImpl"),
-    ("unhashable type: 'maxjax._runtime.array.ArrayImpl'", "unhashable type: 'maxjax.ArrayImpl'"),
+    ("unhashable type: 'maxjax._runtime.array.ArrayImpl'", "unhashable type: 'ArrayImpl'"),
     ("<class 'jax.ShapeDtypeStruct'>", "<class 'maxjax.ShapeDtypeStruct'>"),
 )
 
@@ -89,6 +95,10 @@ def context_of(expression: str, outcome: str) -> Any:
     return contextlib.nullcontext()
 
 
+LIBRARIES = {module.__name__: module for module in (
+    collections, copy, json, math, numbers, pickle)}
+
+
 def names() -> dict[str, Any]:
     for name in ("random", "nn", "tree", "tree_util", "dtypes", "ops", "sharding"):
         with contextlib.suppress(ImportError):
@@ -104,7 +114,9 @@ def names() -> dict[str, Any]:
         "m": maxjax.make_mesh((2, 2), ("a", "b"), axis_types=(sharding.AxisType.Auto,) * 2),
         "mesh": maxjax.make_mesh((2, 2), ("a", "b")),
         "jax": maxjax, "jnp": jnp, "lax": maxjax.lax, "np": np, "x": jnp.arange(5.),
-        "i": jnp.array(7), "d": described, "f": lambda fun, *args: maxjax.jit(fun)(*args),
+        "i": jnp.array(7), "v3": jnp.arange(3.), "i3": jnp.arange(3), "v2000": jnp.arange(2000.),
+        "m23": jnp.arange(6.).reshape(2, 3) + 0.5, **LIBRARIES, "d": described,
+        "f": lambda fun, *args: maxjax.jit(fun)(*args),
     }
 
 

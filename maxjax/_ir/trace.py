@@ -303,8 +303,7 @@ class Tracer(Array):
             self, f"The tobytes() method was called on traced array with shape "
             f"{self.aval.str_short()}.")
 
-    def __hash__(self) -> int:
-        raise TypeError(f"unhashable type: {type(self).__name__!r}")
+    __hash__: None = None   # type: ignore[assignment]
 
     def __repr__(self) -> str:
         weak = "~" if self.aval.weak_type else ""

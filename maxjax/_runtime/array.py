@@ -139,6 +139,10 @@ class ArrayImpl(Array):
             return view
         return np.array(value, dtype=dtype, copy=True if copy is None else copy)
 
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """A buffer to read, for ``memoryview`` and the like, from Python 3.12 on."""
+        return self.__array__().data
+
     def __bool__(self) -> bool:
         if self.aval.size != 1:
             raise ValueError(truth_value_message(self.aval))
@@ -164,8 +168,7 @@ class ArrayImpl(Array):
             raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
         return int(self.host())
 
-    def __hash__(self) -> int:
-        raise TypeError("unhashable type: 'maxjax.ArrayImpl'")
+    __hash__: None = None   # type: ignore[assignment]
 
     def item(self, *args: int) -> Any:
         """The element (at a flat or full index) as a Python scalar."""

@@ -56,13 +56,17 @@ def _check_core(name: str, signature: str, vector: Any, matrix: Any, side: int) 
                          f"of shape {matrix[-2:]}, for {signature}")
 
 
+def _check_contracted(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    if left != right:
+        raise TypeError("dot_general requires contracting dimensions to have the same shape, got "
+                        f"{left} and {right}.")
+
+
 def contract(a: Array, b: Array, contracted: tuple[Any, Any], batch: tuple[Any, Any] = ((), ()),
              precision: Any = None, preferred: Any = None) -> Array:
     """dot_general of arrays of one dtype; the result has it too unless ``preferred`` says."""
     sizes = [tuple(x.shape[i] for i in axes) for x, axes in zip((a, b), contracted, strict=True)]
-    if sizes[0] != sizes[1]:
-        raise TypeError("dot_general requires contracting dimensions to have the same shape, got "
-                        f"{sizes[0]} and {sizes[1]}.")
+    _check_contracted(*sizes)
     for axes in contracted:
         if len(set(axes)) < len(axes):
             raise TypeError("dot_general requires contracting dimensions to be distinct, got "
@@ -118,6 +122,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     if column:      # no batch of b
         return contract(a, b, ((a.ndim - 1,), (0,)), precision=precision, preferred=preferred)
     if row:
+        _check_contracted(a.shape, b.shape[-2:-1])
         return contract(b, a, ((b.ndim - 2,), (0,)), precision=precision, preferred=preferred)
     if b.ndim == 2 or all(size == 1 for size in b.shape[:-2]) and b.ndim <= a.ndim:
         b = primitives.reshape(b, b.shape[-2:])

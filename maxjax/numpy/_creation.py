@@ -124,7 +124,7 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
                 return _array(np.asarray(host.astype(dtype)), dtype, copy)
             name = "object" if host.dtype == np.dtype(np.object_) else host.dtype
             raise TypeError(
-                f"Value {value!r} with dtype {name} is not a valid JAX array type. Only arrays "
+                f"Value '{value}' with dtype {name} is not a valid JAX array type. Only arrays "
                 "of numeric types are supported by JAX.")
         value = host
     if dtype is None:
@@ -173,8 +173,8 @@ def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
         if host.dtype == np.object_ or not (
                 host.dtype == np.bool_ or dtypes.is_numeric(host.dtype)):
             raise TypeError(
-                f"Value {value!r} with dtype {host.dtype} is not a valid JAX array type. Only "
-                "arrays of numeric types are supported by JAX.")
+                f"Value '{host.flat[0]}' with dtype {host.dtype} is not a valid JAX array type. "
+                "Only arrays of numeric types are supported by JAX.")
         host = host.astype(dtype)
     return ArrayImpl(ShapedArray(host.shape, dtype), host)
 

@@ -130,6 +130,10 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Arr
     first = parts[0].shape
     for x in parts:
         if x.shape != first:
+            shapes = [one.shape for one in parts]
+            if len(set(map(len, shapes))) > 1:
+                raise ValueError("Cannot stack arrays with different numbers of dimensions: got "
+                                 f"{', '.join(map(str, shapes))}.")
             raise ValueError(
                 f"All input arrays must have the same shape. Got {first}, {x.shape}.")
     index = canonical_axis(axis, len(first) + 1)

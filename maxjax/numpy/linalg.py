@@ -247,7 +247,10 @@ def matrix_power(a: Any, n: int) -> Array:
     x = as_array(a, "jnp.linalg.matrix_power")
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise TypeError(f"Last 2 dimensions of the array must be square; got {x.shape}")
-    n = operator.index(n)
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError(f"exponent must be an integer, got {n}") from None
     if n < 0:
         x, n = inv(x), -n
     if n == 0:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from maxjax._base import dtypes
+from maxjax._base import config, dtypes
+from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy._promotion import bind, promote_args_inexact
 
 
@@ -24,5 +26,26 @@ def only_wide(x: Any, hint: str = ", see docstring for supported types") -> None
         raise TypeError(f"x.dtype={x.dtype} is not supported{hint}.")
 
 
+def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of float64 operands for narrower ones too: rounded to their dtype at last.
 
-__all__ = ["bind", "only_wide", "operands", "refuse_complex"]
+    It is told, as ``wide``, whether the operands have been float64 from the beginning.
+    """
+    def call(*args: Any) -> Any:
+        dtype = args[0].dtype
+        weak = all(getattr(x, "weak_type", False) for x in args)
+        with config.enable_x64(True):
+            value = function(*[convert_element_type(x, dtypes.float64) for x in args],
+                             wide=dtype == dtypes.float64)
+            return convert_element_type(value, dtype, weak)
+
+    call.__name__ = function.__name__
+    return call
+
+
+def strong(x: Any) -> Any:
+    """Without weakness."""
+    return convert_element_type(x, x.dtype)
+
+
+__all__ = ["bind", "in_float64", "only_wide", "operands", "refuse_complex", "strong"]

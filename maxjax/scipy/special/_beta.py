@@ -1,6 +1,6 @@
 """The beta function and its kin: quotients of gamma functions.
 
-For x >= 8 and c(x) the sum of ``_rest``, Stirling's formula is
+For x >= 8, with a small c(x), Stirling's formula is
 
     gamma(x) = sqrt(2 pi / x) (x / e)^x exp(c(x))
 
@@ -31,17 +31,33 @@ from maxjax.scipy.special._common import in_float64, operands, strong
 from maxjax.scipy.special._gamma import gammasgn
 
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
+# Chebyshev's fits, the leading coefficient first: x c(x) by 1 / x^2 for x >= 8, to 4e-17, and
+# 1 / 3 + v^2 / 5 + v^4 / 7 + ... by v^2 up to 1 / 9, to 5e-17.
+_REST = (
+    -0.0016526004455594968, 0.0008372834512071329, -0.0005952025951802712,
+    0.0007936506649488252, -0.002777777777606244, 0.0833333333333333)
+_DIGAMMA = (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12)
+_BEND = (
+    0.08082022805971766, 0.04400369243072337, 0.06000536404795356, 0.06657072104827468,
+    0.07692785032479312, 0.09090894718066429, 0.11111111358713932, 0.1428571428355438,
+    0.20000000000007292, 0.3333333333333333)
 # Where |m v| is below this, h is part of an exponent; else a power takes its place.
 _NEAR = 3.0
 
 
 # --- parts ----------------------------------------------------------------------------------------
 
+def _horner(coefficients: tuple[float, ...], x: Any) -> Array:
+    value = coefficients[0] * x + coefficients[1]
+    for coefficient in coefficients[2:]:
+        value = value * x + coefficient
+    return value
+
+
 def _rest(x: Any) -> Array:
-    """What Stirling's formula lacks of lgamma, for x >= 8."""
-    square = 1 / (x * x)
-    return (1 / x) * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (
-        1 / 1680 - square * (1 / 1188 - square * (691 / 360360 - square / 156))))))
+    """c(x), for x >= 8: what Stirling's formula lacks of lgamma."""
+    inverse = 1 / x
+    return inverse * _horner(_REST, inverse * inverse)
 
 
 def _sum(x: Any, y: Any) -> tuple[Array, Array]:
@@ -72,10 +88,7 @@ def _bend(x: Any, m: Any, y: Any) -> Array:
     """h, for |v| <= 1/3."""
     v = m / (x + y)
     square = v * v
-    series = 0.0 * v
-    for k in range(33, 1, -2):
-        series = series * square + 1 / k
-    return v * (m - 2 * x * square * series)
+    return v * (m - 2 * x * square * _horner(_BEND, square))
 
 
 def _rising(x: Any, low: Any) -> tuple[Array, Array]:
@@ -179,8 +192,7 @@ def _beta_pair(a: Any, b: Any) -> tuple[Array, Array]:
 def _digamma_rest(x: Any) -> Array:
     """log(x) - 1 / (2 x) - digamma(x), for x >= 8."""
     square = 1 / (x * x)
-    return square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square * (
-        1 / 240 - square * (1 / 132 - square * (691 / 32760 - square / 12))))))
+    return square * _horner(_DIGAMMA, square)
 
 
 def _digamma_step(x: Any, m: Any) -> Array:

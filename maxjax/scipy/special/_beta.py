@@ -26,7 +26,6 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
-from maxjax._primitives.convert import convert_element_type
 from maxjax.scipy.special._common import in_float64, operands, strong
 from maxjax.scipy.special._gamma import gammasgn
 
@@ -64,24 +63,23 @@ def _sum(x: Any, y: Any) -> tuple[Array, Array]:
     """``x + y`` and its rounding error."""
     total = x + y
     part = total - x
-    return total, jnp.where(jnp.isfinite(total), (x - (total - part)) + (y - part), 0)
+    return total, (x - (total - part)) + (y - part)
 
 
 def _short(x: Any) -> Array:
-    """To 24 bits, so that products with it are exact."""
-    return convert_element_type(convert_element_type(x, np.dtype(np.float32)),
-                                np.dtype(np.float64))
+    """The leading 24 bits: products with them are exact."""
+    bits = lax.bitcast_convert_type(x, jnp.uint64)
+    return lax.bitcast_convert_type(bits & np.uint64(2**64 - 2**29), jnp.float64)
 
 
 def _power(above: Any, below: Any, exponent: Any, above_low: Any, below_low: Any
            ) -> tuple[Array, Array]:
     """``(above / below) ** exponent`` as a power and what is left for an exponential."""
-    base = above / below
-    fits = (base > 1e-37) & (base < 1e37) & (below < 1e37)      # float32's range
-    base, high = jnp.where(fits, _short(base), base), _short(below)
+    base, high = _short(above / below), _short(below)
     error = (above - base * high) - base * (below - high) + (above_low - base * below_low)
-    error = jnp.where(fits, error / (base * below), 0)
-    return jnp.power(base, exponent), exponent * (error - 0.5 * error * error)
+    error = error / above
+    # error is of above / base below - 1, by above: log(1 / (1 - error))
+    return jnp.power(base, exponent), exponent * (error + 0.5 * error * error)
 
 
 def _bend(x: Any, m: Any, y: Any) -> Array:
@@ -105,20 +103,19 @@ def _rising(x: Any, low: Any) -> tuple[Array, Array]:
 def _shifted(x: Any, low: Any) -> tuple[Array, Array, Array, Array]:
     """A number >= 8, its low part, and by which factor and exponent gamma of it is too large."""
     small = x < 8
-    moved, rounded = _sum(x, 8.0)
+    moved, rounded = _sum(x, jnp.where(small, 8.0, 0.0))
     factor, exponent = _rising(jnp.where(small, x, 1), low)
-    return (jnp.where(small, moved, x), jnp.where(small, low + rounded, low),
-            jnp.where(small, factor, 1), jnp.where(small, exponent, 0))
+    return (moved, low + rounded, jnp.where(small, factor, 1), jnp.where(small, exponent, 0))
 
 
 def _small_gamma(x: Any) -> tuple[Array, Array]:
     """A factor, and of what lgamma is the exponent: gamma for x < 8."""
-    many = (x >= 3) & (x < 8)
-    factor = jnp.where((x > 0) & (x < 1), 1 / jnp.where(x == 0, 1, x), 1.0)
+    below = x < 1
+    factor = jnp.where(below, jnp.abs(1 / x), 1)
     for step in range(1, 6):
-        factor = factor * jnp.where(many & (x - step >= 2), x - step, 1)
-    rest = jnp.where(many, x - (jnp.floor(x) - 2), jnp.where((x > 0) & (x < 1), x + 1, x))
-    return factor, rest
+        rest = x - step
+        factor = factor * jnp.where(rest >= 2, rest, 1)
+    return factor, jnp.where(below, x + 1, x - jnp.maximum(jnp.floor(x) - 2, 0))
 
 
 # --- the beta function ----------------------------------------------------------------------------
@@ -152,23 +149,22 @@ def _exact_beta(b: Any, x: Any, x_low: Any, y: Any, y_low: Any) -> tuple[Array, 
     bent = big & (b * (b / (x + y)) >= _NEAR)
     factor, rest = _small_gamma(jnp.where(big, 1, b))
     safe = jnp.where(big, b, 1)
-    root = jnp.where(big, ROOT_TWO_PI * jnp.sqrt(y / x / safe), factor * jnp.sqrt(y / x)) * shift
+    root = jnp.where(big, ROOT_TWO_PI / jnp.sqrt(safe), factor) * jnp.sqrt(y / x) * shift
     series = (_rest(x) - _rest(y) + lift + jnp.where(big, _rest(safe), lax.lgamma(rest))
               + jnp.where(bent, 0, h))
-    # gamma(b) y^-b as (b / (e y))^b, where b is large.
-    power, left = _power(safe, jnp.where(big, y, 1), b, 0.0, y_low)
-    power = jnp.where(big, power, jnp.power(jnp.where(big, 1, y), -b))
+    # gamma(b) y^-b as (b / (e y))^b, where b is large
+    power, left = _power(safe, y, b, 0.0, y_low)
+    power = jnp.where(big, power, jnp.power(y, -b))
     left = jnp.where(big, left, -b * y_low / y)
     # and exp(h - b) as (x / y)^x, where h is large
-    ratio, ratio_left = _power(jnp.where(bent, x, 1), jnp.where(bent, y, 1), x, x_low, y_low)
-    quotient = jnp.log(jnp.where(bent, x / y, 1))
+    ratio, ratio_left = _power(x, y, x, x_low, y_low)
     power = power * jnp.where(bent, ratio, jnp.where(big, jnp.exp(-b), 1))
-    left = left + jnp.where(bent, ratio_left + x_low * quotient, 0)
+    left = left + jnp.where(bent, ratio_left + x_low * jnp.log(x / y), 0)
     value = jnp.where(power == 0, 0, root * jnp.exp(series + left) * power)
 
     info = dtypes.finfo(value.dtype)
     normal = (value > info.tiny) & (value < np.inf)
-    tail = jnp.where(bent, x * jnp.log1p(-jnp.where(bent, b / y, 0)), jnp.where(big, -b, 0))
+    tail = jnp.where(bent, x * jnp.log1p(-b / y), jnp.where(big, -b, 0))
     logarithm = jnp.log(jnp.where(normal, value, root)) + jnp.where(
         normal, 0, b * jnp.log(safe / y) + tail + series)
     return value, logarithm
@@ -178,7 +174,7 @@ def _beta_pair(a: Any, b: Any) -> tuple[Array, Array]:
     """|beta| and betaln in float64, to the last places."""
     small, large = jnp.minimum(a, b), jnp.maximum(a, b)
     total, low = _sum(large, small)
-    holds = jnp.isfinite(large) & jnp.where(
+    holds = jnp.isfinite(total) & jnp.where(
         small > 0, True, (total >= 8) & (small * small < large))
     value, logarithm = _exact_beta(
         jnp.where(holds, small, 1), jnp.where(holds, large, 8), 0.0,
@@ -329,8 +325,8 @@ def _exact_poch(z: Any, m: Any, s: Any, s_low: Any) -> Array:
     h = _bend(x, step, y)
     v = jnp.abs(step / (x + y))
     bent = (v > 1 / 3) | (v * jnp.abs(step) >= _NEAR)
-    ratio, left = _power(jnp.where(bent, y, 1), jnp.where(bent, x, 1), x, y_low, x_low)
-    left = left + x_low * jnp.log(jnp.where(bent, y / x, 1))
+    ratio, left = _power(y, x, x, y_low, x_low)
+    left = left + x_low * jnp.log(y / x)
     exponent = (_rest(y) - _rest(x) + x_slope - y_slope + step_low * jnp.log(y)
                 + step * y_low / y + jnp.where(bent, left, -h))
     half = jnp.power(y, 0.5 * step)     # the whole power may overflow before its product
@@ -345,7 +341,7 @@ def _poch(z: Any, m: Any, *, wide: bool) -> Array:
     s, low = _sum(z, m)
     sign = gammasgn(s) * gammasgn(z)
     direct = lax.lgamma(s) - lax.lgamma(z)
-    finite = jnp.isfinite(z) & jnp.isfinite(m)
+    finite = jnp.isfinite(s) & jnp.isfinite(z)
     if wide:
         holds = (z > 0) & (s > 0) & finite
         exact = _exact_poch(*(jnp.where(holds, value, other) for value, other in (

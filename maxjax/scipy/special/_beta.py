@@ -26,7 +26,12 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
-from maxjax.scipy.special._common import in_float64, operands, strong
+from maxjax.scipy.special._common import (
+    in_float64,
+    operands,
+    refuse_complex,
+    strong,
+)
 from maxjax.scipy.special._gamma import gammasgn
 
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
@@ -271,7 +276,9 @@ def beta(a: Any, b: Any) -> Array:
     >>> jax.scipy.special.beta(2.0, 4.0)
     Array(0.05, dtype=float32)
     """
-    return strong(_beta(*operands("beta", a, b)))
+    a, b = operands("beta", a, b)
+    refuse_complex("beta", a)
+    return strong(_beta(a, b))
 
 
 @custom_jvp
@@ -364,4 +371,6 @@ def poch(z: Any, m: Any) -> Array:
     >>> jax.scipy.special.poch(2.0, 0.0)
     Array(1., dtype=float32)
     """
-    return strong(_poch(*jnp.broadcast_arrays(*operands("poch", z, m))))
+    z, m = operands("poch", z, m)
+    refuse_complex("jnp.poch", z)
+    return strong(_poch(z, m))

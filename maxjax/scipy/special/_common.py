@@ -29,13 +29,15 @@ def only_wide(x: Any, hint: str = ", see docstring for supported types") -> None
 def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of float64 operands for narrower ones too: rounded to their dtype at last.
 
-    It is told, as ``wide``, whether the operands have been float64 from the beginning.
+    It is told, as ``wide``, whether the operands have been float64 from the beginning. Complex
+    ones stay as they are.
     """
     def call(*args: Any) -> Any:
         dtype = args[0].dtype
         weak = all(getattr(x, "weak_type", False) for x in args)
+        working = dtype if dtypes.is_complex(dtype) else dtypes.float64
         with config.enable_x64(True):
-            value = function(*[convert_element_type(x, dtypes.float64) for x in args],
+            value = function(*[convert_element_type(x, working) for x in args],
                              wide=dtype == dtypes.float64)
             return convert_element_type(value, dtype, weak)
 

@@ -43,7 +43,7 @@ mp: dict[str, Any] = {} if mpmath is None else {
     "beta": mpmath.beta, "poch": mpmath.rf, "comb": mpmath.binomial, "factorial": mpmath.factorial,
     "betaln": lambda a, b: mpmath.log(mpmath.beta(a, b)), "erf": mpmath.erf, "erfc": mpmath.erfc,
     "erfinv": mpmath.erfinv, "ndtr": mpmath.ncdf, "expit": mpmath.sigmoid,
-    "log_ndtr": lambda x: mpmath.log(mpmath.ncdf(x)),
+    "log_ndtr": lambda x: mpmath.log1p(-mpmath.ncdf(-x)) if x > 0 else mpmath.log(mpmath.ncdf(x)),
     "logit": lambda p: mpmath.log(p / (1 - p)), "entr": lambda x: -x * mpmath.log(x),
     "rel_entr": lambda p, q: p * mpmath.log(p / q), "xlogy": lambda x, y: x * mpmath.log(y),
     "kl_div": lambda p, q: p * mpmath.log(p / q) - p + q,

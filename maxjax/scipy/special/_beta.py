@@ -27,41 +27,32 @@ from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
 from maxjax.scipy.special._common import (
+    atanh_rest,
+    horner,
     in_float64,
     operands,
     refuse_complex,
+    short,
     strong,
 )
 from maxjax.scipy.special._gamma import gammasgn
 
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
-# Chebyshev's fits, the leading coefficient first: x c(x) by 1 / x^2 for x >= 8, to 4e-17, and
-# 1 / 3 + v^2 / 5 + v^4 / 7 + ... by v^2 up to 1 / 9, to 5e-17.
+# Chebyshev's fit of x c(x) by 1 / x^2 for x >= 8, the leading coefficient first; to 4e-17.
 _REST = (
     -0.0016526004455594968, 0.0008372834512071329, -0.0005952025951802712,
     0.0007936506649488252, -0.002777777777606244, 0.0833333333333333)
 _DIGAMMA = (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12)
-_BEND = (
-    0.08082022805971766, 0.04400369243072337, 0.06000536404795356, 0.06657072104827468,
-    0.07692785032479312, 0.09090894718066429, 0.11111111358713932, 0.1428571428355438,
-    0.20000000000007292, 0.3333333333333333)
 # Where |m v| is below this, h is part of an exponent; else a power takes its place.
 _NEAR = 3.0
 
 
 # --- parts ----------------------------------------------------------------------------------------
 
-def _horner(coefficients: tuple[float, ...], x: Any) -> Array:
-    value = coefficients[0] * x + coefficients[1]
-    for coefficient in coefficients[2:]:
-        value = value * x + coefficient
-    return value
-
-
 def _rest(x: Any) -> Array:
     """c(x), for x >= 8: what Stirling's formula lacks of lgamma."""
     inverse = 1 / x
-    return inverse * _horner(_REST, inverse * inverse)
+    return inverse * horner(_REST, inverse * inverse)
 
 
 def _sum(x: Any, y: Any) -> tuple[Array, Array]:
@@ -71,16 +62,10 @@ def _sum(x: Any, y: Any) -> tuple[Array, Array]:
     return total, (x - (total - part)) + (y - part)
 
 
-def _short(x: Any) -> Array:
-    """The leading 24 bits: products with them are exact."""
-    bits = lax.bitcast_convert_type(x, jnp.uint64)
-    return lax.bitcast_convert_type(bits & np.uint64(2**64 - 2**29), jnp.float64)
-
-
 def _power(above: Any, below: Any, exponent: Any, above_low: Any, below_low: Any
            ) -> tuple[Array, Array]:
     """``(above / below) ** exponent`` as a power and what is left for an exponential."""
-    base, high = _short(above / below), _short(below)
+    base, high = short(above / below), short(below)
     error = (above - base * high) - base * (below - high) + (above_low - base * below_low)
     error = error / above
     # error is of above / base below - 1, by above: log(1 / (1 - error))
@@ -91,14 +76,14 @@ def _bend(x: Any, m: Any, y: Any) -> Array:
     """h, for |v| <= 1/3."""
     v = m / (x + y)
     square = v * v
-    return v * (m - 2 * x * square * _horner(_BEND, square))
+    return v * (m - 2 * x * square * atanh_rest(square))
 
 
 def _rising(x: Any, low: Any) -> tuple[Array, Array]:
     """``x (x + 1) ... (x + 7)`` as a factor and an exponent, of ``x + low``."""
     other, other_low = _sum(x, 7.0)
     q = x * other
-    high, other_high = _short(x), _short(other)
+    high, other_high = short(x), short(other)
     error = (high * other_high - q) + high * (other - other_high) + (x - high) * other
     factors = (q, q + 6, q + 10, q + 12)
     slope = sum((1 / factor for factor in factors[1:]), 1 / q)
@@ -193,7 +178,7 @@ def _beta_pair(a: Any, b: Any) -> tuple[Array, Array]:
 def _digamma_rest(x: Any) -> Array:
     """log(x) - 1 / (2 x) - digamma(x), for x >= 8."""
     square = 1 / (x * x)
-    return square * _horner(_DIGAMMA, square)
+    return square * horner(_DIGAMMA, square)
 
 
 def _digamma_step(x: Any, m: Any) -> Array:

@@ -12,7 +12,13 @@ from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import check_arraylike
-from maxjax.scipy.special._common import in_float64, operands, refuse_complex
+from maxjax.scipy.special._common import (
+    atanh_rest,
+    in_float64,
+    operands,
+    refuse_complex,
+    strong,
+)
 
 
 @custom_jvp
@@ -101,7 +107,19 @@ def kl_div(p: Any, q: Any) -> Array:
     Array(0.38629436, dtype=float32)
     """
     p, q = operands("kl_div", p, q)
-    return rel_entr(p, q) - p + q
+    refuse_complex("kl_div", p)
+    return strong(_kl_div(p, q))
+
+
+@in_float64
+def _kl_div(p: Any, q: Any, *, wide: bool) -> Array:
+    near = (p > 0.5 * q) & (p < 2 * q) & (p < np.inf)
+    far = rel_entr(p, q) - p + q
+    # With v = (p - q) / (p + q), log(p / q) = 2 (v + v^3 / 3 + v^5 / 5 + ...).
+    x, y = jnp.where(near, p, 1), jnp.where(near, q, 1)
+    v = (x - y) / (x + y)
+    square = v * v
+    return jnp.where(near, (x + y) * square * (1 + v * (1 + v) * atanh_rest(square)), far)
 
 
 @custom_jvp

@@ -6,6 +6,7 @@ SciPy's float64 value; that of float64 is mpmath's, for the functions it has, wh
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from typing import Any
 
@@ -16,10 +17,8 @@ import scipy.special
 
 import maxjax
 
-try:
-    import mpmath
-except ImportError:
-    mpmath = None
+mpmath: Any = (
+    importlib.import_module("mpmath") if importlib.util.find_spec("mpmath") else None)
 
 POINTS, WIDE_POINTS = 20_000, 400
 R, RR = (-30.0, 30.0), (-4.0, 4.0)

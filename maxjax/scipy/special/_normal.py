@@ -129,7 +129,7 @@ def ndtr(x: Any) -> Array:
       TypeError: ``x`` is neither float32 nor float64.
 
     >>> jax.scipy.special.ndtr(jnp.array([-1.0, 0.0, 1.0]))
-    Array([0.15865526, 0.5       , 0.8413447 ], dtype=float32)
+    Array([0.15865526, 0.5       , 0.8413448 ], dtype=float32)
     """
     x = jnp.asarray(x)
     only_wide(x)

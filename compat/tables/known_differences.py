@@ -29,6 +29,8 @@ TABLE = {
                              y=array([4.0, 5.0, 6.0], "float32"), modes="grad"),
     "jax.lax.clamp": case("f(low, x, high)", low=np.float32(-1), high=np.float32(1),
                           x=array([-2.0, 0.0, 3.0], "float32"), grad="low high", modes="grad"),
+    "jax.random.multivariate_normal": check(
+        "f(jax.random.key(0), jnp.zeros(2), jnp.eye(2) * 2, (4,), 'bfloat16')"),
     "jax.numpy.where": check("str(jax.make_jaxpr(lambda x: f(x > 0, x, 0.0))(1.0))"),
     "jax.jit": check("f(lambda x: x + 1).lower(1.0).as_text()",
                      "f(lambda x: x * 2).lower(1.0).compile().out_info"),

@@ -33,8 +33,21 @@ TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 erf_p = _special(
     "erf", vectorized("erf", lambda x: scipy_special.erf(x)), _gaussian(TWO_OVER_ROOT_PI),
     native("erf"))
-erfc_p = _special(
-    "erfc", vectorized("erfc", lambda x: scipy_special.erfc(x)), _gaussian(-TWO_OVER_ROOT_PI))
+
+
+def _erfc(x):
+    value = scipy_special.erfc(x)
+    if x.dtype != np.float64:
+        return value
+    # SciPy's is exp(-x**2) by a quotient, and magnifies the rounding of the square.
+    with np.errstate(all="ignore"):
+        high = x.astype(np.float32).astype(np.float64)
+        low = x - high
+        error = (high * high - x * x) + 2 * high * low + low * low
+        return np.where(x > 1, value - value * error, value)
+
+
+erfc_p = _special("erfc", vectorized("erfc", _erfc), _gaussian(-TWO_OVER_ROOT_PI))
 
 
 def _erf_inv(x):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any as _Any
 
 from maxjax._base.missing import attribute_error as _attribute_error
+from maxjax.scipy.special._beta import beta as beta
+from maxjax.scipy.special._beta import betaln as betaln
+from maxjax.scipy.special._beta import comb as comb
+from maxjax.scipy.special._beta import poch as poch
 from maxjax.scipy.special._gamma import bernoulli as bernoulli
-from maxjax.scipy.special._gamma import beta as beta
 from maxjax.scipy.special._gamma import betainc as betainc
-from maxjax.scipy.special._gamma import betaln as betaln
-from maxjax.scipy.special._gamma import comb as comb
 from maxjax.scipy.special._gamma import digamma as digamma
 from maxjax.scipy.special._gamma import factorial as factorial
 from maxjax.scipy.special._gamma import gamma as gamma
@@ -19,7 +20,6 @@ from maxjax.scipy.special._gamma import gammaln as gammaln
 from maxjax.scipy.special._gamma import gammasgn as gammasgn
 from maxjax.scipy.special._gamma import loggamma as loggamma
 from maxjax.scipy.special._gamma import multigammaln as multigammaln
-from maxjax.scipy.special._gamma import poch as poch
 from maxjax.scipy.special._gamma import polygamma as polygamma
 from maxjax.scipy.special._gamma import zeta as zeta
 from maxjax.scipy.special._information import boxcox as boxcox

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from maxjax._base import dtypes
+import numpy as np
+
+from maxjax import lax
+from maxjax._base import config, dtypes
+from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy._promotion import bind, promote_args_inexact
 
 
@@ -24,5 +29,54 @@ def only_wide(x: Any, hint: str = ", see docstring for supported types") -> None
         raise TypeError(f"x.dtype={x.dtype} is not supported{hint}.")
 
 
+# Chebyshev's fit, the leading coefficient first; to 5e-17.
+_ATANH = (
+    0.08082022805971766, 0.04400369243072337, 0.06000536404795356, 0.06657072104827468,
+    0.07692785032479312, 0.09090894718066429, 0.11111111358713932, 0.1428571428355438,
+    0.20000000000007292, 0.3333333333333333)
 
-__all__ = ["bind", "only_wide", "operands", "refuse_complex"]
+
+def horner(coefficients: tuple[float, ...], x: Any) -> Any:
+    value = coefficients[0] * x + coefficients[1]
+    for coefficient in coefficients[2:]:
+        value = value * x + coefficient
+    return value
+
+
+def atanh_rest(square: Any) -> Any:
+    """``1 / 3 + v**2 / 5 + v**4 / 7 + ...`` of float64 ``v**2`` up to 1 / 9."""
+    return horner(_ATANH, square)
+
+
+def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of float64 operands for narrower ones too: rounded to their dtype at last.
+
+    It is told, as ``wide``, whether the operands have been float64 from the beginning. Complex
+    ones stay as they are.
+    """
+    def call(*args: Any) -> Any:
+        dtype = args[0].dtype
+        weak = all(getattr(x, "weak_type", False) for x in args)
+        working = dtype if dtypes.is_complex(dtype) else dtypes.float64
+        with config.enable_x64(True):
+            value = function(*[convert_element_type(x, working) for x in args],
+                             wide=dtype == dtypes.float64)
+            return convert_element_type(value, dtype, weak)
+
+    call.__name__ = function.__name__
+    return call
+
+
+def short(x: Any) -> Any:
+    """The leading 24 bits of float64: products with them are exact."""
+    bits = lax.bitcast_convert_type(x, dtypes.uint64)
+    return lax.bitcast_convert_type(bits & np.uint64(2**64 - 2**29), dtypes.float64)
+
+
+def strong(x: Any) -> Any:
+    """Without weakness."""
+    return convert_element_type(x, x.dtype)
+
+
+__all__ = ["atanh_rest", "bind", "horner", "in_float64", "only_wide", "operands",
+           "refuse_complex", "short", "strong"]

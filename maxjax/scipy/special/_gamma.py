@@ -150,47 +150,6 @@ def zeta(x: Any, q: Any = None) -> Array:
     return lax.zeta(*_spread("zeta", x, q))
 
 
-def betaln(a: Any, b: Any) -> Array:
-    """``log(abs(beta(a, b)))``.
-
-    >>> jax.scipy.special.betaln(2.0, 3.0)
-    Array(-2.4849067, dtype=float32, weak_type=True)
-    """
-    return _betaln(*operands("betaln", a, b))
-
-
-def _betaln(a: Any, b: Any) -> Array:
-    small, large = jnp.minimum(a, b), jnp.maximum(a, b)
-    # For a large argument lgamma(b) - lgamma(a + b) cancels: by Stirling's series,
-    #   lgamma(x) = (x - 1/2) log x - x + log(2 pi) / 2 + c(x).
-    far = jnp.where(large > 8, large, 8.0)
-    near = jnp.where(large > 8, small, 1.0)
-    ratio = near / far
-    shift = _stirling_rest(far) - _stirling_rest(near + far)
-    asymptotic = (lax.lgamma(near) + shift + near - near * jnp.log(near + far)
-                  - (far - 0.5) * jnp.log1p(ratio))
-    direct = lax.lgamma(small) + lax.lgamma(large) - lax.lgamma(small + large)
-    return jnp.where((large > 8) & (small > 0) & jnp.isfinite(large), asymptotic, direct)
-
-
-def _stirling_rest(x: Any) -> Array:
-    """What Stirling's formula lacks of lgamma, for x >= 8."""
-    square = 1 / (x * x)
-    return (1 / x) * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (
-        1 / 1680 - square * (1 / 1188 - square * (691 / 360360 - square / 156))))))
-
-
-def beta(a: Any, b: Any) -> Array:
-    """``gamma(a) * gamma(b) / gamma(a + b)``.
-
-    >>> jax.scipy.special.beta(2.0, 4.0)
-    Array(0.05, dtype=float32)
-    """
-    a, b = operands("beta", a, b)
-    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
-    return sign * jnp.exp(_betaln(a, b))
-
-
 def betainc(a: Any, b: Any, x: Any) -> Array:
     """The regularized incomplete beta function; differentiable in ``x``.
 
@@ -250,46 +209,6 @@ def factorial(n: Any, exact: bool = False) -> Array:
     rounded = (n > 1) & ((n + 1) - 1 != n)
     value = jnp.where(rounded, n * gamma(jnp.where(rounded, n, 1)), gamma(n + 1))
     return jnp.where(n < 0, 0, value)
-
-
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
-    """How many ways there are to choose ``k`` of ``N``; 0 if there are none.
-
-    Args:
-      repetition: the same may be chosen again.
-
-    >>> jax.scipy.special.comb(jnp.array([5.0, 4.0]), 2.0)
-    Array([10.,  6.], dtype=float32)
-    """
-    N, k = operands("comb", N, k)
-    if repetition:
-        return comb(N + k - 1, k)
-    valid = (k <= N) & (N >= 0) & (k >= 0)
-    safe, part = jnp.where(valid, N, 1), jnp.where(valid, k, 0)
-    value = jnp.exp(-_betaln(1 + safe - part, 1 + part) - jnp.log1p(safe))
-    # Of integers it is one; the derivative is that of the formula.
-    count = (jnp.floor(N) == N) & (jnp.floor(k) == k) & (value * dtypes.finfo(N.dtype).eps < 0.01)
-    value = jnp.where(count, value + lax.stop_gradient(jnp.round(value) - value), value)
-    return jnp.where(valid, value, 0)
-
-
-@custom_jvp
-def _poch(z: Any, m: Any) -> Array:
-    ratio = gammasgn(z + m) * gammasgn(z) * jnp.exp(lax.lgamma(z + m) - lax.lgamma(z))
-    return jnp.where(m == 0, jnp.ones_like(z), ratio)
-
-
-_poch.defjvps(lambda t, ans, z, m: t * ans * (lax.digamma(z + m) - lax.digamma(z)),
-              lambda t, ans, z, m: t * ans * lax.digamma(z + m))
-
-
-def poch(z: Any, m: Any) -> Array:
-    """Pochhammer's symbol ``gamma(z + m) / gamma(z)``.
-
-    >>> jax.scipy.special.poch(2.0, 0.0)
-    Array(1., dtype=float32)
-    """
-    return _poch(*_spread("poch", z, m))
 
 
 def bernoulli(n: int) -> Array:

@@ -12,7 +12,13 @@ from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import check_arraylike
-from maxjax.scipy.special._common import operands, refuse_complex
+from maxjax.scipy.special._common import (
+    atanh_rest,
+    in_float64,
+    operands,
+    refuse_complex,
+    strong,
+)
 
 
 @custom_jvp
@@ -101,7 +107,19 @@ def kl_div(p: Any, q: Any) -> Array:
     Array(0.38629436, dtype=float32)
     """
     p, q = operands("kl_div", p, q)
-    return rel_entr(p, q) - p + q
+    refuse_complex("kl_div", p)
+    return strong(_kl_div(p, q))
+
+
+@in_float64
+def _kl_div(p: Any, q: Any, *, wide: bool) -> Array:
+    near = (p > 0.5 * q) & (p < 2 * q) & (p < np.inf)
+    far = rel_entr(p, q) - p + q
+    # With v = (p - q) / (p + q), log(p / q) = 2 (v + v^3 / 3 + v^5 / 5 + ...).
+    x, y = jnp.where(near, p, 1), jnp.where(near, q, 1)
+    v = (x - y) / (x + y)
+    square = v * v
+    return jnp.where(near, (x + y) * square * (1 + v * (1 + v) * atanh_rest(square)), far)
 
 
 @custom_jvp
@@ -160,12 +178,7 @@ def boxcox(x: Any, lmbda: Any) -> Array:
     >>> jax.scipy.special.boxcox(4.0, 0.5)
     Array(2., dtype=float32, weak_type=True)
     """
-    x, lmbda = operands("boxcox", x, lmbda)
-    small = _power(jnp.log(x), lmbda)
-    # The exponential would magnify the rounding of the logarithm.
-    large = (lmbda * jnp.log(x) > 1) & jnp.isfinite(x) & (x > 0)
-    power = jnp.power(jnp.where(large, x, 1), jnp.where(large, lmbda, 1))
-    return jnp.where(large, (power - 1) / jnp.where(large, lmbda, 1), small)
+    return _boxcox(*operands("boxcox", x, lmbda))
 
 
 def boxcox1p(x: Any, lmbda: Any) -> Array:
@@ -174,11 +187,33 @@ def boxcox1p(x: Any, lmbda: Any) -> Array:
     >>> jax.scipy.special.boxcox1p(3.0, 0.5)
     Array(2., dtype=float32, weak_type=True)
     """
-    x, lmbda = operands("boxcox1p", x, lmbda)
-    return _power(jnp.log1p(x), lmbda)
+    return _boxcox1p(*operands("boxcox1p", x, lmbda))
 
 
-def _power(logarithm: Any, exponent: Any) -> Array:
+@in_float64
+def _boxcox(x: Any, exponent: Any, *, wide: bool) -> Array:
+    return _power_less_one(jnp.log(x), exponent, x, 0.0, wide)
+
+
+@in_float64
+def _boxcox1p(x: Any, exponent: Any, *, wide: bool) -> Array:
+    base = 1 + x
+    low = x - (base - 1) if wide else 0.0
+    return _power_less_one(jnp.log1p(x), exponent, base, low, wide)
+
+
+def _power_less_one(logarithm: Any, exponent: Any, base: Any, low: Any, wide: bool) -> Array:
+    """``((base + low) ** exponent - 1) / exponent``."""
     zero = exponent == 0
     safe = jnp.where(zero, 1, exponent)
-    return jnp.where(zero, logarithm, jnp.expm1(safe * logarithm) / safe)
+    product = safe * logarithm
+    power = jnp.expm1(product)
+    if wide:
+        # The exponential would magnify the rounding of the logarithm.
+        large = (product > 1) & jnp.isfinite(base) & (base > 0)
+        base = jnp.where(large, base, 1)
+        exact = jnp.power(base, jnp.where(large, safe, 1))
+        rest = exact * jnp.expm1(jnp.where(large, safe * (low / base), 0))
+        exact = exact - 1 + jnp.where(exact < np.inf, rest, 0)
+        power = jnp.where(large, exact, power)
+    return jnp.where(zero, logarithm, power / safe)

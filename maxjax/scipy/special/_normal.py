@@ -12,7 +12,6 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
-from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.special_functions import (
     dawsn_p,
     erfcx_p,
@@ -24,9 +23,17 @@ from maxjax._primitives.special_functions import (
     wofz_p,
 )
 from maxjax.numpy._promotion import bind, check_arraylike
-from maxjax.scipy.special._common import only_wide, operands, refuse_complex
+from maxjax.scipy.special._common import (
+    in_float64,
+    only_wide,
+    operands,
+    refuse_complex,
+    short,
+)
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+# sqrt(1 / 2) less its float64
+ROOT_HALF_REST = -4.833646656726457e-17
 
 
 def erf(x: Any) -> Array:
@@ -122,7 +129,7 @@ def ndtr(x: Any) -> Array:
       TypeError: ``x`` is neither float32 nor float64.
 
     >>> jax.scipy.special.ndtr(jnp.array([-1.0, 0.0, 1.0]))
-    Array([0.15865526, 0.5       , 0.8413447 ], dtype=float32)
+    Array([0.15865526, 0.5       , 0.8413448 ], dtype=float32)
     """
     x = jnp.asarray(x)
     only_wide(x)
@@ -130,18 +137,21 @@ def ndtr(x: Any) -> Array:
 
 
 @custom_jvp
-def _ndtr(x: Any) -> Any:
-    half_root = x.dtype.type(math.sqrt(0.5))
-    scaled = x * half_root
+@in_float64
+def _ndtr(x: Any, *, wide: bool) -> Any:
+    root = math.sqrt(0.5)
+    scaled = x * root
     size = jnp.abs(scaled)
-    # Of the rounding of x / sqrt(2) the tail would make a hundred units in the last place.
-    rest = multiply_add(x, half_root, -scaled) + x * x.dtype.type(
-        math.sqrt(0.5) - float(half_root))
-    rest = jnp.where(jnp.isfinite(rest), rest, 0)
-    tail = lax.erfc(size) - TWO_OVER_ROOT_PI * jnp.exp(-size * size) * jnp.sign(x) * rest
-    value = jnp.where(size < half_root, 1 + lax.erf(scaled),
-                      jnp.where(scaled > 0, 2 - tail, tail))
-    return x.dtype.type(0.5) * value
+    tail = lax.erfc(size)
+    if wide:
+        # Of the rounding of x / sqrt(2) the tail would make a hundred units in the last place.
+        part, high = jnp.where(size < 40, x, 0), short(root)
+        head = short(part)
+        rest = (head * high - scaled) + head * (root - high) + (part - head) * root
+        rest = jnp.where(size < 40, rest + part * ROOT_HALF_REST, 0)
+        tail = tail - TWO_OVER_ROOT_PI * jnp.exp(-size * size) * jnp.sign(x) * rest
+    value = jnp.where(size < root, 1 + lax.erf(scaled), jnp.where(scaled > 0, 2 - tail, tail))
+    return 0.5 * value
 
 
 _ndtr.defjvps(lambda t, ans, x: t * jnp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi))

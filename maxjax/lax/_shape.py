@@ -268,6 +268,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
            [2, 3]], dtype=int32)
     """
     if out_sharding is not None:
+        refuse_unreduced("reshape", out_sharding)
         return with_out_sharding(reshape, out_sharding, operand, new_sizes, dimensions)
     x = as_operand(operand, "reshape")
     sizes = integers(new_sizes) if hasattr(new_sizes, "__iter__") else (size_index(new_sizes),)

@@ -11,7 +11,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import InconclusiveDimensionOperation
-from maxjax._higher_order.constraints import with_out_sharding
+from maxjax._higher_order.constraints import refuse_unreduced, with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import shape as primitives
@@ -120,6 +120,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
            [3, 4, 5]], dtype=int32)
     """
     if out_sharding is not None:
+        refuse_unreduced("reshape", out_sharding)
         return with_out_sharding(reshape, out_sharding, a, shape, order, copy=copy)
     x = as_array(a, "reshape")
     sizes = resolved_shape(x.shape, shape)

@@ -1,6 +1,6 @@
-"""Parts of sums along manual mesh axes: what takes a value from one state of its type to another.
+"""Parts of sums along manual mesh axes: what takes a value from one state to another.
 
-Under ``shard_map`` with ``check_vma`` the shards of a value of type ``float32[4]{U:x}`` are the parts
+Under ``shard_map`` with ``check_vma`` the shards of a value of type ``float32[4]{U:x}`` are parts
 of a sum along ``x``, and ``float32[4]{R:x}`` is a value that all shards share whose cotangent is
 ``{U:x}``. Each of these is the transpose of the one beside it:
 

@@ -35,7 +35,6 @@ from maxjax._primitives.comparison import lt_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
-from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.reduced import (
     all_gather_reduced_p,
     preduced_p,
@@ -44,6 +43,7 @@ from maxjax._primitives.reduced import (
     unreduced_reduce_scatter_p,
     vary_unreduced_cast_p,
 )
+from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.shape import (
     broadcast_in_dim,

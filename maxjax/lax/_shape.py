@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes
-from maxjax._higher_order.constraints import resharded, with_out_sharding
+from maxjax._higher_order.constraints import refuse_unreduced, resharded, with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array

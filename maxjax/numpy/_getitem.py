@@ -14,6 +14,8 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import NonConcreteBooleanIndexError
+from maxjax._base.meshes import ever_set as mesh_set
+from maxjax._base.shardings import NamedSharding
 from maxjax._ir.dimensions import (
     SizeRange,
     broadcast_shapes,
@@ -73,6 +75,8 @@ def getitem(x: Array, index: Any) -> Array:
             plan = _make_plan(x.aval.shape, key)
         if plan is _OUTSIDE:
             return take(x, index)
+        if mesh_set[0]:
+            return run_steps(x, plan)
         apply = context.trace.apply
         for primitive, params in plan:
             x = apply(primitive, (x,), params)
@@ -372,8 +376,25 @@ def static_steps(shape: tuple[int, ...], entries: Sequence[Entry], wrap_negative
 
 def run_steps(x: Array, steps: Sequence[tuple[Any, dict[str, Any]]]) -> Array:
     for primitive, params in steps:
-        x = primitive.bind(x, **params)
+        if primitive is slice_p and params["strides"] is None and is_spread(x):
+            x = _sliced_by_operands(x, **params)
+        else:
+            x = primitive.bind(x, **params)
     return x
+
+
+def is_spread(x: Array) -> bool:
+    """Whether an array, outside ``jit``, lies over the Auto axes of a mesh."""
+    place = getattr(x, "_place", None)
+    return isinstance(place, NamedSharding) and bool(place.mesh.auto_axes)
+
+
+def _sliced_by_operands(x: Array, start_indices: Sequence[int], limit_indices: Sequence[int],
+                        strides: None) -> Array:
+    """As JAX slices such an array: where it is cut the result is whole on all devices."""
+    starts = [base_trace[0].operand(np.int32(start)) for start in start_indices]
+    return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(
+        limit - start for start, limit in zip(start_indices, limit_indices, strict=True)))
 
 
 def with_flags(x: Array, index: Any) -> tuple[Array, Any]:

@@ -14,7 +14,6 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import NonConcreteBooleanIndexError
-from maxjax._base.meshes import ever_set as mesh_set
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.dimensions import (
     SizeRange,
@@ -75,7 +74,7 @@ def getitem(x: Array, index: Any) -> Array:
             plan = _make_plan(x.aval.shape, key)
         if plan is _OUTSIDE:
             return take(x, index)
-        if mesh_set[0]:
+        if x.__class__ is ArrayImpl and x._place is not None:
             return run_steps(x, plan)
         apply = context.trace.apply
         for primitive, params in plan:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.shardings import Sharding, SingleDeviceSharding, refuse_parts
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_parts
 from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.devices import Device, default_device
@@ -224,6 +224,12 @@ class ArrayImpl(Array):
         copied = ArrayImpl(self.aval, self.host().copy())
         copied._place, copied._committed = self._place, self._committed
         return copied
+
+
+def is_spread(x: Any) -> bool:
+    """Whether an array, outside ``jit``, lies over the Auto axes of a mesh."""
+    place = getattr(x, "_place", None)
+    return isinstance(place, NamedSharding) and bool(place.mesh.auto_axes)
 
 
 def _restore(value: np.ndarray, weak_type: bool) -> ArrayImpl:

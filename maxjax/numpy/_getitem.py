@@ -14,7 +14,6 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import NonConcreteBooleanIndexError
-from maxjax._base.shardings import NamedSharding
 from maxjax._ir.dimensions import (
     SizeRange,
     broadcast_shapes,
@@ -40,7 +39,7 @@ from maxjax._primitives.shape import (
     slice_p,
     squeeze_p,
 )
-from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.array import ArrayImpl, is_spread
 from maxjax.lax._indexing import fill_parameter, from_end
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._promotion import cast
@@ -380,12 +379,6 @@ def run_steps(x: Array, steps: Sequence[tuple[Any, dict[str, Any]]]) -> Array:
         else:
             x = primitive.bind(x, **params)
     return x
-
-
-def is_spread(x: Array) -> bool:
-    """Whether an array, outside ``jit``, lies over the Auto axes of a mesh."""
-    place = getattr(x, "_place", None)
-    return isinstance(place, NamedSharding) and bool(place.mesh.auto_axes)
 
 
 def _sliced_by_operands(x: Array, start_indices: Sequence[int], limit_indices: Sequence[int],

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.meshes import get_abstract_mesh
 from maxjax._ir.axes import axis_size as size_of
 from maxjax._ir.axes import is_bound
 from maxjax._ir.trace import Array, aval_of, base_trace, context
@@ -373,9 +374,10 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
         raise ValueError("Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values "
                          f"are: {{{', '.join(map(repr, _GATHERED))}}}")
     axes, groups = _axes(axis_name), _groups(axis_index_groups)
-    if to == "invarying" and not _are_manual(axes) and context.trace is base_trace[0]:
+    outside = not get_abstract_mesh().manual_axes
+    if to == "invarying" and outside:
         raise ValueError("pvary should be called under jax.shard_map.")
-    if to != "varying" and groups is not None:
+    if to != "varying" and (groups is not None or outside):
         raise NotImplementedError("Please file an issue at https://github.com/jax-ml/jax/issues")
     if not axes:
         return x

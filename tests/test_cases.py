@@ -101,7 +101,9 @@ CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "debug_print", "c
 
 
 # Conversions of types, which shard_map erases before anything runs: tests/test_shard_map.py.
-ERASED = {"pvary", "psum_invariant", "all_gather_invariant"}
+ERASED = {"pvary", "psum_invariant", "all_gather_invariant", "vary_unreduced_cast_p",
+          "reduced_vary_cast_p", "unreduced_psum", "preduced", "all_gather_reduced",
+          "unreduced_reduce_scatter"}
 
 # Need a mesh, which no text of a program holds: tests/test_sharding_api.py, test_shard_map.py.
 ON_A_MESH = {"reshard", "sharding_constraint", "shard_map"}

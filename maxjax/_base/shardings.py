@@ -294,6 +294,17 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
                 f"{name.lower()} axes: {axes} and mesh: {mesh!s}")
 
 
+def refuse_parts(sharding: Any) -> None:
+    """Where shards are parts of a sum, no device has a part of the array.
+
+    Raises:
+      NotImplementedError: it is so.
+    """
+    if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
+        raise NotImplementedError("device_indices_map doesn't work with unreduced. Please file a "
+                                  "bug at https://github.com/jax-ml/jax/issues")
+
+
 def check_shape(sharding: Sharding, shape: Sequence[int], what: str) -> None:
     """Raises ValueError where arrays of a shape cannot lie so: the rank, or a dimension."""
     try:

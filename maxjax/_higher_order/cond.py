@@ -37,7 +37,7 @@ from maxjax._primitives.convert import convert_element_type, stop_gradient_p
 from maxjax._primitives.random_bits import Generator, random_wrap_p
 from maxjax._primitives.rules import call_factors, is_linear, scalar_like
 from maxjax._primitives.shape import broadcast_in_dim, full
-from maxjax._primitives.varying import vary
+from maxjax._primitives.varying import like_type
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 from maxjax._transforms.simplify import dead_code_rules, eliminate_dead_code, simplify_once
@@ -155,8 +155,8 @@ def _with_places(forward: ClosedJaxpr, count: int, places: tuple[ShapedArray, ..
     def branch(*args: Any) -> list[Any]:
         results = eval_jaxpr(forward.jaxpr, forward.consts, *args)
         filled = dict(zip(mine, results[count:], strict=True))
-        return [*results[:count], *(vary(
-            filled[n] if n in filled else _zeros(aval.off_mesh()), aval.vma)
+        return [*results[:count], *(like_type(
+            filled[n] if n in filled else _zeros(aval.off_mesh()), aval)
             for n, aval in enumerate(places))]
 
     return trace_to_jaxpr(branch, forward.in_avals, forward.jaxpr.debug_info)
@@ -178,7 +178,7 @@ def _transposed(branch: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool
 
     def transposed(*args: Any) -> list[Any]:
         found = merged(nonzero, eval_jaxpr(backward.jaxpr, backward.consts, *args))
-        return [instantiate(cotangent, aval) for cotangent, aval, flag in zip(
+        return [instantiate(cotangent, aval.cotangent()) for cotangent, aval, flag in zip(
             found, avals, wanted, strict=True) if flag]
 
     return trace_to_jaxpr(transposed, backward.in_avals, branch.jaxpr.debug_info)

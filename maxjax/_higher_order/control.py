@@ -274,7 +274,7 @@ def _casts(places: Sequence[tuple[frozenset[Any], str]], comma: str) -> str:
 def _mismatch(left: ShapedArray, right: ShapedArray) -> str:
     what = [name for name, differ in (
         ("dtypes", left.dtype != right.dtype), ("shapes", left.shape != right.shape),
-        ("manual axis types", left.vma != right.vma)) if differ]
+        ("manual axis types", left.manual_axis_type != right.manual_axis_type)) if differ]
     return ", and ".join(f"the {name} do not match" for name in what)
 
 

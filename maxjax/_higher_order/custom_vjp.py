@@ -39,7 +39,7 @@ from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import call_factors, is_linear
-from maxjax._primitives.varying import vary
+from maxjax._primitives.varying import like_type
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.batching import BatchTrace
 
@@ -413,7 +413,7 @@ class _FlatCall:
         Raises:
           ValueError: it is of another type than the argument.
         """
-        expected = aval.tangent()
+        expected = aval.cotangent()
         if value is None or expected.dtype == dtypes.float0:
             return None
         if isinstance(value, SymbolicZero):
@@ -440,13 +440,13 @@ class _FlatCall:
                 f"an output of type {found.str_short()} corresponding to an input of type "
                 f"{aval.str_short()}"
                 + (", so the shapes do not match" if found.shape != expected.shape else ""))
-        if not found.vma <= expected.vma:
+        if not found.vma <= expected.vma | expected.manual_axis_type.unreduced:
             raise ValueError(
                 "Custom VJP bwd rule must produce an output with the same type as the args tuple "
                 f"of the primal function, but at output{self.path(number)} the bwd rule produced "
                 f"an output of type {found.str_short()} corresponding to an input of type "
                 f"{aval.str_short()}, so the manual axis types do not match")
-        return vary(operand, expected.vma)
+        return like_type(operand, expected)
 
     def path(self, number: int) -> str:
         tree = pytree.unflatten(self.tree, range(len(self.avals)))

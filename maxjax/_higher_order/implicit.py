@@ -95,7 +95,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, const_lengths: LinearS
         raise TypeError("transpose_solve required for backwards mode automatic differentiation of "
                         "custom_linear_solve")
     consts, b = _parts(operands, const_lengths)
-    given = [instantiate(cotangent, x.aval)
+    given = [instantiate(cotangent, x.aval.cotangent())
              for cotangent, x in zip(cotangents[:len(b)], b, strict=True)]
     results = _bind(consts.transpose(), given, const_lengths.transpose(), jaxprs.transpose())
     found = [cotangent if is_linear(x) else None

@@ -267,12 +267,12 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
         carry_ct = new
     in_consts, in_carry, in_xs = _parts(jaxpr.in_avals, num_consts, num_carry)
     out_carry, out_ys = jaxpr.out_avals[:num_carry], jaxpr.out_avals[num_carry:]
-    sums = [aval.tangent() for aval in chosen(chosen(in_consts, consts_lin), consts_nz)]
+    sums = [aval.cotangent() for aval in chosen(chosen(in_consts, consts_lin), consts_nz)]
     # A cotangent has one type through the whole loop: that of the carry that comes out.
-    carry_cts = [aval.tangent() for aval in chosen(out_carry, carry_ct)]
+    carry_cts = [aval.cotangent() for aval in chosen(out_carry, carry_ct)]
     known = [[aval for aval, lin in zip(avals, lins, strict=True) if not lin] for avals, lins in (
         (in_consts, consts_lin), (in_carry, carry_lin), (in_xs, xs_lin))]
-    ys_cts = [aval.tangent() for aval in chosen(out_ys, ys_ct)]
+    ys_cts = [aval.cotangent() for aval in chosen(out_ys, ys_ct)]
 
     def body(*args: Any) -> list[Any]:
         given = iter(args)
@@ -288,7 +288,7 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
         to_consts = [add_tangents(total, next(found)) for total in before]
         to_carries = merged(carry_lin, [next(found) if flag else None for flag in carry_nz])
         return [*to_consts,
-                *(instantiate(cotangent, aval) for cotangent, aval in zip(
+                *(instantiate(cotangent, aval.cotangent()) for cotangent, aval in zip(
                     chosen(to_carries, carry_ct), chosen(in_carry, carry_ct), strict=True)),
                 *found]
 
@@ -318,9 +318,9 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, nu
     body, consts_nz, carry_ct, xs_nz = _transposed(
         jaxpr, (*consts_lin, *carry_lin, *xs_lin), given, num_consts, num_carry)
     out_avals = jaxpr.out_avals
-    sums = [instantiate(None, operand.aval) for operand in chosen(
+    sums = [instantiate(None, operand.aval.cotangent()) for operand in chosen(
         [x for x in consts if type(x) is Linear], consts_nz)]
-    carry_cts = [instantiate(cotangent, aval) for cotangent, aval, flag in zip(
+    carry_cts = [instantiate(cotangent, aval.cotangent()) for cotangent, aval, flag in zip(
         cotangents[:num_carry], out_avals[:num_carry], carry_ct, strict=True) if flag]
     ys_cts = [ct for ct in cotangents[num_carry:] if ct is not None]
     results = bind(

@@ -29,6 +29,9 @@ The rules, all optional but the first two, and their contracts:
     if absent.
 ``factors(in_avals, out_avals, **params)``
     The sharding rule (``maxjax._ir.factors``).
+``linear_in``
+    The operands (a slice) that may be parts of sums along mesh axes, all along the same ones; the
+    results then are too. The other operands choose, say where, or fill. None: all must be whole.
 ``on_mesh``
     True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
     plain types, and ``mesh_types`` add to its results.
@@ -95,6 +98,7 @@ class Primitive:
                  no_derivative: str | None = None,
                  cacheable: bool = True,
                  on_mesh: bool = False,
+                 linear_in: slice | None = None,
                  registered: bool = True):
         if registered and name in registry:
             raise InternalError(f"two primitives are called {name!r}")
@@ -124,6 +128,7 @@ class Primitive:
         self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
         self.cacheable = cacheable            # False where params hold jaxprs
         self.on_mesh = on_mesh or not cacheable
+        self.linear_in = linear_in
         self.is_own = not registered          # of the user's; only the Mojo backend lowers it
         if registered:
             registry[name] = self

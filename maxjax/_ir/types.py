@@ -129,13 +129,25 @@ class ShapedArray:
         return ShapedArray(self.shape, dtype, self.weak_type and dtype is not dtypes.float0,
                            self.mesh_spec, self.vma)
 
+    def cotangent(self) -> ShapedArray:
+        """The type of a cotangent of a value of this type."""
+        aval = self.tangent()
+        if aval.mesh_spec is None:
+            return aval
+        mesh, spec = aval.mesh_spec
+        return aval.update(mesh_spec=(mesh, spec.to_ct_spec()))
+
     to_tangent_aval = tangent
-    to_cotangent_aval = tangent
+    to_cotangent_aval = cotangent
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
-        """Over which manual mesh axes the value may vary."""
-        return ManualAxisType(self.vma)
+        """Over which manual mesh axes the value may vary, is in parts of a sum, or is reduced."""
+        if self.mesh_spec is None:
+            return ManualAxisType(self.vma)
+        mesh, spec = self.mesh_spec
+        manual = frozenset(mesh.manual_axes)
+        return ManualAxisType(self.vma, spec.unreduced & manual, spec.reduced & manual)
 
     mat = manual_axis_type
 
@@ -238,4 +250,5 @@ FLOAT0_SCALAR = ShapedArray((), dtypes.float0)
 
 def match_up_to_weak_type(left: ShapedArray, right: ShapedArray) -> bool:
     return left is right or (
-        left.shape == right.shape and left.dtype == right.dtype and left.vma == right.vma)
+        left.shape == right.shape and left.dtype == right.dtype
+        and left.manual_axis_type == right.manual_axis_type)

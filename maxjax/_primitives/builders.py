@@ -37,7 +37,8 @@ def elementwise(name: str, *,
                 specialize: Any = None,
                 abstract: Callable[..., Any] | None = None,
                 batch: Callable[..., Any] | None = None,
-                no_derivative: str | None = None) -> Primitive:
+                no_derivative: str | None = None,
+                linear_in: slice | None = None) -> Primitive:
     """A primitive that computes each element of its result from the same element of its operands.
 
     Operands share a dtype and a rank (sizes equal or 1), but for scalars, which join any shape.
@@ -102,6 +103,7 @@ def elementwise(name: str, *,
         factors=elementwise_factors,
         no_derivative=no_derivative,
         accepts=accepts,
+        linear_in=linear_in,
     )
     return primitive
 

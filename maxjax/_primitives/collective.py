@@ -181,7 +181,7 @@ def _ppermute_batch_named(mapped, size, operands, batch_axes, *, axis_name, perm
 
 
 ppermute_p = _collective(
-    "ppermute",
+    "ppermute", linear_in=slice(None),
     abstract=lambda x, **params: x,
     transpose=lambda cotangent, operand, *, axis_name, perm: [ppermute_p.bind(
         cotangent, axis_name=axis_name, perm=tuple((target, source) for source, target in perm))],
@@ -271,7 +271,7 @@ def _all_gather_transpose(cotangent, operand, *, all_gather_dimension, **params)
 
 
 all_gather_p = _collective(
-    "all_gather",
+    "all_gather", linear_in=slice(None),
     abstract=all_gather_abstract,
     transpose=_all_gather_transpose,
     batch=all_gather_batch(lambda: all_gather_p),
@@ -279,7 +279,7 @@ all_gather_p = _collective(
 )
 
 
-def _reduce_scatter_abstract(x, *, scatter_dimension, axis_size, tiled, **params):
+def reduce_scatter_abstract(x, *, scatter_dimension, axis_size, tiled, **params):
     dim, shape = scatter_dimension, x.shape
     if tiled:
         shape = _with_size(shape, dim, shape[dim] // axis_size)
@@ -288,14 +288,15 @@ def _reduce_scatter_abstract(x, *, scatter_dimension, axis_size, tiled, **params
     return ShapedArray(shape, x.dtype, x.weak_type)
 
 
-def _reduce_scatter_batch(size, operands, batch_axes, *, scatter_dimension, tiled, **params):
-    dim, axis = scatter_dimension, batch_axes[0]
-    if dim >= axis:
-        dim += 1
-    elif not tiled:
-        axis -= 1
-    return reduce_scatter_p.bind(
-        *operands, scatter_dimension=dim, tiled=tiled, **params), axis
+def reduce_scatter_batch(primitive):
+    def batch(size, operands, batch_axes, *, scatter_dimension, tiled, **params):
+        dim, axis = scatter_dimension, batch_axes[0]
+        if dim >= axis:
+            dim += 1
+        elif not tiled:
+            axis -= 1
+        return primitive().bind(*operands, scatter_dimension=dim, tiled=tiled, **params), axis
+    return batch
 
 
 def _reduce_scatter_batch_named(mapped, size, operands, batch_axes, *, scatter_dimension,
@@ -316,10 +317,10 @@ def _reduce_scatter_transpose(cotangent, operand, *, scatter_dimension, **params
 
 
 reduce_scatter_p = _collective(
-    "reduce_scatter",
-    abstract=_reduce_scatter_abstract,
+    "reduce_scatter", linear_in=slice(None),
+    abstract=reduce_scatter_abstract,
     transpose=_reduce_scatter_transpose,
-    batch=_reduce_scatter_batch,
+    batch=reduce_scatter_batch(lambda: reduce_scatter_p),
     batch_named=_reduce_scatter_batch_named,
 )
 
@@ -385,7 +386,7 @@ def _all_to_all_transpose(cotangent, operand, *, split_axis, concat_axis, **para
 
 
 all_to_all_p = _collective(
-    "all_to_all",
+    "all_to_all", linear_in=slice(None),
     abstract=_all_to_all_abstract,
     transpose=_all_to_all_transpose,
     batch=_all_to_all_batch,

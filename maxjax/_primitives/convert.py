@@ -62,7 +62,7 @@ def _convert_specialize(in_avals, params, out_avals):
 
 
 convert_element_type_p = elementwise(
-    "convert_element_type",
+    "convert_element_type", linear_in=slice(None),
     abstract=lambda x, *, new_dtype, weak_type: ShapedArray(x.shape, new_dtype, weak_type),
     evaluate=lambda x, *, new_dtype, weak_type: convert(x, new_dtype),
     specialize=_convert_specialize,
@@ -134,7 +134,7 @@ bitcast_convert_type_p = Primitive(
 )
 
 stop_gradient_p = elementwise(
-    "stop_gradient", evaluate=lambda x: x, lower=lambda ctx, x: x)
+    "stop_gradient", linear_in=slice(None), evaluate=lambda x: x, lower=lambda ctx, x: x)
 
 # --- reduce_precision -----------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ def _reduce_precision(x, *, exponent_bits, mantissa_bits):
 
 
 reduce_precision_p = elementwise(
-    "reduce_precision", accepts=FLOATING,
+    "reduce_precision", linear_in=slice(None), accepts=FLOATING,
     evaluate=widened(_reduce_precision),
     jvp=lambda t, x, out, **params: reduce_precision_p.bind(t, **params),
     transpose=lambda ct, x, **params: [reduce_precision_p.bind(ct, **params)],

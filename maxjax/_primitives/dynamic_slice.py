@@ -242,7 +242,7 @@ def _dynamic_update_slice_factors(in_avals, out_avals):
 
 
 dynamic_update_slice_p = Primitive(
-    "dynamic_update_slice",
+    "dynamic_update_slice", linear_in=slice(2),
     abstract=_dynamic_update_slice_abstract,
     evaluate=_dynamic_update_slice_evaluate,
     lower=_dynamic_update_slice_lower,

@@ -98,9 +98,10 @@ def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], 
              fft_type: FftType, fft_lengths: tuple[int, ...]) -> FactorRule:
     """The transformed dimensions are wanted whole; the last may change its size."""
     last = in_avals[0].ndim - 1
-    transformed = [*range(last + 1 - len(fft_lengths), last)]
-    return factor_rule([[*range(last), "in"]], [[*range(last), "out"]], in_avals, out_avals,
-                       replicated=frozenset({*transformed, "in", "out"}))
+    changed = in_avals[0].shape != out_avals[0].shape
+    transformed = [*range(last + 1 - len(fft_lengths), last + 1)]
+    return factor_rule([range(last + 1)], [[*range(last), "out" if changed else last]], in_avals,
+                       out_avals, replicated=frozenset({*transformed, *["out"] * changed}))
 
 
 fft_p = linear_primitive(

@@ -68,6 +68,7 @@ def _several(name, transpose):
             [[(i, dim) for dim in range(aval.ndim)] for i, aval in enumerate(in_avals)],
             [[(i, dim) for dim in range(aval.ndim)] for i, aval in enumerate(out_avals)],
             in_avals, out_avals),
+        on_mesh=True,
         multiple_results=True,
     )
     return primitive

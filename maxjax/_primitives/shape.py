@@ -56,7 +56,7 @@ def _broadcast_in_dim_factors(in_avals, out_avals, *, shape, broadcast_dimension
 
 
 broadcast_in_dim_p = linear_primitive(
-    "broadcast_in_dim",
+    "broadcast_in_dim", linear_in=slice(None),
     abstract=lambda x, *, shape, broadcast_dimensions: ShapedArray(shape, x.dtype, x.weak_type),
     evaluate=_broadcast_in_dim_evaluate,
     lower=lambda ctx, x, *, shape, broadcast_dimensions: ctx.broadcast(
@@ -152,7 +152,7 @@ def _reshape_batch(size, operands, axes, *, new_sizes, dimensions):
 
 
 reshape_p = linear_primitive(
-    "reshape",
+    "reshape", linear_in=slice(None),
     abstract=lambda x, *, new_sizes, dimensions: ShapedArray(new_sizes, x.dtype, x.weak_type),
     evaluate=_reshape_evaluate,
     lower=lambda ctx, x, *, new_sizes, dimensions: ctx.reshape(x, new_sizes),
@@ -175,7 +175,7 @@ def _squeeze_batch(size, operands, axes, *, dimensions):
 
 
 squeeze_p = linear_primitive(
-    "squeeze",
+    "squeeze", linear_in=slice(None),
     abstract=lambda x, *, dimensions: ShapedArray(
         _squeezed(x.shape, dimensions), x.dtype, x.weak_type),
     evaluate=lambda x, *, dimensions: x.reshape(_squeezed(x.shape, dimensions)),
@@ -198,7 +198,7 @@ def _transpose_batch(size, operands, axes, *, permutation):
 
 
 transpose_p = linear_primitive(
-    "transpose",
+    "transpose", linear_in=slice(None),
     abstract=lambda x, *, permutation: ShapedArray(
         tuple(x.shape[dim] for dim in permutation), x.dtype, x.weak_type),
     evaluate=lambda x, *, permutation: x.transpose(permutation),
@@ -250,7 +250,7 @@ def _concatenate_batch(size, operands, axes, *, dimension):
 
 
 concatenate_p = Primitive(
-    "concatenate",
+    "concatenate", linear_in=slice(None),
     abstract=_concatenate_abstract,
     evaluate=lambda *xs, dimension: np.concatenate(xs, dimension),
     lower=lambda ctx, *xs, dimension: ctx.concatenate(xs, dimension),
@@ -335,7 +335,7 @@ def _pad_batch(size, operands, axes, *, padding_config):
 
 
 pad_p = Primitive(
-    "pad",
+    "pad", linear_in=slice(1),
     abstract=_pad_abstract,
     evaluate=_pad_evaluate,
     lower=lambda ctx, x, value, *, padding_config: ctx.pad(x, value, padding_config),
@@ -399,7 +399,7 @@ def _slice_specialize(in_avals, params, out_avals):
 
 
 slice_p = linear_primitive(
-    "slice",
+    "slice", linear_in=slice(None),
     abstract=lambda x, **params: ShapedArray(_slice_shape(**params), x.dtype, x.weak_type),
     evaluate=lambda x, **params: x[_slice_index(**params)],
     specialize=_slice_specialize,
@@ -446,7 +446,7 @@ def _split_batch(size, operands, axes, *, sizes, axis):
 
 
 split_p = Primitive(
-    "split",
+    "split", linear_in=slice(None),
     abstract=lambda x, *, sizes, axis: [
         ShapedArray(shape, x.dtype, x.weak_type)
         for shape in _split_shapes(x.shape, sizes, axis)],
@@ -514,7 +514,7 @@ iota_p = Primitive(
 # --- copy -----------------------------------------------------------------------------------------
 
 copy_p = linear_primitive(
-    "copy",
+    "copy", linear_in=slice(None),
     abstract=lambda x: x,
     evaluate=lambda x: np.array(x),
     lower=lambda ctx, x: x,
@@ -570,7 +570,7 @@ def _reduce_sum_specialize(in_avals, params, out_avals):
 
 
 reduce_sum_p = linear_primitive(
-    "reduce_sum",
+    "reduce_sum", linear_in=slice(None),
     abstract=lambda x, *, axes: ShapedArray(reduced_shape(x.shape, axes), x.dtype, x.weak_type),
     evaluate=_reduce_sum_evaluate,
     specialize=_reduce_sum_specialize,

@@ -25,6 +25,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
 from maxjax._ir.printing import shown_params
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.reduced import in_states
 from maxjax._primitives.rules import axis_factors, linear_primitive
 
 
@@ -127,6 +128,11 @@ def free_mesh(mesh: AbstractMesh, axes: Sequence[Any] | None = None) -> Abstract
     return mesh.update_axis_types(dict.fromkeys(chosen, AxisType.Auto))
 
 
+def _resharded(x, sharding):
+    aval = type_on(x, sharding)
+    return aval if x.plain else in_states(aval, x.manual_axis_type)
+
+
 def _reshard_batch(size, operands, axes, *, dst_sharding):
     axis, = axes
     return reshard_p.bind(*operands, dst_sharding=dst_sharding.update(
@@ -135,7 +141,7 @@ def _reshard_batch(size, operands, axes, *, dst_sharding):
 
 reshard_p = _identity(
     "reshard",
-    abstract=lambda x, *, dst_sharding: type_on(x, dst_sharding).update(vma=x.vma),
+    abstract=lambda x, *, dst_sharding: _resharded(x, dst_sharding),
     transpose=lambda cotangent, operand, *, dst_sharding: _back(
         cotangent, operand, dst_sharding),
     batch=_reshard_batch,

@@ -17,10 +17,11 @@ from maxjax._base import dtypes
 from maxjax._ir.axes import axis_size
 from maxjax._ir.primitive import Primitive, mesh_types
 from maxjax._ir.trace import Trace, context
-from maxjax._ir.types import ShapedArray, axis_order
+from maxjax._ir.types import ManualAxisType, ShapedArray, axis_order
 from maxjax._primitives.arithmetic import add_p, mul_p
 from maxjax._primitives.collective import all_gather_abstract, all_gather_batch, axis_index_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
+from maxjax._primitives.reduced import preduced_p, reduced_vary_cast_p, vary_unreduced_cast_p
 from maxjax._primitives.rules import linear_primitive, replicated_factors, scalar_like
 from maxjax._primitives.shape import squeeze_p
 
@@ -31,6 +32,12 @@ def vma_of(value: Any) -> frozenset[Any]:
     """The manual axes over which a value may vary."""
     aval = getattr(value, "aval", None)
     return _NONE if aval is None else aval.vma
+
+
+def states_of(value: Any) -> ManualAxisType:
+    """Along which manual axes a value varies, is in parts of a sum, or is reduced."""
+    aval = getattr(value, "aval", None)
+    return ManualAxisType() if aval is None else aval.manual_axis_type
 
 
 class ManualAxes:
@@ -60,9 +67,20 @@ class ManualAxes:
         if all(own == union for own in axes):
             return args
         return tuple([
-            arg if own == union else
-            trace.apply(pvary_p, (arg,), {"axes": self.ordered(union - own)})
+            arg if own == union else self._varying(trace, arg, union - own)
             for arg, own in zip(args, axes, strict=True)])
+
+    def _varying(self, trace: Trace, x: Any, axes: frozenset[Any]) -> Any:
+        """``x``, varying over these axes too."""
+        states = states_of(x)
+        reduced = self.ordered(states.reduced & axes)
+        if reduced:
+            x = trace.apply(reduced_vary_cast_p, (x,), {"axes": reduced})
+        rest = self.ordered(axes - states.reduced)
+        if not rest:
+            return x
+        _refuse(x, "unreduced", states.unreduced, rest)
+        return trace.apply(pvary_p, (x,), {"axes": rest})
 
     def ordered(self, axes: Iterable[Any]) -> tuple[Any, ...]:
         """These axes in the order of the mesh."""
@@ -95,7 +113,34 @@ def vary(x: Any, axes: Iterable[Any]) -> Any:
     if manual is None:
         return x
     missing = manual.ordered(frozenset(axes) - vma_of(x))
-    return pvary_p.bind(x, axes=missing) if missing else x
+    if not missing:
+        return x
+    states = states_of(x)
+    _refuse(x, "unreduced", states.unreduced, missing)
+    _refuse(x, "reduced", states.reduced, missing)
+    return pvary_p.bind(x, axes=missing)
+
+
+def _refuse(x: Any, state: str, own: frozenset[Any], axes: Sequence[Any]) -> None:
+    if not own.isdisjoint(axes):
+        raise ValueError(f"pvary cannot accept args which are {state}. Got "
+                         f"{x.aval.str_short(short_dtypes=True)} and axes={set(axes)}")
+
+
+def like_type(x: Any, aval: ShapedArray) -> Any:
+    """``x`` in the states along manual axes that the type has; zeros may become parts of a sum."""
+    manual = context.manual
+    if manual is None:
+        return x
+    wanted, own = aval.manual_axis_type, states_of(x)
+    if wanted == own:
+        return x
+    unreduced = manual.ordered(wanted.unreduced - own.unreduced)
+    x = vary(x, (*wanted.varying, *unreduced))
+    if unreduced:
+        x = vary_unreduced_cast_p.bind(x, axes=unreduced)
+    reduced = manual.ordered(wanted.reduced - own.reduced)
+    return preduced_p.bind(x, axes=reduced) if reduced else x
 
 
 def _vary_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
@@ -131,7 +176,7 @@ pvary_p = _conversion(
     on_mesh=True)
 
 psum_invariant_p = _conversion(
-    "psum_invariant",
+    "psum_invariant", linear_in=slice(None),
     abstract=lambda x, *, axes: x,
     transpose=lambda cotangent, operand, *, axes: [pvary_p.bind(cotangent, axes=axes)],
     varies=lambda own, *, axes: own.difference(axes))
@@ -152,7 +197,7 @@ def _all_gather_invariant_transpose(cotangent, operand, *, all_gather_dimension,
 
 
 all_gather_invariant_p = linear_primitive(
-    "all_gather_invariant",
+    "all_gather_invariant", linear_in=slice(None),
     abstract=all_gather_abstract,
     transpose=_all_gather_invariant_transpose,
     batch=all_gather_batch(lambda: all_gather_invariant_p),

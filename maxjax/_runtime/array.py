@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.shardings import Sharding, SingleDeviceSharding
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_parts
 from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.devices import Device, default_device
@@ -80,6 +80,7 @@ class ArrayImpl(Array):
 
     def copy_to_host_async(self) -> None:
         """Starts computing the value; on the CPU it is at the host then."""
+        self._check_summed()
         self.host()
 
     def __await__(self):
@@ -126,7 +127,17 @@ class ArrayImpl(Array):
         self._value = None
 
     # --- conversion ---
+    def _check_summed(self) -> None:
+        """Nobody may look at parts of a sum.
+
+        Raises:
+          NotImplementedError: the shards are such.
+        """
+        if not self.aval.plain:
+            refuse_parts(self.aval.sharding)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        self._check_summed()
         value = self.host()
         if type(self.aval.dtype) is dtypes.KeyDType:
             raise TypeError(
@@ -146,6 +157,7 @@ class ArrayImpl(Array):
     def __bool__(self) -> bool:
         if self.aval.size != 1:
             raise ValueError(truth_value_message(self.aval))
+        self._check_summed()
         return bool(self.host().reshape(()))
 
     def _scalar(self) -> Any:
@@ -186,6 +198,11 @@ class ArrayImpl(Array):
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any:
+        count = len(self.devices())
+        if count > 1:
+            raise BufferError(
+                "to_dlpack can only pack a dlpack tensor from an array on a singular device, but "
+                f"an array with a Sharding over {count} devices was provided.")
         value = self.host()
         if not value.flags.c_contiguous or copy:
             value = np.array(value, order="C")
@@ -208,7 +225,15 @@ class ArrayImpl(Array):
         return self
 
     def __deepcopy__(self, memo: dict) -> ArrayImpl:
-        return ArrayImpl(self.aval, self.host().copy())
+        copied = ArrayImpl(self.aval, self.host().copy())
+        copied._place, copied._committed = self._place, self._committed
+        return copied
+
+
+def is_spread(x: Any) -> bool:
+    """Whether an array, outside ``jit``, lies over the Auto axes of a mesh."""
+    place = getattr(x, "_place", None)
+    return isinstance(place, NamedSharding) and bool(place.mesh.auto_axes)
 
 
 def _restore(value: np.ndarray, weak_type: bool) -> ArrayImpl:

@@ -18,6 +18,8 @@ from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.primitive import OpSpec
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.dynamic_slice import dynamic_slice_p
+from maxjax._primitives.shape import slice_p
 from maxjax._primitives.sharding import constrained_spec, inner_mesh
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import default_device
@@ -26,6 +28,7 @@ from maxjax._sharding.api import Partitioned, partition
 from maxjax._sharding.execute import whole_program
 from maxjax._sharding.shard_map import manual_mesh, manual_results
 from maxjax._sharding.specs import Dim, Dims, Spec
+from maxjax._transforms.simplify import expand
 
 Placement = Sharding | None
 
@@ -72,14 +75,28 @@ def result_shardings(spec: OpSpec, operands: Sequence[Any], mesh: Mesh) -> list[
         inputs = [Var(aval.off_mesh()) for aval in spec.in_avals]
         outputs = [Var(aval.off_mesh()) for aval in spec.out_avals]
         eqn = JaxprEqn(spec.primitive, inputs, spec.params, outputs)
-        closed = ClosedJaxpr(Jaxpr([], inputs, outputs, [eqn], spec.primitive.name))
+        closed = expand(ClosedJaxpr(Jaxpr([], inputs, outputs, [eqn], spec.primitive.name)))
         if len(_known) > 10_000:
             _known.clear()
         made = None
         if mesh.auto_axes:
             made = _partitioned(closed, mesh, shardings, [None] * len(outputs))
-        known = _known[key] = _out_shardings(made, spec.out_avals, mesh, shardings)
+        known = _out_shardings(made, spec.out_avals, mesh, shardings)
+        if spec.primitive is dynamic_slice_p or (
+                spec.primitive is slice_p and spec.params["strides"]):
+            known = [_whole_where_cut(known[0], spec)]
+        _known[key] = known
     return known
+
+
+def _whole_where_cut(sharding: Sharding, spec: OpSpec) -> Sharding:
+    """Of an index outside ``jit`` nothing is known: the dimension that it cuts is put together."""
+    if not isinstance(sharding, NamedSharding):
+        return sharding
+    kept = [entry if before == after else None for entry, before, after in zip(
+        sharding.spec, spec.in_avals[0].shape, spec.out_avals[0].shape, strict=False)]
+    return sharding if kept == list(sharding.spec) else sharding.update(
+        spec=trimmed(tuple(map(entry_axes, kept))))
 
 
 def _on(mesh: Mesh, operand: Any) -> NamedSharding | None:

@@ -14,6 +14,7 @@ from maxjax._base.shardings import (
     Sharding,
     SingleDeviceSharding,
     check_shape,
+    refuse_parts,
 )
 from maxjax._ir.trace import Array, Tracer, base_trace
 from maxjax._primitives.sharding import reshard_p, sharding_constraint_p, type_on
@@ -69,6 +70,8 @@ def _put(leaf: Any, place: Any) -> Any:
         place.is_fully_addressable      # noqa: B018  (raises where there are no devices)
         type_on(value.aval, place)
         check_shape(place, value.shape, "device_put args")
+        refuse_parts(place)
+        refuse_parts(value.aval.sharding)
     if isinstance(value, Tracer):
         return _put_traced(value, place)
     if isinstance(place, SingleDeviceSharding) and place.memory_kind == "device":

@@ -74,7 +74,13 @@ def operations(jaxpr: Jaxpr, known: dict[Any, FactorRule] | None = None) -> list
     """
     found: list[Operation] = []
     known = {} if known is None else known
+    sliced: dict[Any, Atom] = {}
     for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "slice":
+            sliced[eqn.outvars[0]] = eqn.invars[0]
+        source = _rolled(eqn, sliced)
+        if source is not None:
+            found.append(_tie(source, eqn.outvars[0], 0, eqn, "of slices"))
         ties = TIES.get(eqn.primitive.name)
         if ties is None:
             found.append(Operation(eqn.invars, eqn.outvars, _known_rule(eqn, known), eqn,
@@ -86,6 +92,16 @@ def operations(jaxpr: Jaxpr, known: dict[Any, FactorRule] | None = None) -> list
                 found.extend(operations(body.jaxpr, known))
             found.extend(_tie(a, b, lead, eqn, "out") for a, b, lead in after)
     return found
+
+
+def _rolled(eqn: JaxprEqn, sliced: dict[Any, Atom]) -> Atom | None:
+    """The value of whose slices, put together, a result of its shape is made, as by ``roll``: they
+    lie alike, even where the slices cannot."""
+    if eqn.primitive.name != "concatenate":
+        return None
+    sources = {sliced.get(atom) for atom in eqn.invars if isinstance(atom, Var)}
+    source = sources.pop() if len(sources) == 1 else None
+    return source if source is not None and source.aval.shape == eqn.outvars[0].aval.shape else None
 
 
 def _known_rule(eqn: JaxprEqn, known: dict[Any, FactorRule]) -> FactorRule:

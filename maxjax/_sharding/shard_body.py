@@ -35,6 +35,14 @@ from maxjax._primitives.comparison import lt_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.reduced import (
+    all_gather_reduced_p,
+    preduced_p,
+    reduced_vary_cast_p,
+    unreduced_psum_p,
+    unreduced_reduce_scatter_p,
+    vary_unreduced_cast_p,
+)
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.shape import (
@@ -182,6 +190,10 @@ def _members(names: Sequence[Any], groups: Sequence[Sequence[int]]) -> tuple[Any
     return members, places
 
 
+def _sum(x: Any, *, axes: Sequence[Any]) -> Any:
+    return psum_p.bind(x, axes=axes, axis_index_groups=None)
+
+
 def _reduction(primitive: Any, positional: Any) -> Callable[..., Any]:
     def reduced(x: Any, *, axes: Sequence[Any], axis_index_groups: Any = None) -> Any:
         groups = axis_index_groups
@@ -217,7 +229,7 @@ def _merged(x: Any, dim: int) -> Any:
 
 
 def _reduce_scatter(x: Any, *, scatter_dimension: int, axis_name: Any, axis_size: int,
-                    axis_index_groups: Any, tiled: bool) -> Any:
+                    tiled: bool, axis_index_groups: Any = None) -> Any:
     if axis_index_groups is None and len(axis_name) == 1:
         return reduce_scatter_p.bind(
             x, scatter_dimension=scatter_dimension, axis_name=axis_name, axis_size=axis_size,
@@ -274,14 +286,20 @@ def _ppermute(x: Any, *, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any
 
 RULES: dict[Any, Callable[..., Any]] = {
     pvary_p: lambda x, **params: x,
+    vary_unreduced_cast_p: lambda x, **params: x,
+    reduced_vary_cast_p: lambda x, **params: x,
+    preduced_p: lambda x, **params: x,
+    unreduced_psum_p: _sum,
     reshard_p: lambda x, **params: x,
-    psum_invariant_p: lambda x, *, axes: psum_p.bind(x, axes=axes, axis_index_groups=None),
+    psum_invariant_p: _sum,
     psum_p: _reduction(psum_p, reduce_sum_p),
     pmax_p: _reduction(pmax_p, reduce_max_p),
     pmin_p: _reduction(pmin_p, reduce_min_p),
     all_gather_p: _all_gather,
     all_gather_invariant_p: _all_gather,
+    all_gather_reduced_p: _all_gather,
     reduce_scatter_p: _reduce_scatter,
+    unreduced_reduce_scatter_p: _reduce_scatter,
     all_to_all_p: _all_to_all,
     ppermute_p: _ppermute,
 }

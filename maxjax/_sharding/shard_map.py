@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from maxjax._base import dtypes
 from maxjax._base.meshes import (
     AxisType,
     Mesh,
@@ -31,10 +32,11 @@ from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import div_p
 from maxjax._primitives.collective import psum_p
+from maxjax._primitives.comparison import eq_p
 from maxjax._primitives.rules import is_linear, replicated_factors, scalar_like
-from maxjax._primitives.shape import expand_axis, squeeze_p
+from maxjax._primitives.shape import expand_axis, select, squeeze_p, zeros_like
 from maxjax._primitives.sharding import sharding_constraint_p
-from maxjax._primitives.varying import manual_axes, vary
+from maxjax._primitives.varying import flat_index, like_type, manual_axes
 from maxjax._sharding.execute import whole_program
 from maxjax._sharding.shard_body import runnable
 from maxjax._transforms.batching import batch_jaxpr
@@ -71,6 +73,9 @@ def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, check_vma: boo
     not become manual it keeps."""
     axes = aval.vma.union(spec_axes(spec)) if check_vma else frozenset()
     local = aval.off_mesh().update(shape=shard_shape(aval.shape, spec, mesh), vma=axes)
+    if check_vma and (spec.unreduced or spec.reduced):
+        return local.on_mesh(_inner_mesh(mesh, manual), P(
+            unreduced=spec.unreduced, reduced=spec.reduced))
     rest = frozenset(mesh.explicit_axes) - manual
     if aval.mesh_spec is None or not rest:
         return local
@@ -88,7 +93,7 @@ def whole_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) -
         on_mesh = mesh.abstract_mesh, P(*[
             (*outside, *within) for outside, within in zip(
                 dims_of(chosen_axes(spec, explicit), aval.ndim), dims_of(inner, aval.ndim),
-                strict=True)])
+                strict=True)], unreduced=spec.unreduced, reduced=spec.reduced)
     return ShapedArray(shape, aval.dtype, aval.weak_type, on_mesh, aval.vma.difference(manual))
 
 
@@ -131,6 +136,7 @@ def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
                          f"{ordered}")
     local = runnable(jaxpr, mesh.shape_tuple, copied)
     with named_axes(mesh.shape_tuple), manual_axes(None):
+        local = with_parts(local, in_specs, out_specs)
         whole = whole_program(
             local, {name: size for name, size in mesh.shape_tuple if name in manual},
             [dims_of(spec, aval.ndim) for spec, aval in zip(in_specs, local.in_avals, strict=True)],
@@ -147,6 +153,30 @@ def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
                                     strict=True)]
 
     return trace_to_jaxpr(constrained, whole.in_avals, jaxpr.jaxpr.debug_info)
+
+
+def with_parts(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
+               out_specs: Sequence[PartitionSpec]) -> ClosedJaxpr:
+    """The program of one shard for inputs and outputs that are parts of sums.
+
+    A whole value holds the total: the first shard is given it, and the others zeros.
+    """
+    if not any(spec.unreduced for spec in (*in_specs, *out_specs)):
+        return local
+
+    def part(x: Any, axes: frozenset[Any]) -> Any:
+        if not axes:
+            return x
+        first = eq_p.bind(flat_index(sorted(axes, key=str)), scalar_like(0, dtypes.int32))
+        return select(first, zeros_like(x), x)
+
+    def run(*args: Any) -> list[Any]:
+        results = eval_jaxpr(local.jaxpr, local.consts, *[
+            part(x, spec.unreduced) for x, spec in zip(args, in_specs, strict=True)])
+        return [psum_p.bind(x, axes=tuple(spec.unreduced), axis_index_groups=None)
+                if spec.unreduced else x for x, spec in zip(results, out_specs, strict=True)]
+
+    return trace_to_jaxpr(run, local.in_avals, local.jaxpr.debug_info)
 
 
 ORDERED = (ordered_debug_effect, ordered_io_effect)
@@ -178,7 +208,9 @@ def _program_outside(**params: Any) -> tuple[ClosedJaxpr, list[NamedSharding | N
 def result_places(params: dict[str, Any]) -> list[NamedSharding]:
     """How the results of an application over devices lie."""
     mesh = params["mesh"]
-    if mesh.auto_axes or params["newly_manual_axes"] == frozenset(mesh.axis_names):
+    if mesh.auto_axes:
+        return [NamedSharding(mesh, P(*spec)) for spec in params["out_specs"]]
+    if params["newly_manual_axes"] == frozenset(mesh.axis_names):
         return [NamedSharding(mesh, spec) for spec in params["out_specs"]]
     avals = [whole_aval(aval, spec, mesh, params["newly_manual_axes"]) for aval, spec in zip(
         params["jaxpr"].out_avals, params["out_specs"], strict=True)]
@@ -275,7 +307,9 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
     split.specs = []
     for atom in made:
         names = tuple(axis for axis in axes if not check_vma or axis in atom.aval.vma)
-        split.specs.append(P(names) if names else P())
+        states = atom.aval.manual_axis_type
+        split.specs.append(P(*[names] if names else [], unreduced=states.unreduced,
+                             reduced=states.reduced))
     scalar = [bool(len(spec)) and not atom.aval.shape
               for atom, spec in zip(made, split.specs, strict=True)]
     short = ClosedJaxpr(
@@ -348,7 +382,7 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool,
     def body(*args: Any) -> list[Any]:
         results = eval_jaxpr(transposed.jaxpr, transposed.consts, *args)
         if check_vma:
-            return [vary(x, aval.vma) for x, aval in zip(results, avals, strict=True)]
+            return [like_type(x, aval.cotangent()) for x, aval in zip(results, avals, strict=True)]
         return [psum_p.bind(x, axes=names, axis_index_groups=None) if names else x
                 for x, names in zip(results, axes, strict=True)]
 
@@ -384,8 +418,10 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr,
             jaxpr, linear, given, tuple(_unmentioned(spec, params) for spec in in_specs), check_vma)
     results = shard_map_p.bind(
         *values, *chosen(operands, known), jaxpr=body,
-        in_specs=(*chosen(out_specs, given), *chosen(in_specs, known)),
-        out_specs=tuple(chosen(chosen(in_specs, linear), nonzero)), **params)
+        in_specs=(*(spec.to_ct_spec() for spec in chosen(out_specs, given)),
+                  *chosen(in_specs, known)),
+        out_specs=tuple([spec.to_ct_spec()
+                         for spec in chosen(chosen(in_specs, linear), nonzero)]), **params)
     return merged(linear, merged(nonzero, results))
 
 

@@ -19,6 +19,8 @@ from maxjax._base.meshes import (
 )
 from maxjax._higher_order.control import Traced, operands_of, traced
 from maxjax._higher_order.jit import argument_names
+from maxjax._ir.trace import context
+from maxjax._primitives.reduced import vary_unreduced_cast_p
 from maxjax._primitives.varying import vary
 from maxjax._sharding.shard_map import chosen_axes, dims_of, inside, shard_aval, shard_map_p
 
@@ -152,7 +154,7 @@ class _Call:
             self._check_out_ranks(outputs, values, specs)
             if self.check_vma:
                 self._check_replication(outputs, values, specs, mesh, manual)
-                values = [vary(x, spec_axes(spec)) for x, spec in zip(values, specs, strict=True)]
+                values = [_as_claimed(x, spec) for x, spec in zip(values, specs, strict=True)]
             found.append(specs)
             return pytree.unflatten(out_tree, values)
 
@@ -180,7 +182,8 @@ class _Call:
                     "shard_map in_specs argument must be a pytree of "
                     "`jax.sharding.PartitionSpec` instances, but it was `None` when "
                     f"axis_names={manual} are of type {kinds}")
-            return tuple(chosen_axes(spec, manual) for spec in typed)
+            return tuple(typed) if manual == explicit else tuple(
+                chosen_axes(spec, manual) for spec in typed)
         given = self.in_specs
         specs = _flat(tuple(given) if isinstance(given, list) else given, args, "in_specs")
         _check_specs("in_specs", specs, mesh, manual)
@@ -188,7 +191,8 @@ class _Call:
         self._check_divisible(args, values, specs, mesh)
         if explicit == manual == frozenset(mesh.axis_names):
             for value, spec, own in zip(values, specs, typed, strict=True):
-                if dims_of(spec, value.aval.ndim) != dims_of(own, value.aval.ndim):
+                if (dims_of(spec, value.aval.ndim) != dims_of(own, value.aval.ndim)
+                        or spec.unreduced != own.unreduced or spec.reduced != own.reduced):
                     raise ValueError(
                         f"in_specs passed to shard_map: {_long(spec, value.aval.ndim)} does not "
                         f"match the specs of the input: {_long(own, value.aval.ndim)} for arg: "
@@ -302,8 +306,10 @@ class _Call:
         places = _places(self.out_specs, outputs, "out_specs")
         for place, value, spec in zip(places, values, specs, strict=True):
             named = frozenset(spec_axes(spec))
-            varying = value.aval.vma & manual
-            if varying <= named:
+            states = value.aval.manual_axis_type
+            varying = states.varying & manual
+            if varying <= named | spec.unreduced and (named & (states.unreduced | states.reduced)
+                    or (states.unreduced <= spec.unreduced and states.reduced <= spec.reduced)):
                 continue
             start = f"{place} is {spec} which implies that the corresponding output value is "
             left_out = [name for name in mesh.axis_names if name in manual and name not in named]
@@ -374,6 +380,41 @@ def _check_specs(name: str, specs: Sequence[PartitionSpec], mesh: Any,
                     f"shard_map {name} argument must refer to an axis marked as manual ({manual}), "
                     f"but:\n\n  {name} refers to '{axis}'\n\nCheck the {name} values passed to "
                     "shard_map.")
+        _check_sums(name, spec, mesh, manual)
+
+
+def _check_sums(name: str, spec: PartitionSpec, mesh: Any, manual: frozenset[Any]) -> None:
+    """Parts of sums come in and out along Explicit axes, where all of them become manual."""
+    for kind in ("unreduced", "reduced"):
+        if not getattr(spec, kind):
+            continue
+        if mesh.auto_axes:
+            raise ValueError(
+                f"{kind} in {name} {spec} can only be used when the mesh passed to shard_map "
+                f"contains axis names all of type `Explicit`. Got mesh {mesh}")
+        if manual != frozenset(mesh.axis_names):
+            raise NotImplementedError(
+                f"unreduced/reduced can only be passed to {name} when shard_map is in full manual "
+                f"mode. Got mesh axis names {mesh.axis_names}, manual_axes: {manual}, specs: "
+                f"{spec}. Please file a bug at https://github.com/jax-ml/jax/issues.")
+
+
+def _as_claimed(x: Any, spec: PartitionSpec) -> Any:
+    """A result in the states that its spec says.
+
+    Raises:
+      ValueError: it is not reduced along the same axes, or the same on all shards where the spec
+        says that they are parts of a sum.
+    """
+    states = x.aval.manual_axis_type
+    missing = spec.unreduced - states.unreduced
+    if missing:
+        x = vary_unreduced_cast_p.bind(x, axes=context.manual.ordered(missing))
+    if spec.reduced - states.reduced:
+        raise ValueError(
+            "out_specs passed to shard_map should be equal to the reduced present on the "
+            f"out_aval. Got out_specs={spec} and out_aval={x.aval.str_short(short_dtypes=True)}")
+    return vary(x, spec_axes(spec))
 
 
 def _typed_spec(aval: Any) -> PartitionSpec:
@@ -382,7 +423,7 @@ def _typed_spec(aval: Any) -> PartitionSpec:
 
 
 def _long(spec: PartitionSpec, ndim: int) -> PartitionSpec:
-    return P(*spec, *[None] * (ndim - len(spec)))
+    return spec.update(partitions=(*spec, *[None] * (ndim - len(spec))))
 
 
 def _mesh_text(mesh: Any) -> str:

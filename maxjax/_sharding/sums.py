@@ -1,6 +1,7 @@
 """Parts of sums in types: ``float32[8@a,4]{U:b}`` is a value whose shards along ``b`` are summands.
 
-Only what is linear may be done to such a value before ``reshard`` sums it. ``{R:b}`` is a whole
+Only what is linear (``Primitive.linear_in``) may be done to such a value before ``reshard`` or,
+inside ``shard_map``, ``psum`` sums it. ``{R:b}`` is a whole
 value, the same along ``b``, whose cotangent is ``{U:b}``: the sum over ``b`` that its gradient
 needs waits until it is asked for. A product of the two is a part of a sum again.
 """
@@ -11,19 +12,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base.errors import ShardingTypeError
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 
 Names = frozenset[Any]
 NONE: Names = frozenset()
-# The first so many operands only choose or say where.
-LINEAR = {
-    "transpose": 0, "reshape": 0, "broadcast_in_dim": 0, "squeeze": 0, "reduce_sum": 0,
-    "convert_element_type": 0, "slice": 0, "pad": 0, "copy": 0, "concatenate": 0,
-    "select_n": 1, "real": 0, "imag": 0, "neg": 0, "rev": 0, "stop_gradient": 0, "split": 0}
-SUMS = ("add", "add_any", "sub")
+SUMS = ("add", "add_any")
 
 
-def axes_of_results(name: str, in_avals: Sequence[ShapedArray]) -> tuple[Names, Names]:
+def axes_of_results(primitive: Primitive, in_avals: Sequence[ShapedArray]) -> tuple[Names, Names]:
     """Along which axes the results of an operation are parts of sums, and reduced.
 
     Raises:
@@ -33,12 +30,14 @@ def axes_of_results(name: str, in_avals: Sequence[ShapedArray]) -> tuple[Names, 
     unreduced = [_axes(aval, "unreduced") for aval in in_avals]
     reduced = [_axes(aval, "reduced") for aval in in_avals]
     if any(unreduced):
-        return _of_parts(name, in_avals, unreduced, reduced), NONE
+        return _of_parts(primitive, in_avals, unreduced, reduced), NONE
     found = NONE.union(*reduced)
-    if not found or name == "dot_general":
+    if not found or primitive.name == "dot_general":
         return NONE, NONE
-    for aval, own in zip(in_avals, reduced, strict=True):
-        if aval.mesh_spec is not None and own != found:
+    manual = any(aval.manual_axis_type.reduced for aval in in_avals)
+    asked = (manual and primitive.linear_in) or slice(None)
+    for aval, own in zip(in_avals[asked], reduced[asked], strict=True):
+        if own != found and (manual or aval.mesh_spec is not None):
             raise ShardingTypeError(
                 "Inputs cannot be replicated on the same axes that another input is reduced on. "
                 f"Got input type: {aval} and reduced spec: {found}")
@@ -49,8 +48,9 @@ def _axes(aval: ShapedArray, kind: str) -> Names:
     return NONE if aval.mesh_spec is None else getattr(aval.mesh_spec[1], kind)
 
 
-def _of_parts(name: str, in_avals: Sequence[ShapedArray], unreduced: Sequence[Names],
+def _of_parts(primitive: Primitive, in_avals: Sequence[ShapedArray], unreduced: Sequence[Names],
               reduced: Sequence[Names]) -> Names:
+    name = primitive.name
     if name == "dot_general":
         raise ShardingTypeError(
             "lhs or rhs passed to dot_general cannot be unreduced. Got "
@@ -65,13 +65,15 @@ def _of_parts(name: str, in_avals: Sequence[ShapedArray], unreduced: Sequence[Na
         return _alike(name, unreduced)
     if name == "mul":
         return _of_product(in_avals, unreduced, reduced)
-    if name in LINEAR:
-        rest = slice(LINEAR[name], None)
+    if primitive.linear_in is not None:
+        manual = any(aval.manual_axis_type.unreduced for aval in in_avals)
+        asked = primitive.linear_in
         return _alike(name, [own for own, aval in zip(
-            unreduced[rest], in_avals[rest], strict=True) if own or aval.mesh_spec is not None])
+            unreduced[asked], in_avals[asked], strict=True)
+            if own or manual or aval.mesh_spec is not None])
     raise NotImplementedError(
-        f"unreduced rule for {name} is not implemented: what it makes of the parts of a sum are no "
-        "parts of what it makes of the sum. Use `reshard` on the operand.")
+        f"unreduced rule for {name} is not implemented. Please file an issue at "
+        "https://github.com/jax-ml/jax/issues")
 
 
 def _of_product(in_avals: Sequence[ShapedArray], unreduced: Sequence[Names],

@@ -39,7 +39,9 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params
     if mesh is None:
         return out_avals
     ins = [_dims(aval) for aval in in_avals]
-    unreduced, reduced = axes_of_results(primitive.name, in_avals)
+    unreduced, reduced = axes_of_results(primitive, in_avals)
+    if not (unreduced or reduced or mesh.explicit_axes):
+        return out_avals
     if not any(axes for dims in ins for axes in dims):
         whole = PartitionSpec(unreduced=unreduced, reduced=reduced)
         return tuple(aval.on_mesh(mesh, whole) for aval in out_avals)

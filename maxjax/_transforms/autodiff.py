@@ -13,7 +13,7 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.source import function_location
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.trace import Array, aval_of, base_trace
-from maxjax._ir.types import ShapedArray
+from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.varying import vary
 from maxjax._transforms.jvp import instantiate, jvp_flat
@@ -260,6 +260,12 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
         check_output("grad", holomorphic, out)
         # As weakly typed as the result.
         aval = aval_of(out)
+        if aval.manual_axis_type != ManualAxisType(aval.vma):
+            raise ValueError(
+                "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
+                f"{aval.off_mesh().str_short()}, but expected {aval.cotangent().str_short()} "
+                "because the corresponding output of the differentiated function had JAX type "
+                f"{aval.str_short()}")
         cotangent = vary(
             base_trace[0].constant(np.ones((), aval.dtype), aval.off_mesh()), aval.vma)
         gradients = pytree.unflatten(function.in_tree, [

@@ -20,10 +20,10 @@ from maxjax._ir.trace import (
     current_trace,
     leaked_tracer_error,
 )
-from maxjax._ir.types import ShapedArray
+from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import full
-from maxjax._primitives.varying import vary
+from maxjax._primitives.varying import like_type
 
 
 class JVPTracer(Tracer):
@@ -155,15 +155,15 @@ def instantiate(tangent: Any, aval: ShapedArray) -> Any:
         aval = aval.tangent()
         if aval.dtype == dtypes.float0:
             return np.zeros(aval.shape, dtypes.float0)
-        if aval.vma:
-            return vary(instantiate(None, aval.off_mesh()), aval.vma)
+        if not aval.plain and aval.manual_axis_type != ManualAxisType():
+            return like_type(instantiate(None, aval.off_mesh()), aval)
         if aval.shape:
             return convert_element_type(
                 full(aval.shape, 0, aval.dtype), aval.dtype, aval.weak_type)
         tangent = np.zeros((), aval.dtype)
     elif isinstance(tangent, Array):
-        return vary(tangent, aval.vma)
-    return vary(base_trace[0].constant(tangent, aval.tangent().off_mesh()), aval.vma)
+        return like_type(tangent, aval)
+    return like_type(base_trace[0].constant(tangent, aval.tangent().off_mesh()), aval)
 
 
 @derived

@@ -102,15 +102,19 @@ class LinearFunction:
         Raises:
           ValueError: it has another shape or dtype.
         """
-        expected = aval.tangent()
+        expected = self.type_of_direction(aval)
         if isinstance(leaf, np.ndarray) and leaf.dtype == dtypes.float0:
             got, value = ShapedArray(leaf.shape, dtypes.float0), None
         else:
             value = operands_of([leaf])[0]
             got = value.aval
-        if got.shape != expected.shape or got.dtype != expected.dtype:
+        if (got.shape != expected.shape or got.dtype != expected.dtype
+                or got.manual_axis_type[1:] != expected.manual_axis_type[1:]):
             raise ValueError(self.mismatch(got, expected, aval))
         return value
+
+    # Of what is given, for a value of that type.
+    type_of_direction: Callable[[ShapedArray], ShapedArray] = staticmethod(ShapedArray.tangent)
 
     def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:
         """What `check` says of a value of another type than expected."""
@@ -125,6 +129,8 @@ def _with_operands(equations: Sequence[LinearEquation],
 
 class VJP(LinearFunction):
     """Maps cotangents of a function's results to cotangents of its arguments."""
+
+    type_of_direction = staticmethod(ShapedArray.cotangent)
 
     def __call__(self, out_ct: Any, *extra: Any) -> Any:
         if extra:
@@ -153,7 +159,7 @@ class VJP(LinearFunction):
     def transpose(self, cotangents: list[Any]) -> list[Any]:
         """Cotangents of all leaves of the arguments."""
         results = iter(transpose_map(self.linear, cotangents))
-        return [instantiate(next(results), aval) if dtypes.is_inexact(aval.dtype)
+        return [instantiate(next(results), aval.cotangent()) if dtypes.is_inexact(aval.dtype)
                 else np.zeros(aval.shape, dtypes.float0) for aval in self.in_avals]
 
 

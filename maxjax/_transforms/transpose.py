@@ -58,6 +58,10 @@ def _on_mesh(transposed: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
     for cotangent, operand in zip(transposed, operands, strict=True):
         if cotangent is not None and type(operand) is Linear and hasattr(cotangent, "aval"):
             wanted = operand.aval.mesh_spec
+            if operand.aval.cotangent().manual_axis_type != cotangent.aval.manual_axis_type:
+                raise ValueError(
+                    f"Expected cotangent type {operand.aval.cotangent().str_short()} but got "
+                    f"{cotangent.aval.str_short()}")
             if wanted is not None and wanted != cotangent.aval.mesh_spec:
                 cotangent = reshard_p.bind(
                     cotangent, dst_sharding=NamedSharding(wanted[0], wanted[1].to_ct_spec()))
@@ -130,7 +134,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, is_linear: tuple[bool, ...],
     the linear operands have one."""
     known_avals = [aval for aval, linear in zip(closed.in_avals, is_linear, strict=True)
                    if not linear]
-    cotangent_avals = [aval.tangent() for aval, given in zip(
+    cotangent_avals = [aval.cotangent() for aval, given in zip(
         closed.out_avals, has_cotangent, strict=True) if given]
     nonzero: list[bool] = []
 

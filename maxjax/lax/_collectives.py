@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.meshes import get_abstract_mesh
 from maxjax._ir.axes import axis_size as size_of
 from maxjax._ir.axes import is_bound
 from maxjax._ir.trace import Array, aval_of, base_trace, context
@@ -28,8 +29,22 @@ from maxjax._primitives.collective import (
     reduce_scatter_p,
 )
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.reduced import (
+    all_gather_reduced_p,
+    preduced_p,
+    reduced_vary_cast_p,
+    unreduced_psum_p,
+    unreduced_reduce_scatter_p,
+    vary_unreduced_cast_p,
+)
 from maxjax._primitives.shape import expand_axis, squeeze_p
-from maxjax._primitives.varying import all_gather_invariant_p, psum_invariant_p, vary, vma_of
+from maxjax._primitives.varying import (
+    all_gather_invariant_p,
+    psum_invariant_p,
+    pvary_p,
+    states_of,
+    vary,
+)
 
 __all__ = [
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p",
@@ -86,13 +101,14 @@ def _are_manual(axes: Sequence[Any]) -> bool:
 
 
 def _state(x: Any, axes: Sequence[Any], operation: str) -> str:
-    """"varying" or "invarying".
+    """"varying", "unreduced", "reduced" or "invarying".
 
     Raises:
       ValueError: along some of the axes the one, along others the other.
     """
-    vma = vma_of(x)
-    states = {"varying" if axis in vma else "invarying" for axis in axes}
+    own = states_of(x)._asdict()
+    states = {next((state for state, names in own.items() if axis in names), "invarying")
+              for axis in axes}
     if len(states) > 1:
         raise ValueError(
             f"jax.lax.{operation} can only accept axis_name which corresponds to one of varying, "
@@ -151,7 +167,10 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         if _are_manual(axes):
             if groups is not None:
                 raise NotImplementedError("axis_index_groups of psum where check_vma is on")
-            if _state(leaf, axes, "psum") == "invarying":
+            state = _state(leaf, axes, "psum")
+            if state == "unreduced":
+                return unreduced_psum_p.bind(leaf, axes=axes)
+            if state != "varying":
                 leaf = vary(leaf, axes)
             return psum_invariant_p.bind(leaf, axes=axes)
         return psum_p.bind(leaf, axes=axes, axis_index_groups=groups)
@@ -285,20 +304,24 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 
 
 _STATES = ("unreduced", "reduced", "varying")
+_CASTS = {("invarying", "varying"): pvary_p, ("invarying", "reduced"): preduced_p,
+          ("varying", "unreduced"): vary_unreduced_cast_p,
+          ("reduced", "varying"): reduced_vary_cast_p}
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """Inside ``shard_map``: the same values, under a type that says that they vary.
-
-    The derivative sums the cotangents of all shards along the axes.
+    """Inside ``shard_map``: the same values, under a type that says something else of them.
 
     Args:
-      axis_name: axes over which the values do not vary by their type.
-      to: "varying".
+      axis_name: axes along which the values are all in one state.
+      to: "varying", of values that are the same on all shards (the derivative sums the cotangents
+        of all shards) or reduced; "unreduced", of values that vary: they are the parts of a sum,
+        which ``psum`` or ``psum_scatter`` makes; "reduced", of values that are the same on all
+        shards: their cotangents stay parts of a sum.
 
     Raises:
-      ValueError: they vary already, ``to`` is unknown, or there is no ``shard_map`` around.
-      NotImplementedError: ``to`` is "reduced" or "unreduced".
+      ValueError: there is no such way from the values' state, ``to`` is unknown, or there is no
+        ``shard_map`` around.
 
     >>> def f(x):
     ...     print(jax.typeof(x), jax.typeof(lax.pcast(x, "i", to="varying")))
@@ -314,19 +337,14 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     if context.trace is base_trace[0]:
         raise ValueError("pvary should be called under jax.shard_map.")
     _check_bound(axes, "pcast")
-    if not _are_manual(axes):
-        return x
+    manual = _are_manual(axes)
 
     def cast(leaf: Any) -> Any:
         value = _operand(leaf)
-        state = _state(value, axes, "pcast")
-        if (state, to) in (("invarying", "reduced"), ("varying", "unreduced")):
-            raise NotImplementedError(
-                f"pcast to {to!r}: inside shard_map types say only along which axes values vary. "
-                "Sum with `lax.psum` where the sum is wanted.")
-        if to != "varying" or state == "varying":
+        state = _state(value, axes, "pcast") if manual else "invarying"
+        if (state, to) not in _CASTS:
             raise ValueError(f"Unsupported pcast from={state}, {to=!r}")
-        return vary(value, axes)
+        return _CASTS[state, to].bind(value, axes=axes) if manual else leaf
 
     return _each(cast, x)
 
@@ -343,7 +361,7 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
     Args:
       axis_name, axis_index_groups: see ``psum``.
       axis: the new dimension; with ``tiled`` the one along which they are concatenated.
-      to: "varying"; the others are for ``shard_map``.
+      to: "varying"; under ``shard_map`` also "invarying", and "reduced" (see ``pcast``).
 
     Raises:
       NameError: the axis is not bound.
@@ -356,15 +374,21 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
         raise ValueError("Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values "
                          f"are: {{{', '.join(map(repr, _GATHERED))}}}")
     axes, groups = _axes(axis_name), _groups(axis_index_groups)
-    if to == "invarying" and not _are_manual(axes) and context.trace is base_trace[0]:
+    outside = not get_abstract_mesh().manual_axes
+    if to == "invarying" and outside:
         raise ValueError("pvary should be called under jax.shard_map.")
-    if to == "reduced" or (to == "invarying" and groups is not None):
+    if to != "varying" and (groups is not None or outside):
         raise NotImplementedError("Please file an issue at https://github.com/jax-ml/jax/issues")
     if not axes:
         return x
     size = _size(axes, groups)
 
     def gathered(leaf: Any) -> Any:
+        if to == "reduced":
+            value = _operand(leaf)
+            return all_gather_reduced_p.bind(
+                value, all_gather_dimension=_axis(axis, value.ndim + (not tiled)), axis_name=axes,
+                axis_size=size, tiled=tiled)
         value = vary(_operand(leaf), axes)
         if to == "invarying" and _are_manual(axes):
             return all_gather_invariant_p.bind(
@@ -400,7 +424,8 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
 
     def scattered(leaf: Any) -> Any:
         value = _operand(leaf)
-        if _are_manual(axes) and _state(value, axes, "psum_scatter") == "invarying":
+        state = _state(value, axes, "psum_scatter") if _are_manual(axes) else "varying"
+        if state in ("invarying", "reduced"):
             value = vary(value, axes)
         given = value.shape[scatter_dimension]
         if tiled and given % size:
@@ -409,6 +434,10 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
         if not tiled and given != size:
             raise ValueError(f"reduce_scatter operand scatter dimension size {given} must match "
                              f"shard count {size}")
+        if state == "unreduced":
+            return unreduced_reduce_scatter_p.bind(
+                value, scatter_dimension=_axis(scatter_dimension, value.ndim), axis_name=axes,
+                axis_size=size, tiled=tiled)
         return reduce_scatter_p.bind(
             value, scatter_dimension=_axis(scatter_dimension, value.ndim),
             axis_index_groups=groups, axis_name=axes, axis_size=size, tiled=tiled)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes
-from maxjax._higher_order.constraints import resharded, with_out_sharding
+from maxjax._higher_order.constraints import refuse_unreduced, resharded, with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
@@ -268,6 +268,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
            [2, 3]], dtype=int32)
     """
     if out_sharding is not None:
+        refuse_unreduced("reshape", out_sharding)
         return with_out_sharding(reshape, out_sharding, operand, new_sizes, dimensions)
     x = as_operand(operand, "reshape")
     sizes = integers(new_sizes) if hasattr(new_sizes, "__iter__") else (size_index(new_sizes),)

@@ -39,7 +39,7 @@ from maxjax._primitives.shape import (
     slice_p,
     squeeze_p,
 )
-from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.array import ArrayImpl, is_spread
 from maxjax.lax._indexing import fill_parameter, from_end
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._promotion import cast
@@ -73,6 +73,8 @@ def getitem(x: Array, index: Any) -> Array:
             plan = _make_plan(x.aval.shape, key)
         if plan is _OUTSIDE:
             return take(x, index)
+        if x.__class__ is ArrayImpl and x._place is not None:
+            return run_steps(x, plan)
         apply = context.trace.apply
         for primitive, params in plan:
             x = apply(primitive, (x,), params)
@@ -372,8 +374,19 @@ def static_steps(shape: tuple[int, ...], entries: Sequence[Entry], wrap_negative
 
 def run_steps(x: Array, steps: Sequence[tuple[Any, dict[str, Any]]]) -> Array:
     for primitive, params in steps:
-        x = primitive.bind(x, **params)
+        if primitive is slice_p and params["strides"] is None and is_spread(x):
+            x = _sliced_by_operands(x, **params)
+        else:
+            x = primitive.bind(x, **params)
     return x
+
+
+def _sliced_by_operands(x: Array, start_indices: Sequence[int], limit_indices: Sequence[int],
+                        strides: None) -> Array:
+    """As JAX slices such an array: where it is cut the result is whole on all devices."""
+    starts = [base_trace[0].operand(np.int32(start)) for start in start_indices]
+    return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(
+        limit - start for start, limit in zip(start_indices, limit_indices, strict=True)))
 
 
 def with_flags(x: Array, index: Any) -> tuple[Array, Any]:

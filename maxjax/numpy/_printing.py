@@ -78,6 +78,8 @@ def _str(self: ArrayImpl) -> str:
 
 
 def _format(self: ArrayImpl, spec: str) -> str:
+    if _unsummed(self):
+        return repr(self)
     if self.ndim == 0 and not dtypes.is_key(self.dtype):
         return format(np.asarray(self)[()], spec)
     if spec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -11,7 +12,8 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import InconclusiveDimensionOperation
-from maxjax._higher_order.constraints import with_out_sharding
+from maxjax._higher_order.api import jit
+from maxjax._higher_order.constraints import refuse_unreduced, with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import shape as primitives
@@ -21,6 +23,7 @@ from maxjax._primitives.cumulative import cumsum_p
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.shape import broadcast_in_dim, concatenate_p, copy_p, rev_p, squeeze_p
+from maxjax._runtime.array import is_spread
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axes,
@@ -120,6 +123,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
            [3, 4, 5]], dtype=int32)
     """
     if out_sharding is not None:
+        refuse_unreduced("reshape", out_sharding)
         return with_out_sharding(reshape, out_sharding, a, shape, order, copy=copy)
     x = as_array(a, "reshape")
     sizes = resolved_shape(x.shape, shape)
@@ -525,6 +529,11 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return flip(swapaxes(x, first, second), second)
 
 
+@functools.partial(jit, static_argnums=(1, 2))
+def _roll_spread(x: Array, shift: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+    return roll(x, shift, axes)
+
+
 def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     """Shifts the elements along axes; those pushed out at the end come in at the start.
 
@@ -542,6 +551,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         amounts = [shift] if not shift.ndim else [shift[i] for i in range(shift.shape[0])]
     else:
         amounts = np.asarray(concrete(shift, "")).reshape(-1).tolist()
+        if is_spread(x):      # as one program the result lies as ``x``
+            return _roll_spread(x, tuple(amounts), tuple(axes))
     if len(amounts) == 1:
         amounts = list(amounts) * len(axes)
     if len(axes) == 1 and len(amounts) > 1:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes, pytree
+from maxjax._higher_order import refs
 from maxjax._higher_order.control import (
     Traced,
     check_branches,
@@ -29,6 +30,7 @@ from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import RefsTouched, RefUse
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ShapedArray
@@ -329,9 +331,17 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     if config.disable_jit.value and known(index):
         return (true_fun if int(index) else false_fun)(*operands)
     leaves, tree = pytree.flatten(operands)
+    if refs.has_refs(leaves):
+        (on_true, given), (on_false, _) = (refs.with_arguments(function, "cond", operands)
+                                           for function in (true_fun, false_fun))
+        return cond(pred, on_true, on_false, *given)
     values = operands_of(leaves)
-    avals = [x.aval for x in values]
-    branches = [traced(function, "cond", tree, avals) for function in (true_fun, false_fun)]
+    branches, uses = _traced_branches("cond", (true_fun, false_fun), tree, values)
+    if uses:
+        on_true, on_false = (refs.functional(function, uses) for function in (true_fun, false_fun))
+        new, result = cond(pred, on_true, on_false, refs.read_all(uses), *operands)
+        refs.write_all(uses, new)
+        return result
     check_branches("cond", ("true_fun", true_fun, branches[0]),
                    ("false_fun", false_fun, branches[1]))
     return _choose(index, branches[::-1], values)
@@ -393,13 +403,33 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any,
     if config.disable_jit.value and known(value):
         return branches[int(value)](*operands)
     leaves, tree = pytree.flatten(operands)
+    if refs.has_refs(leaves):
+        pairs = [refs.with_arguments(function, "switch", operands) for function in branches]
+        return switch(index, [function for function, _ in pairs], *pairs[0][1])
     values = operands_of(leaves)
-    avals = [x.aval for x in values]
-    results = [traced(function, "switch", tree, avals) for function in branches]
+    results, uses = _traced_branches("switch", branches, tree, values)
+    if uses:
+        new, result = switch(index, [refs.functional(function, uses) for function in branches],
+                             refs.read_all(uses), *operands)
+        refs.write_all(uses, new)
+        return result
     for number, result in enumerate(results[1:], 1):
         check_branches("switch", ("branch 0", branches[0], results[0]),
                        (f"branch{number}", branches[number], result))
     return _choose(value, results, values)
+
+
+def _traced_branches(kind: str, functions: Sequence[Callable[..., Any]], tree: Any,
+                     operands: Sequence[Any]) -> tuple[list[Traced], list[RefUse]]:
+    """What the functions were traced to, or the array references that they use."""
+    avals = [x.aval for x in operands]
+    branches, touched = [], []
+    for function in functions:
+        try:
+            branches.append(traced(function, kind, tree, avals))
+        except RefsTouched as error:
+            touched.append(error.uses)
+    return branches, refs.union(*touched)
 
 
 def _choose(index: Any, branches: Sequence[Traced], operands: Sequence[Any]) -> Any:

@@ -19,6 +19,16 @@ from maxjax._higher_order.dynamic import MAX_SIZES, DynamicDims
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import (
+    AbstractRef,
+    Ref,
+    argument_ref,
+    both_ways,
+    check_distinct,
+    initial_aval,
+    read,
+    write,
+)
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, base_trace, context
 from maxjax._ir.types import ShapedArray
@@ -29,6 +39,9 @@ from maxjax._transforms.linearize import linearize_jaxpr
 from maxjax._transforms.transpose import transpose_jaxpr
 
 logger = logging.getLogger("maxjax")
+
+# So many traces of functions that touch array references are kept: each holds the references.
+MAX_REF_ENTRIES = 32
 
 # --- the primitive --------------------------------------------------------------------------------
 
@@ -115,6 +128,11 @@ class Entry:
         self.donated, self.unusable = usable_donations(
             closed, donated, keep_unused) if donated else ((), [])
 
+    def fits(self) -> bool:
+        """Whether the references that the function closes over are as weakly typed as before."""
+        return all(use.ref._argument is not None or initial_aval(use.ref) is use.aval
+                   for use in self.closed.refs)
+
     def warn_of_donations(self) -> None:
         """Says once which donated memory is of no use."""
         unusable, self.unusable = self.unusable, []
@@ -187,6 +205,7 @@ class PjitFunction:
         self._dynamic = dynamic
         self._entries: dict[Any, Entry] = {}
         self._plain_entries: dict[Any, Entry] = {}      # of calls with arrays and nothing else
+        self._ref_entries: dict[Any, Entry] = {}      # of functions that touch array references
         self._simple = not (static_argnums or static_argnames)
         self._name = getattr(function, "__name__", type(function).__name__)
         _jitted.add(self)
@@ -257,6 +276,9 @@ class PjitFunction:
         base: Any = base_trace[0]
         operands = []
         for position, leaf in enumerate(leaves):
+            if leaf.__class__ is Ref:
+                operands.append(leaf)
+                continue
             try:
                 operands.append(base.operand(leaf))
             except (TypeError, OverflowError) as error:
@@ -267,7 +289,13 @@ class PjitFunction:
                         f"computation, whose argument path is {path}. Got {type(leaf)} with value "
                         f"{leaf}") from None
                 raise self._argument_error(leaf, position, tree, static) from None
-        entry = self._entry(tuple([x.aval for x in operands]), tree, static)
+        at_base = context.trace is base
+        # Rules of derivatives that run later have to find the references themselves: there is an
+        # entry for each of them where derivatives may be taken.
+        avals = tuple([x if x.__class__ is Ref and not at_base else x.aval for x in operands])
+        entry = self._entry(avals, tree, static)
+        if entry.closed.refs or any(x.__class__ is Ref for x in operands):
+            return self._call_with_refs(entry, operands, tree, static)
         if self._inline and context.trace is not base_trace[0]:
             results = eval_jaxpr(
                 entry.closed.jaxpr, entry.closed.consts, *entry.captured, *operands)
@@ -279,6 +307,37 @@ class PjitFunction:
             results = jit_p.bind(
                 *entry.captured, *operands, jaxpr=entry.closed, name=self._name)
         return pytree.unflatten(entry.out_tree, results)
+
+    def _call_with_refs(self, entry: Entry, operands: list[Any], tree: Any, static: Any) -> Any:
+        """Calls with the values of references as further arguments, and writes the new ones."""
+        passed = [(position, x) for position, x in enumerate(operands) if x.__class__ is Ref]
+        uses = entry.closed.refs
+        if passed:
+            names = argument_names(self._function, tree, static)
+            location = function_location(self._function)
+            check_distinct([(x, names[position]) for position, x in passed], location, "jit")
+            closed_over = {use.ref._storage for use in uses if use.ref._argument is None}
+            for position, x in passed:
+                if x._storage in closed_over:
+                    raise both_ways(x, location, "jit", names[position])
+        refs = [use.ref if use.ref._argument is None else operands[use.ref._argument[0]]
+                for use in uses]
+        arrays = [x for x in operands if x.__class__ is not Ref]
+        arguments = [*arrays, *map(read, refs)]
+        closed = entry.closed
+        if self._inline and context.trace is not base_trace[0]:
+            results = eval_jaxpr(closed.jaxpr, closed.consts, *entry.captured, *arguments)
+        elif context.trace is base_trace[0] and not any(
+                isinstance(x, Tracer) for x in (*entry.captured, *arguments)):
+            entry.warn_of_donations()
+            results = base_trace[0].call(closed, arguments, entry.donated)
+        else:
+            results = jit_p.bind(*entry.captured, *arguments, jaxpr=closed, name=self._name)
+        count = entry.out_tree.num_leaves
+        written = [(ref, use) for ref, use in zip(refs, uses, strict=True) if use.operation]
+        for (ref, use), value in zip(written, results[count:], strict=True):
+            write(ref, value, use.operation)
+        return pytree.unflatten(entry.out_tree, results[:count])
 
     def _argument_error(self, leaf: Any, position: int, tree: Any, static: Any) -> TypeError:
         path = argument_names(self._function, tree, static)[position]
@@ -298,9 +357,18 @@ class PjitFunction:
         if context.axis_env:
             key = (*key, context.axis_env, context.manual)
         entry = self._entries.get(key)
+        if entry is None and self._ref_entries:
+            entry = self._ref_entries.get(key)
+            if entry is not None and not entry.fits():
+                entry = None
         if entry is None:
             entry = self._new_entry(avals, tree, static)
-            if not entry.captured:
+            if entry.closed.refs or not all(isinstance(aval, ShapedArray) for aval in avals):
+                if not entry.captured:
+                    while len(self._ref_entries) >= MAX_REF_ENTRIES:
+                        self._ref_entries.pop(next(iter(self._ref_entries)))
+                    self._ref_entries[key] = entry
+            elif not entry.captured:
                 # A function that closes over tracers is traced anew: they are other ones next time.
                 self._entries[key] = entry
         return entry
@@ -330,7 +398,7 @@ class PjitFunction:
             closed, out_tree = known
             return Entry(closed, out_tree, [], self._donated(tree, static), self._keep_unused)
         entry = self._trace(avals, tree, static)
-        if not entry.captured:
+        if not entry.captured and not entry.closed.refs:
             traces[key] = entry.closed, entry.out_tree
         return entry
 
@@ -342,17 +410,24 @@ class PjitFunction:
                 f"re-tracing function {location} for `jit`, but 'no_tracing' is set")
         start, started, since = time.perf_counter(), spans.clock(), time.time()
         out_tree: Any = None
+        names = argument_names(function, tree, static)
+        arrays = [n for n, aval in enumerate(avals) if isinstance(aval, ShapedArray)]
+        given = [_argument_of(aval, n, name)
+                 for n, (aval, name) in enumerate(zip(avals, names, strict=True))]
 
         def flat(*tracers: Any) -> Sequence[Any]:
             nonlocal out_tree
-            given_args, given_kwargs = pytree.unflatten(tree, tracers)
+            leaves = list(given)
+            for n, tracer in zip(arrays, tracers, strict=True):
+                leaves[n] = tracer
+            given_args, given_kwargs = pytree.unflatten(tree, leaves)
             args, kwargs = merge_static(given_args, given_kwargs, static)
             outputs = function(*args, **kwargs)
             leaves, out_tree = pytree.flatten(outputs)
             return check_outputs(leaves, location, "jit", outputs)
 
-        names = argument_names(function, tree, static)
-        closed = trace_to_jaxpr(flat, avals, location, "jit", names)
+        closed = trace_to_jaxpr(flat, [avals[n] for n in arrays], location, "jit",
+                                [names[n] for n in arrays], with_refs=True)
         closed, captured = hoist_tracers(closed)
         spans.add(f"trace {self._name}", "trace", started)
         monitoring.record_phase("/jax/core/compile/jaxpr_trace_duration", since, time.time(),
@@ -365,6 +440,8 @@ class PjitFunction:
             logger.warning("Compiling jit(%s) with global shapes and types (%s).", self._name,
                            ", ".join(map(repr, avals)))
         donated = () if captured else self._donated(tree, static)
+        if len(arrays) < len(avals):
+            donated = tuple(arrays.index(n) for n in donated if n in arrays)
         return Entry(closed, pytree.canonical(out_tree), captured, donated, self._keep_unused)
 
     def _donated(self, tree: Any, static: Any) -> tuple[int, ...]:
@@ -402,11 +479,19 @@ class PjitFunction:
         shared_traces(self._function).clear()
         self._entries.clear()
         self._plain_entries.clear()
+        self._ref_entries.clear()
         if self._dynamic is not None:
             self._dynamic.variants.clear()
 
     def _cache_size(self) -> int:
-        return len(self._entries)
+        return len(self._entries) + len(self._ref_entries)
+
+
+def _argument_of(aval: Any, position: int, name: str) -> Any:
+    """What a function is traced with in the place of an argument that is a reference."""
+    if isinstance(aval, AbstractRef):
+        return argument_ref(aval, position, name)
+    return argument_ref(aval.aval, position, name, aval._storage) if isinstance(aval, Ref) else None
 
 
 def check_hashable(value: Any) -> Any:
@@ -527,6 +612,8 @@ def check_outputs(leaves: Sequence[Any], location: str, kind: str,
         if isinstance(leaf, Array):
             results.append(leaf)
             continue
+        if isinstance(leaf, Ref):
+            raise _returned_ref(leaf, location, kind, position, tree)
         if isinstance(leaf, HasNoValue):
             results.append(leaf._as_constant())
             continue
@@ -542,6 +629,17 @@ def check_outputs(leaves: Sequence[Any], location: str, kind: str,
     return results
 
 
+def _returned_ref(ref: Ref, location: str, kind: str, position: int, tree: Any) -> ValueError:
+    path = "" if tree is None else pytree.path_string(
+        pytree.flatten_with_path(tree)[0][position])
+    where = f" at output tree path result{path}" if path else ""
+    origin = ref._argument and (
+        f"\n\nThe returned mutable array was passed in as the argument {ref._argument[1]}.")
+    return ValueError(
+        f"function {location} traced for {kind} returned a mutable array reference of type "
+        f"{ref.aval}{where}, but mutable array references cannot be returned.{origin or ''}")
+
+
 def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """Makes the tracers among a jaxpr's constants its first inputs."""
     if not any(isinstance(value, Tracer) for value in closed.consts):
@@ -552,7 +650,8 @@ def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     kept = [(var, value) for var, value in pairs if not isinstance(value, Tracer)]
     hoisted = Jaxpr([var for var, _ in kept], [*(var for var, _ in captured), *jaxpr.invars],
                     jaxpr.outvars, jaxpr.eqns, jaxpr.debug_info)
-    return ClosedJaxpr(hoisted, [value for _, value in kept]), [value for _, value in captured]
+    return (ClosedJaxpr(hoisted, [value for _, value in kept], closed.refs),
+            [value for _, value in captured])
 
 
 def with_constants(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:

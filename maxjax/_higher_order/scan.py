@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from maxjax._base import config, pytree
 from maxjax._base.errors import ConcretizationTypeError
-from maxjax._higher_order import python_control
+from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
     Traced,
     check_carry,
@@ -34,6 +34,7 @@ from maxjax._higher_order.control import (
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import Ref, RefsTouched, read
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of
 from maxjax._ir.types import ShapedArray
@@ -449,12 +450,19 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
       name: of the carry in messages.
     """
     xs_leaves, xs_tree = pytree.flatten(xs)
+    if refs.has_refs(xs_leaves):
+        return _scan_references(f, init, xs_leaves, xs_tree, length, reverse, unroll)
     xs_values = operands_of(xs_leaves)
     length = _length(xs_values, length)
     unroll = _unroll(unroll, length)
     if config.disable_jit.value:
         return python_control.scan(f, init, xs_values, xs_tree, length, bool(reverse))
     leaves, tree = pytree.flatten(init)
+    if refs.has_refs(leaves):
+        in_fori = key == "fori_loop"
+        refs.refuse_carry(owner or f, "fori_loop" if in_fori else "scan",
+                          init[1] if in_fori else init, "[0][1]" if in_fori else "[0]",
+                          _carry_name(owner or f, in_fori))
     carry = operands_of(leaves)
     both = pytree.structure((pytree.unflatten(tree, leaves), pytree.unflatten(xs_tree, xs_leaves)))
     for x in xs_values:
@@ -468,7 +476,23 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
         body = traced(owner or f, "scan", both, [*(x.aval for x in carry), *slices], key, f)
         return body, _check_pair(body)
 
-    body, num_carry = trace()
+    try:
+        body, num_carry = trace()
+    except RefsTouched as touched:
+        uses = refs.union(touched.uses)
+        pure = refs.functional(f, uses)
+
+        def with_values(carry: Any, x: Any) -> Any:
+            new, (after, y) = pure(carry[0], carry[1], x)
+            return (new, after), y
+
+        traces = refs.trace_key(key, uses)
+        (new, last), ys = scan_for(
+            with_values, (refs.read_all(uses), init), xs, length, reverse, unroll, split_transpose,
+            owner=None if traces is None else owner or f, key=traces,
+            name=name or first_parameter(f))
+        refs.write_all(uses, new)
+        return last, ys
     outs = body.closed.out_avals[:num_carry]
     promoted = promote_weak(carry, outs)
     if promoted is not None:
@@ -480,6 +504,30 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
     results = loop(body.closed, body.consts, carry, xs_values, length=length, reverse=bool(reverse),
                    unroll=unroll, split_transpose=bool(split_transpose))
     return pytree.unflatten(body.tree, results)
+
+
+def _carry_name(function: Any, in_fori: bool) -> str:
+    names = refs.parameter_names(function)
+    return names[in_fori] if len(names) > in_fori else "args[0]"
+
+
+def _scan_references(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs_leaves: list[Any],
+                     xs_tree: Any, length: int | None, reverse: bool, unroll: int | bool) -> Any:
+    """A scan over references: each iteration reads and writes its slice of them."""
+    elements = refs.Elements(f, "scan", (init, pytree.unflatten(xs_tree, xs_leaves)), xs_leaves)
+
+    def with_slices(carry: Any, leaves: list[Any]) -> Any:
+        given, finals = elements.made(leaves)
+        after, y = f(carry, pytree.unflatten(xs_tree, given))
+        return after, (y, finals())
+
+    with_slices.__wrapped__ = f      # type: ignore[attr-defined]  # for messages
+    values = [read(leaf) if leaf.__class__ is Ref else leaf for leaf in xs_leaves]
+    with elements.passed():
+        last, (ys, finals) = scan_for(
+            with_slices, init, values, length, reverse, unroll, name=first_parameter(f))
+    elements.write(finals)
+    return last, ys
 
 
 def _length(xs: Sequence[Any], length: Any) -> int:

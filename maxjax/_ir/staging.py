@@ -11,6 +11,7 @@ from maxjax._base.errors import InternalError
 from maxjax._base.source import current_line, scopes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive, result_types
+from maxjax._ir.refs import Ref, RefState, RefsTouched, RefUse, both_ways, initial_aval
 from maxjax._ir.trace import (
     Array,
     Trace,
@@ -55,7 +56,8 @@ class DynamicJaxprTracer(Tracer):
 class StagingTrace(Trace):
     """Writes each operation down as an equation of a new jaxpr."""
 
-    __slots__ = ("argument_names", "constants", "debug_info", "dropped", "eqns", "invars", "kind")
+    __slots__ = ("argument_names", "constants", "debug_info", "dropped", "eqns", "invars", "kind",
+                 "refs")
 
     def __init__(self, debug_info: str = "", kind: str = "jit",
                  argument_names: Sequence[str] | None = None):
@@ -70,6 +72,8 @@ class StagingTrace(Trace):
         self.argument_names = argument_names
         # Results that nothing used, and their equations: a leaked one is looked up here.
         self.dropped: dict[Var, JaxprEqn] = {}
+        # Array references from outside, by what they refer to.
+        self.refs: dict[Any, RefState] = {}
 
     def new_input(self, aval: ShapedArray) -> DynamicJaxprTracer:
         var = Var(aval)
@@ -112,6 +116,16 @@ class StagingTrace(Trace):
     def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
                          **params: Any) -> list[Any]:
         return params["stage"](self, function, rule, args)
+
+    def reference(self, ref: Ref) -> RefState:
+        state = self.refs.get(ref._storage)
+        if state is None:
+            tracer = DynamicJaxprTracer(self, Var(initial_aval(ref)))
+            state = self.refs[ref._storage] = RefState(ref, tracer, tracer)
+        elif state.ref is not ref and (state.ref._argument or ref._argument):
+            _, name = ref._argument or state.ref._argument      # type: ignore[misc]
+            raise both_ways(ref, self.debug_info, self.kind, name)
+        return state
 
     def origin(self, var: Var) -> str:
         context_line = (
@@ -158,7 +172,10 @@ class StagingTrace(Trace):
 
     def close(self, outputs: Sequence[Any]) -> ClosedJaxpr:
         """The finished jaxpr that gives ``outputs`` (tracers or concrete values)."""
-        outvars = [self.atom(value) for value in outputs]
+        captured = [state for state in self.refs.values() if state.initial is not None]
+        written = [state for state in captured if state.operation]
+        outvars = [self.atom(value) for value in [*outputs, *(x.value for x in written)]]
+        invars = [*self.invars, *(state.initial._var for state in captured)]
         self.live = False
         used = {v for eqn in self.eqns for v in eqn.invars if type(v) is Var}
         used.update(v for v in outvars if type(v) is Var)
@@ -171,7 +188,8 @@ class StagingTrace(Trace):
                 constvars.append(var)
                 consts.append(value)
         return ClosedJaxpr(
-            Jaxpr(constvars, self.invars, outvars, self.eqns, self.debug_info), consts)
+            Jaxpr(constvars, invars, outvars, self.eqns, self.debug_info), consts,
+            tuple(RefUse(x.ref, x.initial.aval, x.operation) for x in captured))
 
 
 def enclosing_traces() -> Iterator[Trace]:
@@ -179,7 +197,7 @@ def enclosing_traces() -> Iterator[Trace]:
     trace: Any = context.trace
     while trace is not None:
         yield trace
-        trace = getattr(trace, "parent", None) or getattr(trace, "outer", None)
+        trace = trace.outwards()
 
 
 def is_staging() -> bool:
@@ -196,9 +214,19 @@ def enumeration(names: Sequence[str]) -> str:
 
 def trace_to_jaxpr(function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
                    debug_info: str = "", kind: str = "jit",
-                   argument_names: Sequence[str] | None = None) -> ClosedJaxpr:
-    """The jaxpr of ``function``, which takes and returns flat sequences of arrays."""
+                   argument_names: Sequence[str] | None = None,
+                   with_refs: bool = False) -> ClosedJaxpr:
+    """The jaxpr of ``function``, which takes and returns flat sequences of arrays.
+
+    Args:
+      with_refs: the caller deals with the ``refs`` of the jaxpr.
+
+    Raises:
+      RefsTouched: the function touches array references from outside, and the caller does not.
+    """
     closed, reference = _traced(function, in_avals, debug_info, kind, argument_names)
+    if closed.refs and not with_refs:
+        raise RefsTouched(kind, closed.refs)
     if config.check_tracer_leaks.value:
         check_leaks(reference)
     return closed

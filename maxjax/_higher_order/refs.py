@@ -1,0 +1,185 @@
+"""Array references in the functions of loops and branches.
+
+A function is traced once; if that touches references from outside (``RefsTouched``) it is traced
+again as a function of their values too, which gives the new ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from maxjax._base import pytree
+from maxjax._base.source import function_location
+from maxjax._higher_order.jit import argument_names, signature_of
+from maxjax._ir.refs import (
+    AbstractRef,
+    Ref,
+    RefState,
+    RefUse,
+    Storage,
+    argument_ref,
+    check_distinct,
+    read,
+    write,
+)
+from maxjax._ir.trace import base_trace, context
+from maxjax._primitives.convert import convert_element_type
+
+
+def has_refs(leaves: Sequence[Any]) -> bool:
+    return any(leaf.__class__ is Ref for leaf in leaves)
+
+
+def functional(function: Callable[..., Any], uses: Sequence[RefUse]) -> Callable[..., Any]:
+    """``(values of the references, *args) -> (new values, result)``; the types stay."""
+    def pure(values: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        states = [RefState(use.ref, value) for use, value in zip(uses, values, strict=True)]
+        refs = context.trace.refs      # type: ignore[attr-defined]  # of the trace for this call
+        refs.update((state.ref._storage, state) for state in states)
+        result = function(*args, **kwargs)
+        return [_like(state.value, value)
+                for state, value in zip(states, values, strict=True)], result
+
+    pure.__wrapped__ = function      # type: ignore[attr-defined]  # for messages
+    return pure
+
+
+def _like(value: Any, old: Any) -> Any:
+    if value.aval.weak_type == old.aval.weak_type:
+        return value
+    return convert_element_type(value, value.aval.dtype, old.aval.weak_type)
+
+
+def read_all(uses: Sequence[RefUse]) -> list[Any]:
+    return [read(use.ref) for use in uses]
+
+
+def write_all(uses: Sequence[RefUse], values: Sequence[Any]) -> None:
+    for use, value in zip(uses, values, strict=True):
+        if use.operation:
+            write(use.ref, value, use.operation)
+
+
+def union(*found: Sequence[RefUse]) -> list[RefUse]:
+    """Each reference once; it is written if one of the functions writes it."""
+    uses: dict[Storage, RefUse] = {}
+    for use in (use for part in found for use in part):
+        known = uses.get(use.ref._storage)
+        if known is None or not known.operation:
+            uses[use.ref._storage] = use
+    return list(uses.values())
+
+
+def trace_key(key: Any, uses: Sequence[RefUse]) -> Any:
+    """What tells a trace of a function of these references apart; None: not to be kept.
+
+    One of references that live as long as the trace around it is not.
+    """
+    storages = tuple(use.ref._storage for use in uses)
+    if all(storage.owner is base_trace[0] for storage in storages):
+        return "refs", key, storages
+    return None
+
+
+def with_arguments(function: Callable[..., Any], kind: str, arguments: tuple[Any, ...]) -> tuple[
+        Callable[..., Any], list[Any]]:
+    """A function of the arguments' arrays alone, which closes over the references among them.
+
+    Raises:
+      ValueError: one is there twice.
+    """
+    leaves, tree = pytree.flatten(arguments)
+    names = argument_names(function, pytree.structure((arguments, {})))
+    check_distinct([(leaf, name) for leaf, name in zip(leaves, names, strict=True)
+                    if leaf.__class__ is Ref], function_location(function), kind)
+    fixed = [argument_ref(leaf.aval, n, name, leaf._storage) if leaf.__class__ is Ref else None
+             for n, (leaf, name) in enumerate(zip(leaves, names, strict=True))]
+
+    def call(*arrays: Any) -> Any:
+        given = iter(arrays)
+        return function(*pytree.unflatten(
+            tree, [next(given) if ref is None else ref for ref in fixed]))
+
+    call.__wrapped__ = function      # type: ignore[attr-defined]  # for messages
+    return call, [leaf for leaf in leaves if leaf.__class__ is not Ref]
+
+
+class Elements:
+    """The references among a loop's inputs: each iteration has one to a slice of its own."""
+
+    def __init__(self, function: Callable[..., Any], kind: str, arguments: tuple[Any, ...],
+                 leaves: Sequence[Any]):
+        self.positions = [n for n, leaf in enumerate(leaves) if leaf.__class__ is Ref]
+        self.refs = [leaves[n] for n in self.positions]
+        self.location = function_location(function)
+        self.kind = kind
+        names = argument_names(function, pytree.structure((arguments, {})))
+        self.names = [names[len(names) - len(leaves) + n] for n in self.positions]
+        check_distinct(list(zip(self.refs, self.names, strict=True)), self.location, kind)
+        self.written: list[bool] = []
+
+    def made(self, leaves: Sequence[Any]) -> tuple[list[Any], Callable[[], list[Any]]]:
+        """The leaves with references for slices, and what gives the new values of those written."""
+        result = list(leaves)
+        slices = [local_ref(leaves[n], n, name)
+                  for n, name in zip(self.positions, self.names, strict=True)]
+        for n, ref in zip(self.positions, slices, strict=True):
+            result[n] = ref
+
+        def finals() -> list[Any]:
+            values = [ref._storage.value for ref in slices]
+            self.written = [value is not leaves[n]
+                            for n, value in zip(self.positions, values, strict=True)]
+            return [_like(value, leaves[n]) for n, value, written in zip(
+                self.positions, values, self.written, strict=True) if written]
+
+        return result, finals
+
+    @contextlib.contextmanager
+    def passed(self) -> Iterator[None]:
+        """Inside it is an error to use the references themselves.
+
+        Raises:
+          ValueError: somebody did.
+        """
+        before = {ref._storage: ref._storage.lent for ref in self.refs}
+        for ref, name in zip(self.refs, self.names, strict=True):
+            ref._storage.lent = self.location, self.kind, name
+        try:
+            yield
+        finally:
+            for storage, lent in before.items():
+                storage.lent = lent
+
+    def write(self, values: Sequence[Any]) -> None:
+        targets = [ref for ref, written in zip(self.refs, self.written, strict=True) if written]
+        for ref, value in zip(targets, values, strict=True):
+            write(ref, value)
+
+
+def parameter_names(function: Callable[..., Any]) -> list[str]:
+    signature = signature_of(function)
+    return [] if signature is None else list(signature.parameters)
+
+
+def local_ref(value: Any, position: int, name: str) -> Ref:
+    """A reference to a value of the current trace, in the place of an argument."""
+    aval = AbstractRef(value.aval.strip_weak_type())
+    return argument_ref(aval, position, name, Storage(context.trace, value))
+
+
+def refuse_carry(function: Callable[..., Any], kind: str, carry: Any, prefix: str,
+                 name: str) -> None:
+    """Raises ValueError where a loop's carry holds a reference: its body could but return it."""
+    paths, leaves = pytree.flatten_with_path(carry)[:2]
+    for path, leaf in zip(paths, leaves, strict=True):
+        if leaf.__class__ is Ref:
+            place = pytree.path_string(path)
+            where = f" at output tree path result{prefix}{place}" if prefix or place else ""
+            raise ValueError(
+                f"function {function_location(function)} traced for {kind} returned a mutable "
+                f"array reference of type {leaf.aval}{where}, but mutable array references cannot "
+                f"be returned.\n\nThe returned mutable array was passed in as the argument "
+                f"{name}{place}.")

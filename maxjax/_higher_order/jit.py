@@ -36,7 +36,7 @@ from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.transpose import transpose_jaxpr
+from maxjax._transforms.transpose import transpose_with_refs
 
 logger = logging.getLogger("maxjax")
 
@@ -71,10 +71,16 @@ def _jit_linearize(trace, primals, tangents, *, jaxpr, name):
 def _jit_transpose(cotangents, *operands, jaxpr, name):
     linear = tuple(map(is_linear, operands))
     given = tuple(cotangent is not None for cotangent in cotangents)
-    transposed, nonzero = transpose_jaxpr(jaxpr, linear, given)
-    results = iter(jit_p.bind(
+    transposed, nonzero = transpose_with_refs(jaxpr, linear, given)
+    uses = transposed.refs
+    found = jit_p.bind(
         *(x for x, is_lin in zip(operands, linear, strict=True) if not is_lin),
-        *(ct for ct in cotangents if ct is not None), jaxpr=transposed, name=name))
+        *(ct for ct in cotangents if ct is not None), *(read(use.ref) for use in uses),
+        jaxpr=transposed, name=name)
+    written = [use for use in uses if use.operation]
+    for use, value in zip(written, found[len(found) - len(written):], strict=True):
+        write(use.ref, value, use.operation)
+    results = iter(found)
     flags = iter(nonzero)
     return [(next(results) if next(flags) else None) if is_lin else None for is_lin in linear]
 

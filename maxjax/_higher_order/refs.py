@@ -14,7 +14,6 @@ from maxjax._base import pytree
 from maxjax._base.source import function_location
 from maxjax._higher_order.jit import argument_names, signature_of
 from maxjax._ir.refs import (
-    AbstractRef,
     Ref,
     RefState,
     RefUse,
@@ -26,6 +25,7 @@ from maxjax._ir.refs import (
 )
 from maxjax._ir.trace import base_trace, context
 from maxjax._primitives.convert import convert_element_type
+from maxjax._transforms.refs import Lent
 
 
 def has_refs(leaves: Sequence[Any]) -> bool:
@@ -106,36 +106,18 @@ def with_arguments(function: Callable[..., Any], kind: str, arguments: tuple[Any
     return call, [leaf for leaf in leaves if leaf.__class__ is not Ref]
 
 
-class Elements:
+class Elements(Lent):
     """The references among a loop's inputs: each iteration has one to a slice of its own."""
 
     def __init__(self, function: Callable[..., Any], kind: str, arguments: tuple[Any, ...],
                  leaves: Sequence[Any]):
-        self.positions = [n for n, leaf in enumerate(leaves) if leaf.__class__ is Ref]
-        self.refs = [leaves[n] for n in self.positions]
-        self.location = function_location(function)
-        self.kind = kind
         names = argument_names(function, pytree.structure((arguments, {})))
-        self.names = [names[len(names) - len(leaves) + n] for n in self.positions]
-        check_distinct(list(zip(self.refs, self.names, strict=True)), self.location, kind)
-        self.written: list[bool] = []
+        super().__init__(leaves, names[len(names) - len(leaves):], function_location(function), kind)
 
-    def made(self, leaves: Sequence[Any]) -> tuple[list[Any], Callable[[], list[Any]]]:
-        """The leaves with references for slices, and what gives the new values of those written."""
-        result = list(leaves)
-        slices = [local_ref(leaves[n], n, name)
-                  for n, name in zip(self.positions, self.names, strict=True)]
-        for n, ref in zip(self.positions, slices, strict=True):
-            result[n] = ref
-
-        def finals() -> list[Any]:
-            values = [ref._storage.value for ref in slices]
-            self.written = [value is not leaves[n]
-                            for n, value in zip(self.positions, values, strict=True)]
-            return [_like(value, leaves[n]) for n, value, written in zip(
-                self.positions, values, self.written, strict=True) if written]
-
-        return result, finals
+    def finals(self) -> list[Any]:
+        own = dict(self._own)
+        return [_like(value, own[n][1])
+                for value, n in zip(super().finals(), self.written, strict=True)]
 
     @contextlib.contextmanager
     def passed(self) -> Iterator[None]:
@@ -144,30 +126,19 @@ class Elements:
         Raises:
           ValueError: somebody did.
         """
-        before = {ref._storage: ref._storage.lent for ref in self.refs}
-        for ref, name in zip(self.refs, self.names, strict=True):
-            ref._storage.lent = self.location, self.kind, name
+        before = {ref._storage: ref._storage.lent for ref in self.refs.values()}
+        for n, ref in self.refs.items():
+            ref._storage.lent = self.location, self.kind, self.names[n]
         try:
             yield
         finally:
             for storage, lent in before.items():
                 storage.lent = lent
 
-    def write(self, values: Sequence[Any]) -> None:
-        targets = [ref for ref, written in zip(self.refs, self.written, strict=True) if written]
-        for ref, value in zip(targets, values, strict=True):
-            write(ref, value)
-
 
 def parameter_names(function: Callable[..., Any]) -> list[str]:
     signature = signature_of(function)
     return [] if signature is None else list(signature.parameters)
-
-
-def local_ref(value: Any, position: int, name: str) -> Ref:
-    """A reference to a value of the current trace, in the place of an argument."""
-    aval = AbstractRef(value.aval.strip_weak_type())
-    return argument_ref(aval, position, name, Storage(context.trace, value))
 
 
 def refuse_carry(function: Callable[..., Any], kind: str, carry: Any, prefix: str,

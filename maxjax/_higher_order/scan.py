@@ -34,7 +34,7 @@ from maxjax._higher_order.control import (
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.refs import Ref, RefsTouched, read
+from maxjax._ir.refs import RefsTouched
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of
 from maxjax._ir.types import ShapedArray
@@ -517,12 +517,11 @@ def _scan_references(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs_lea
     elements = refs.Elements(f, "scan", (init, pytree.unflatten(xs_tree, xs_leaves)), xs_leaves)
 
     def with_slices(carry: Any, leaves: list[Any]) -> Any:
-        given, finals = elements.made(leaves)
-        after, y = f(carry, pytree.unflatten(xs_tree, given))
-        return after, (y, finals())
+        after, y = f(carry, pytree.unflatten(xs_tree, elements.given(leaves)))
+        return after, (y, elements.finals())
 
     with_slices.__wrapped__ = f      # type: ignore[attr-defined]  # for messages
-    values = [read(leaf) if leaf.__class__ is Ref else leaf for leaf in xs_leaves]
+    values = elements.values(xs_leaves)
     with elements.passed():
         last, (ys, finals) = scan_for(
             with_slices, init, values, length, reverse, unroll, name=first_parameter(f))

@@ -19,7 +19,8 @@ from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax.lax import dynamic_slice, dynamic_update_slice
-from maxjax.numpy import _ufuncs
+from maxjax.numpy._ufunc_objects import add, maximum, minimum
+from maxjax.numpy._ufuncs import less
 from maxjax.numpy._where import where
 
 
@@ -133,7 +134,7 @@ def _integer(value: Any, size: int) -> Any:
         if found is None:
             if not dtypes.is_integer(value.dtype):
                 raise TypeError(f"an index is an integer, not {value.dtype}")
-            return where(_ufuncs.less(value, 0), _ufuncs.add(value, size), value)
+            return where(less(value, 0), add(value, size), value)
         value = found
     number = int(value)
     return number + size if number < 0 else number
@@ -165,7 +166,7 @@ def _as_index(entries: list[Any], shape: tuple[int, ...]) -> tuple[Any, ...] | N
         raise NotImplementedError("an index with a slice at a computed place and an array")
     return tuple(
         entry if not isinstance(entry, _Span) else entry.index() if entry.static
-        else _ufuncs.minimum(_ufuncs.maximum(entry.start, 0), size - 1)
+        else minimum(maximum(entry.start, 0), size - 1)
         for entry, size in zip(entries, shape, strict=True))
 
 
@@ -207,7 +208,7 @@ def _update(value: Any, index: Any, new: Any, name: str) -> Any:
         new = convert_element_type(new, dtype)
     adds = name == "addupdate"
     if is_whole:
-        return _ufuncs.add(value, new) if adds else new
+        return add(value, new) if adds else new
     place = _as_index(entries, shape)
     if place is not None:
         return value.at[place].add(new) if adds else value.at[place].set(new)

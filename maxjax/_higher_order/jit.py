@@ -25,7 +25,6 @@ from maxjax._ir.refs import (
     argument_ref,
     both_ways,
     check_distinct,
-    initial_aval,
     read,
     write,
 )
@@ -133,11 +132,6 @@ class Entry:
         # The donated leaves, and the types of those that no result can take the memory of.
         self.donated, self.unusable = usable_donations(
             closed, donated, keep_unused) if donated else ((), [])
-
-    def fits(self) -> bool:
-        """Whether the references that the function closes over are as weakly typed as before."""
-        return all(use.ref._argument is not None or initial_aval(use.ref) is use.aval
-                   for use in self.closed.refs)
 
     def warn_of_donations(self) -> None:
         """Says once which donated memory is of no use."""
@@ -365,8 +359,6 @@ class PjitFunction:
         entry = self._entries.get(key)
         if entry is None and self._ref_entries:
             entry = self._ref_entries.get(key)
-            if entry is not None and not entry.fits():
-                entry = None
         if entry is None:
             entry = self._new_entry(avals, tree, static)
             if entry.closed.refs or not all(isinstance(aval, ShapedArray) for aval in avals):

@@ -14,6 +14,7 @@ from maxjax._base import pytree
 from maxjax._base.source import function_location
 from maxjax._higher_order.jit import argument_names, signature_of
 from maxjax._ir.refs import (
+    SET,
     Ref,
     RefState,
     RefUse,
@@ -52,14 +53,21 @@ def _like(value: Any, old: Any) -> Any:
     return convert_element_type(value, value.aval.dtype, old.aval.weak_type)
 
 
+def strong(value: Any) -> Any:
+    """What is set is not weakly typed."""
+    if not value.aval.weak_type:
+        return value
+    return convert_element_type(value, value.aval.dtype)
+
+
 def read_all(uses: Sequence[RefUse]) -> list[Any]:
     return [read(use.ref) for use in uses]
 
 
-def write_all(uses: Sequence[RefUse], values: Sequence[Any]) -> None:
+def write_all(uses: Sequence[RefUse], values: Sequence[Any], in_loop: bool = False) -> None:
     for use, value in zip(uses, values, strict=True):
         if use.operation:
-            write(use.ref, value, use.operation)
+            write(use.ref, strong(value) if in_loop and use.operation == SET else value, use.operation)
 
 
 def union(*found: Sequence[RefUse]) -> list[RefUse]:

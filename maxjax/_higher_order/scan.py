@@ -491,7 +491,7 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
             with_values, (refs.read_all(uses), init), xs, length, reverse, unroll, split_transpose,
             owner=None if traces is None else owner or f, key=traces,
             name=name or first_parameter(f))
-        refs.write_all(uses, new)
+        refs.write_all(uses, new, in_loop=True)
         return last, ys
     outs = body.closed.out_avals[:num_carry]
     promoted = promote_weak(carry, outs)

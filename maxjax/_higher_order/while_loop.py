@@ -366,7 +366,7 @@ def _while_references(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], 
     new, result = _while(
         lambda carry: condition(*carry)[1], lambda carry: body(*carry),
         (refs.read_all(uses), init_val), name=name)
-    refs.write_all(uses, new)
+    refs.write_all(uses, new, in_loop=True)
     return result
 
 

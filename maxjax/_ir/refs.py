@@ -130,7 +130,7 @@ class Ref:
 
 def make_ref(value: Any, memory_space: Any = None, kind: Any = None) -> Ref:
     """A new reference that belongs to the current trace."""
-    return Ref(AbstractRef(value.aval.strip_weak_type(), memory_space, kind),
+    return Ref(AbstractRef(value.aval, memory_space, kind),
                Storage(context.trace, value))
 
 
@@ -150,7 +150,6 @@ class RefUse(NamedTuple):
     """A reference that a jaxpr reads, and that it writes if there is an ``operation``."""
 
     ref: Ref
-    aval: ShapedArray
     operation: str
 
 
@@ -222,12 +221,6 @@ def write(ref: Ref, value: Any, operation: str = SET) -> None:
         value = trace.write_outside(ref, value, operation)
         trace = outer
     storage.value = value
-
-
-def initial_aval(ref: Ref) -> ShapedArray:
-    """The type of the value that a reference has outside, as far as that is known."""
-    value = ref._storage.value
-    return ref.aval.inner_aval if value is None else value.aval
 
 
 def both_ways(ref: Ref, debug_info: str, kind: str, name: str) -> ValueError:

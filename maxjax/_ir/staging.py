@@ -11,7 +11,7 @@ from maxjax._base.errors import InternalError
 from maxjax._base.source import current_line, scopes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive, result_types
-from maxjax._ir.refs import Ref, RefState, RefsTouched, RefUse, both_ways, initial_aval
+from maxjax._ir.refs import Ref, RefState, RefsTouched, RefUse, both_ways
 from maxjax._ir.trace import (
     Array,
     Trace,
@@ -120,7 +120,7 @@ class StagingTrace(Trace):
     def reference(self, ref: Ref) -> RefState:
         state = self.refs.get(ref._storage)
         if state is None:
-            tracer = DynamicJaxprTracer(self, Var(initial_aval(ref)))
+            tracer = DynamicJaxprTracer(self, Var(ref.aval.inner_aval))
             state = self.refs[ref._storage] = RefState(ref, tracer, tracer)
         elif state.ref is not ref and (state.ref._argument or ref._argument):
             _, name = ref._argument or state.ref._argument      # type: ignore[misc]
@@ -189,7 +189,7 @@ class StagingTrace(Trace):
                 consts.append(value)
         return ClosedJaxpr(
             Jaxpr(constvars, invars, outvars, self.eqns, self.debug_info), consts,
-            tuple(RefUse(x.ref, x.initial.aval, x.operation) for x in captured))
+            tuple(RefUse(x.ref, x.operation) for x in captured))
 
 
 def enclosing_traces() -> Iterator[Trace]:

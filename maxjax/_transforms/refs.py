@@ -38,7 +38,7 @@ class Lent:
         result = list(values)
         for n in self.refs:
             value = values[n]
-            own = argument_ref(AbstractRef(value.aval.strip_weak_type()), n, self.names[n],
+            own = argument_ref(AbstractRef(value.aval), n, self.names[n],
                                Storage(context.trace, value))
             self._own[n] = own, value
             result[n] = own

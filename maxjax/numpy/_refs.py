@@ -206,6 +206,8 @@ def _update(value: Any, index: Any, new: Any, name: str) -> Any:
             raise ValueError(f"Invalid dtype for `{name}`. Ref dtype: {dtype.name}. "
                              f"Value {kind}: {new.dtype.name}. ")
         new = convert_element_type(new, dtype)
+    elif name == "swap" and new.aval.weak_type:
+        new = convert_element_type(new, dtype)
     adds = name == "addupdate"
     if is_whole:
         return add(value, new) if adds else new

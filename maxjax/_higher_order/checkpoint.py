@@ -29,7 +29,7 @@ from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.refs import RefsTouched
+from maxjax._ir.refs import RefsTouched, read_all, write_back
 from maxjax._ir.staging import StagingTrace, eval_jaxpr
 from maxjax._ir.trace import Tracer, current_trace
 from maxjax._ir.types import ShapedArray
@@ -46,7 +46,7 @@ from maxjax._transforms.simplify import (
     eliminate_dead_code,
     inline_calls,
 )
-from maxjax._transforms.transpose import transpose_jaxpr
+from maxjax._transforms.transpose import transpose_with_refs
 
 Policy = Callable[..., Any]
 
@@ -319,12 +319,13 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, pr
     linear = tuple(map(is_linear, operands))
     known = [not flag for flag in linear]
     given = tuple(cotangent is not None for cotangent in cotangents)
-    transposed, nonzero = transpose_jaxpr(jaxpr, linear, given)
+    transposed, nonzero = transpose_with_refs(jaxpr, linear, given)
+    uses = transposed.refs
     if isinstance(prevent_cse, tuple):
-        prevent_cse = (*chosen(prevent_cse, known), *(True,) * sum(given))
-    results = remat_p.bind(
-        *chosen(operands, known), *(ct for ct in cotangents if ct is not None), jaxpr=transposed,
-        prevent_cse=prevent_cse, **params)
+        prevent_cse = (*chosen(prevent_cse, known), *(True,) * (sum(given) + len(uses)))
+    results = write_back(uses, remat_p.bind(
+        *chosen(operands, known), *(ct for ct in cotangents if ct is not None), *read_all(uses),
+        jaxpr=transposed, prevent_cse=prevent_cse, **params))
     return merged(linear, merged(nonzero, results))
 
 
@@ -428,7 +429,7 @@ def checkpoint(fun: Callable[..., Any], *, prevent_cse: bool | Sequence[bool] = 
             new, result = checkpoint(
                 refs.functional(fun, uses), prevent_cse=prevent_cse if isinstance(prevent_cse, bool)
                 else (True, *prevent_cse), policy=policy, static_argnums=shifted)(
-                    refs.read_all(uses), *args, **kwargs)
+                    read_all(uses), *args, **kwargs)
             refs.write_all(uses, new)
             return result
         cse: Any = prevent_cse

@@ -26,7 +26,9 @@ from maxjax._ir.refs import (
     both_ways,
     check_distinct,
     read,
+    read_all,
     write,
+    write_back,
 )
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, base_trace, context
@@ -72,14 +74,10 @@ def _jit_transpose(cotangents, *operands, jaxpr, name):
     given = tuple(cotangent is not None for cotangent in cotangents)
     transposed, nonzero = transpose_with_refs(jaxpr, linear, given)
     uses = transposed.refs
-    found = jit_p.bind(
+    results = iter(write_back(uses, jit_p.bind(
         *(x for x, is_lin in zip(operands, linear, strict=True) if not is_lin),
-        *(ct for ct in cotangents if ct is not None), *(read(use.ref) for use in uses),
-        jaxpr=transposed, name=name)
-    written = [use for use in uses if use.operation]
-    for use, value in zip(written, found[len(found) - len(written):], strict=True):
-        write(use.ref, value, use.operation)
-    results = iter(found)
+        *(ct for ct in cotangents if ct is not None), *read_all(uses), jaxpr=transposed,
+        name=name)))
     flags = iter(nonzero)
     return [(next(results) if next(flags) else None) if is_lin else None for is_lin in linear]
 

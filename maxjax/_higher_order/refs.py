@@ -6,13 +6,13 @@ again as a function of their values too, which gives the new ones.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
 from maxjax._base.source import function_location
 from maxjax._higher_order.jit import argument_names, signature_of
+from maxjax._ir.jaxpr import ClosedJaxpr, Var
 from maxjax._ir.refs import (
     SET,
     Ref,
@@ -21,7 +21,7 @@ from maxjax._ir.refs import (
     Storage,
     argument_ref,
     check_distinct,
-    read,
+    read_all,
     write,
 )
 from maxjax._ir.trace import base_trace, context
@@ -53,15 +53,44 @@ def _like(value: Any, old: Any) -> Any:
     return convert_element_type(value, value.aval.dtype, old.aval.weak_type)
 
 
+def keep_types(trace: Any) -> None:
+    """Makes the new values of references as weakly typed as the old ones, in a trace."""
+    for state in trace.refs.values():
+        if state.initial is not None:
+            state.value = _like(state.value, state.initial)
+
+
+def split_uses(uses: Sequence[RefUse]) -> tuple[list[int], list[int]]:
+    """The numbers of those that are only read, and of those that are written."""
+    return ([n for n, use in enumerate(uses) if not use.operation],
+            [n for n, use in enumerate(uses) if use.operation])
+
+
+def extended(closed: ClosedJaxpr, uses: Sequence[RefUse]) -> ClosedJaxpr:
+    """The jaxpr as one that takes the values of all these references, and gives the new values of
+    those that are written."""
+    jaxpr = closed.jaxpr
+    inputs = len(jaxpr.invars) - len(closed.refs)
+    written = [use.ref._storage for use in closed.refs if use.operation]
+    outputs = len(jaxpr.outvars) - len(written)
+    before = dict(zip([use.ref._storage for use in closed.refs], jaxpr.invars[inputs:],
+                      strict=True))
+    after = dict(zip(written, jaxpr.outvars[outputs:], strict=True))
+    for use in uses:
+        if use.ref._storage not in before:
+            before[use.ref._storage] = Var(use.ref.aval.inner_aval)
+    return ClosedJaxpr(jaxpr.replace(
+        invars=[*jaxpr.invars[:inputs], *(before[use.ref._storage] for use in uses)],
+        outvars=[*jaxpr.outvars[:outputs], *(
+            after.get(use.ref._storage, before[use.ref._storage])
+            for use in uses if use.operation)]), closed.consts)
+
+
 def strong(value: Any) -> Any:
     """What is set is not weakly typed."""
     if not value.aval.weak_type:
         return value
     return convert_element_type(value, value.aval.dtype)
-
-
-def read_all(uses: Sequence[RefUse]) -> list[Any]:
-    return [read(use.ref) for use in uses]
 
 
 def write_all(uses: Sequence[RefUse], values: Sequence[Any], in_loop: bool = False) -> None:
@@ -126,22 +155,6 @@ class Elements(Lent):
         own = dict(self._own)
         return [_like(value, own[n][1])
                 for value, n in zip(super().finals(), self.written, strict=True)]
-
-    @contextlib.contextmanager
-    def passed(self) -> Iterator[None]:
-        """Inside it is an error to use the references themselves.
-
-        Raises:
-          ValueError: somebody did.
-        """
-        before = {ref._storage: ref._storage.lent for ref in self.refs.values()}
-        for n, ref in self.refs.items():
-            ref._storage.lent = self.location, self.kind, self.names[n]
-        try:
-            yield
-        finally:
-            for storage, lent in before.items():
-                storage.lent = lent
 
 
 def parameter_names(function: Callable[..., Any]) -> list[str]:

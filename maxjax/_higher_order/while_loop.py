@@ -33,7 +33,7 @@ from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.refs import RefsTouched
+from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, base_trace
 from maxjax._primitives.arithmetic import add_p
@@ -365,7 +365,7 @@ def _while_references(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], 
     condition, body = (refs.functional(function, uses) for function in (cond_fun, body_fun))
     new, result = _while(
         lambda carry: condition(*carry)[1], lambda carry: body(*carry),
-        (refs.read_all(uses), init_val), name=name)
+        (read_all(uses), init_val), name=name)
     refs.write_all(uses, new, in_loop=True)
     return result
 

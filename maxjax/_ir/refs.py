@@ -241,6 +241,20 @@ def check_distinct(refs: Sequence[tuple[Ref, str]], debug_info: str, kind: str) 
         names[ref._storage] = name
 
 
+def read_all(uses: Sequence[RefUse]) -> list[Any]:
+    """The values of references, under the current trace."""
+    return [read(use.ref) for use in uses]
+
+
+def write_back(uses: Sequence[RefUse], results: Sequence[Any]) -> list[Any]:
+    """Writes the last results to the references that a jaxpr writes; gives the other results."""
+    written = [use for use in uses if use.operation]
+    count = len(results) - len(written)
+    for use, value in zip(written, results[count:], strict=True):
+        write(use.ref, value, use.operation)
+    return list(results[:count])
+
+
 def _check_live(ref: Ref) -> None:
     owner, value = ref._storage.owner, ref._storage.value
     if owner is None or not owner.live:

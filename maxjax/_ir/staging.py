@@ -11,7 +11,7 @@ from maxjax._base.errors import InternalError
 from maxjax._base.source import current_line, scopes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive, result_types
-from maxjax._ir.refs import Ref, RefState, RefsTouched, RefUse, both_ways
+from maxjax._ir.refs import Ref, RefState, RefsTouched, RefUse, both_ways, read_all, write_back
 from maxjax._ir.trace import (
     Array,
     Trace,
@@ -270,6 +270,12 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         for var in last_use.get(position, ()):
             values.pop(var, None)
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def eval_with_refs(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+    """``eval_jaxpr`` of a jaxpr that uses references."""
+    return write_back(closed.refs, eval_jaxpr(
+        closed.jaxpr, closed.consts, *args, *read_all(closed.refs)))
 
 
 def literal_operand(literal: Literal) -> Any:

@@ -157,8 +157,10 @@ def _jvp_of_refs(fun: Callable[..., Any], tree: Any, leaves: list[Any], tangents
         result, aux = result
         return (result, lent.finals()), aux
 
-    (result, finals), (tangent, final_tangents), *aux = jvp(
-        with_values, tuple(lent.values(leaves)), tuple(lent_tangents.values(tangents)), has_aux)
+    values, directions = lent.values(leaves), lent_tangents.values(tangents)
+    with lent.away(), lent_tangents.away():
+        (result, finals), (tangent, final_tangents), *aux = jvp(
+            with_values, tuple(values), tuple(directions), has_aux)
     lent_tangents.written = lent.written
     lent.write(finals)
     lent_tangents.write(final_tangents)

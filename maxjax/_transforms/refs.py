@@ -6,7 +6,8 @@ that makes of the values; what it leaves in them is written to the caller's afte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from maxjax._ir.refs import AbstractRef, Ref, Storage, argument_ref, check_distinct, read, write
@@ -49,6 +50,22 @@ class Lent:
         own, self._own = self._own, {}
         self.written = [n for n, (ref, value) in own.items() if ref._storage.value is not value]
         return [own[n][0]._storage.value for n in self.written]
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """While the function has them, nobody else may use the references.
+
+        Raises:
+          ValueError: somebody did.
+        """
+        before = {ref._storage: ref._storage.lent for ref in self.refs.values()}
+        for n, ref in self.refs.items():
+            ref._storage.lent = self.location, self.kind, self.names[n]
+        try:
+            yield
+        finally:
+            for storage, lent in before.items():
+                storage.lent = lent
 
     def write(self, values: Sequence[Any]) -> None:
         """Gives the caller's references the new values of those that were written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
@@ -87,7 +88,8 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
             results = [x if isinstance(x, Array) else vmap_output(x) for x in leaves]
             return [*results, *lent.finals()] if lent else results
 
-        outs, dims = batch_flat(flat, size, values, axes, axis_name, spmd_axis_name)
+        with lent.away() if lent else contextlib.nullcontext():
+            outs, dims = batch_flat(flat, size, values, axes, axis_name, spmd_axis_name)
         if lent:
             count = out_tree.num_leaves
             lent.write([to_axis(out, dim, axes[n], size) for out, dim, n in zip(

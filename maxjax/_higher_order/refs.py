@@ -21,7 +21,6 @@ from maxjax._ir.refs import (
     Storage,
     argument_ref,
     check_distinct,
-    read_all,
     write,
 )
 from maxjax._ir.trace import base_trace, context
@@ -96,7 +95,8 @@ def strong(value: Any) -> Any:
 def write_all(uses: Sequence[RefUse], values: Sequence[Any], in_loop: bool = False) -> None:
     for use, value in zip(uses, values, strict=True):
         if use.operation:
-            write(use.ref, strong(value) if in_loop and use.operation == SET else value, use.operation)
+            is_set = in_loop and use.operation == SET
+            write(use.ref, strong(value) if is_set else value, use.operation)
 
 
 def union(*found: Sequence[RefUse]) -> list[RefUse]:
@@ -149,7 +149,8 @@ class Elements(Lent):
     def __init__(self, function: Callable[..., Any], kind: str, arguments: tuple[Any, ...],
                  leaves: Sequence[Any]):
         names = argument_names(function, pytree.structure((arguments, {})))
-        super().__init__(leaves, names[len(names) - len(leaves):], function_location(function), kind)
+        super().__init__(
+            leaves, names[len(names) - len(leaves):], function_location(function), kind)
 
     def finals(self) -> list[Any]:
         own = dict(self._own)

@@ -16,20 +16,11 @@ from typing import Any
 from maxjax._base import config, monitoring, pytree, spans
 from maxjax._base.source import function_location
 from maxjax._higher_order.dynamic import MAX_SIZES, DynamicDims
+from maxjax._higher_order.jit_refs import returned_ref, traced_argument, used_refs
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.refs import (
-    AbstractRef,
-    Ref,
-    argument_ref,
-    both_ways,
-    check_distinct,
-    read,
-    read_all,
-    write,
-    write_back,
-)
+from maxjax._ir.refs import Ref, RefUse, read, read_all, write_back
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, base_trace, context
 from maxjax._ir.types import ShapedArray
@@ -308,34 +299,21 @@ class PjitFunction:
 
     def _call_with_refs(self, entry: Entry, operands: list[Any], tree: Any, static: Any) -> Any:
         """Calls with the values of references as further arguments, and writes the new ones."""
-        passed = [(position, x) for position, x in enumerate(operands) if x.__class__ is Ref]
-        uses = entry.closed.refs
-        if passed:
-            names = argument_names(self._function, tree, static)
-            location = function_location(self._function)
-            check_distinct([(x, names[position]) for position, x in passed], location, "jit")
-            closed_over = {use.ref._storage for use in uses if use.ref._argument is None}
-            for position, x in passed:
-                if x._storage in closed_over:
-                    raise both_ways(x, location, "jit", names[position])
-        refs = [use.ref if use.ref._argument is None else operands[use.ref._argument[0]]
-                for use in uses]
-        arrays = [x for x in operands if x.__class__ is not Ref]
-        arguments = [*arrays, *map(read, refs)]
+        base: Any = base_trace[0]
+        at_base = context.trace is base
         closed = entry.closed
-        if self._inline and context.trace is not base_trace[0]:
+        refs = used_refs(closed.refs, operands, lambda: argument_names(
+            self._function, tree, static), function_location(self._function))
+        arguments = [*(x for x in operands if x.__class__ is not Ref), *map(read, refs)]
+        if self._inline and not at_base:
             results = eval_jaxpr(closed.jaxpr, closed.consts, *entry.captured, *arguments)
-        elif context.trace is base_trace[0] and not any(
-                isinstance(x, Tracer) for x in (*entry.captured, *arguments)):
+        elif at_base and not any(isinstance(x, Tracer) for x in (*entry.captured, *arguments)):
             entry.warn_of_donations()
-            results = base_trace[0].call(closed, arguments, entry.donated)
+            results = base.call(closed, arguments, entry.donated)
         else:
             results = jit_p.bind(*entry.captured, *arguments, jaxpr=closed, name=self._name)
-        count = entry.out_tree.num_leaves
-        written = [(ref, use) for ref, use in zip(refs, uses, strict=True) if use.operation]
-        for (ref, use), value in zip(written, results[count:], strict=True):
-            write(ref, value, use.operation)
-        return pytree.unflatten(entry.out_tree, results[:count])
+        uses = [RefUse(ref, use.operation) for ref, use in zip(refs, closed.refs, strict=True)]
+        return pytree.unflatten(entry.out_tree, write_back(uses, results))
 
     def _argument_error(self, leaf: Any, position: int, tree: Any, static: Any) -> TypeError:
         path = argument_names(self._function, tree, static)[position]
@@ -350,7 +328,7 @@ class PjitFunction:
             "with a non-array argument, and this argument was not marked as static using "
             "the static_argnums or static_argnames parameters of jax.jit.")
 
-    def _entry(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
+    def _entry(self, avals: tuple[Any, ...], tree: Any, static: Any) -> Entry:
         key: Any = (tree, avals, static, config.trace_state())
         if context.axis_env:
             key = (*key, context.axis_env, context.manual)
@@ -408,7 +386,7 @@ class PjitFunction:
         out_tree: Any = None
         names = argument_names(function, tree, static)
         arrays = [n for n, aval in enumerate(avals) if isinstance(aval, ShapedArray)]
-        given = [_argument_of(aval, n, name)
+        given = [traced_argument(aval, n, name)
                  for n, (aval, name) in enumerate(zip(avals, names, strict=True))]
 
         def flat(*tracers: Any) -> Sequence[Any]:
@@ -481,13 +459,6 @@ class PjitFunction:
 
     def _cache_size(self) -> int:
         return len(self._entries) + len(self._ref_entries)
-
-
-def _argument_of(aval: Any, position: int, name: str) -> Any:
-    """What a function is traced with in the place of an argument that is a reference."""
-    if isinstance(aval, AbstractRef):
-        return argument_ref(aval, position, name)
-    return argument_ref(aval.aval, position, name, aval._storage) if isinstance(aval, Ref) else None
 
 
 def check_hashable(value: Any) -> Any:
@@ -609,7 +580,7 @@ def check_outputs(leaves: Sequence[Any], location: str, kind: str,
             results.append(leaf)
             continue
         if isinstance(leaf, Ref):
-            raise _returned_ref(leaf, location, kind, position, tree)
+            raise returned_ref(leaf, location, kind, position, tree)
         if isinstance(leaf, HasNoValue):
             results.append(leaf._as_constant())
             continue
@@ -623,17 +594,6 @@ def check_outputs(leaves: Sequence[Any], location: str, kind: str,
                 + (f" at output component {path}" if path else "")
                 + ", which is not a valid JAX type") from None
     return results
-
-
-def _returned_ref(ref: Ref, location: str, kind: str, position: int, tree: Any) -> ValueError:
-    path = "" if tree is None else pytree.path_string(
-        pytree.flatten_with_path(tree)[0][position])
-    where = f" at output tree path result{path}" if path else ""
-    origin = ref._argument and (
-        f"\n\nThe returned mutable array was passed in as the argument {ref._argument[1]}.")
-    return ValueError(
-        f"function {location} traced for {kind} returned a mutable array reference of type "
-        f"{ref.aval}{where}, but mutable array references cannot be returned.{origin or ''}")
 
 
 def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:

@@ -10,10 +10,10 @@ pure, and transformations of them need not know of references.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxjax._base.errors import UnexpectedTracerError
-from maxjax._ir.trace import Trace, Tracer, base_trace, context
+from maxjax._ir.trace import Trace, Tracer, context
 from maxjax._ir.types import ShapedArray
 
 
@@ -109,6 +109,13 @@ class Ref:
     sharding = property(lambda self: read(self).sharding, doc="Where the value lies.")
     committed = property(lambda self: True, doc="Whether the value has to stay there.")
     format = property(lambda self: read(self).format, doc="Layout and sharding of the value.")
+
+    if TYPE_CHECKING:
+        # What maxjax.numpy installs.
+        def __getitem__(self, index: Any) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def addupdate(self, x: Any, idx: Any = ()) -> None: ...
+        at: Any
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the present value; a write makes it another."""

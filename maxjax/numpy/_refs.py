@@ -345,15 +345,23 @@ def addupdate(ref: Ref | RefView, idx: Any, x: Any) -> None:
     _store(ref, _update(_value(ref), idx, x, "addupdate"), ADD)
 
 
-def _addupdate_method(self: Any, x: Any, idx: Any = ()) -> None:
+def _addupdate(self: Any, x: Any, idx: Any = ()) -> None:
     """Adds to a region, by default to all: ``jax.ref.addupdate``."""
     addupdate(self, idx, x)
 
 
-# A pickled or deeply copied reference is a new one.
-Ref.__reduce__ = lambda self: (make_ref, (read(self),))      # type: ignore[method-assign,assignment]
-for _kind in (Ref, RefView):
-    _kind.__getitem__ = lambda self, index: get(self, index)      # type: ignore[union-attr]
-    _kind.__setitem__ = lambda self, index, value: set(self, index, value)  # type: ignore[union-attr]
-    _kind.addupdate = _addupdate_method      # type: ignore[union-attr]
-    _kind.at = property(_Views, doc="``ref.at[index]``: a part of the reference, as one itself.")  # type: ignore[union-attr]
+def _copy(self: Ref) -> Any:
+    """A pickled or deeply copied reference is a new one."""
+    return make_ref, (read(self),)
+
+
+_MEMBERS: dict[str, Any] = {
+    "__getitem__": lambda self, index: get(self, index),
+    "__setitem__": lambda self, index, value: set(self, index, value),
+    "addupdate": _addupdate,
+    "at": property(_Views, doc="``ref.at[index]``: a part of the reference, as one itself."),
+}
+for _name, _member in _MEMBERS.items():
+    setattr(Ref, _name, _member)
+    setattr(RefView, _name, _member)
+Ref.__reduce__ = _copy      # type: ignore[assignment,method-assign]

@@ -424,7 +424,7 @@ def checkpoint(fun: Callable[..., Any], *, prevent_cse: bool | Sequence[bool] = 
         try:
             body = _trace(fun, args, static, tree, [x.aval for x in values])
         except RefsTouched as touched:
-            uses = refs.union(touched.uses)
+            uses = refs.union(refs.callers_uses(touched, fun))
             shifted = tuple(n + 1 for n in sorted(static))
             new, result = checkpoint(
                 refs.functional(fun, uses), prevent_cse=prevent_cse if isinstance(prevent_cse, bool)

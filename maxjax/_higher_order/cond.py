@@ -434,7 +434,7 @@ def _traced_branches(kind: str, functions: Sequence[Callable[..., Any]], tree: A
         try:
             branches.append(traced(function, kind, tree, avals))
         except RefsTouched as error:
-            touched.append(error.uses)
+            touched.append(refs.callers_uses(error, function))
     return branches, refs.union(*touched)
 
 

@@ -16,7 +16,7 @@ def traced_argument(aval: Any, position: int, name: str) -> Ref | None:
     """
     if isinstance(aval, AbstractRef):
         return argument_ref(aval, position, name)
-    return argument_ref(aval.aval, position, name, aval._storage) if isinstance(aval, Ref) else None
+    return argument_ref(aval.aval, position, name, aval) if isinstance(aval, Ref) else None
 
 
 def used_refs(uses: Sequence[RefUse], operands: Sequence[Any], names: Callable[[], list[str]],
@@ -34,7 +34,7 @@ def used_refs(uses: Sequence[RefUse], operands: Sequence[Any], names: Callable[[
         for position, x in passed:
             if x._storage in closed_over:
                 raise both_ways(x, location, "jit", all_names[position])
-    return [use.ref if use.ref._argument is None else operands[use.ref._argument[0]]
+    return [use.ref if use.ref._argument is None else operands[use.ref._argument.position]
             for use in uses]
 
 
@@ -44,7 +44,7 @@ def returned_ref(ref: Ref, location: str, kind: str, position: int, tree: Any) -
         pytree.flatten_with_path(tree)[0][position])
     where = f" at output tree path result{path}" if path else ""
     origin = ref._argument and (
-        f"\n\nThe returned mutable array was passed in as the argument {ref._argument[1]}.")
+        f"\n\nThe returned mutable array was passed in as the argument {ref._argument.name}.")
     return ValueError(
         f"function {location} traced for {kind} returned a mutable array reference of type "
         f"{ref.aval}{where}, but mutable array references cannot be returned.{origin or ''}")

@@ -17,6 +17,7 @@ from maxjax._ir.refs import (
     SET,
     Ref,
     RefState,
+    RefsTouched,
     RefUse,
     Storage,
     argument_ref,
@@ -35,9 +36,9 @@ def has_refs(leaves: Sequence[Any]) -> bool:
 def functional(function: Callable[..., Any], uses: Sequence[RefUse]) -> Callable[..., Any]:
     """``(values of the references, *args) -> (new values, result)``; the types stay."""
     def pure(values: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-        states = [RefState(use.ref, value) for use, value in zip(uses, values, strict=True)]
+        states = [RefState(None, value) for value in values]
         refs = context.trace.refs      # type: ignore[attr-defined]  # of the trace for this call
-        refs.update((state.ref._storage, state) for state in states)
+        refs.update((use.ref._storage, state) for use, state in zip(uses, states, strict=True))
         result = function(*args, **kwargs)
         return [_like(state.value, value)
                 for state, value in zip(states, values, strict=True)], result
@@ -99,6 +100,13 @@ def write_all(uses: Sequence[RefUse], values: Sequence[Any], in_loop: bool = Fal
             write(use.ref, strong(value) if is_set else value, use.operation)
 
 
+def callers_uses(error: RefsTouched, function: Callable[..., Any]) -> list[RefUse]:
+    """What a function uses, its arguments (``with_arguments``) under the caller's names."""
+    own = getattr(function, "own_refs", ())
+    return [RefUse(use.ref._argument.of, use.operation)      # type: ignore[union-attr,arg-type]
+            if use.ref in own else use for use in error.uses]
+
+
 def union(*found: Sequence[RefUse]) -> list[RefUse]:
     """Each reference once; it is written if one of the functions writes it."""
     uses: dict[Storage, RefUse] = {}
@@ -131,7 +139,7 @@ def with_arguments(function: Callable[..., Any], kind: str, arguments: tuple[Any
     names = argument_names(function, pytree.structure((arguments, {})))
     check_distinct([(leaf, name) for leaf, name in zip(leaves, names, strict=True)
                     if leaf.__class__ is Ref], function_location(function), kind)
-    fixed = [argument_ref(leaf.aval, n, name, leaf._storage) if leaf.__class__ is Ref else None
+    fixed = [argument_ref(leaf.aval, n, name, leaf) if leaf.__class__ is Ref else None
              for n, (leaf, name) in enumerate(zip(leaves, names, strict=True))]
 
     def call(*arrays: Any) -> Any:
@@ -140,6 +148,7 @@ def with_arguments(function: Callable[..., Any], kind: str, arguments: tuple[Any
             tree, [next(given) if ref is None else ref for ref in fixed]))
 
     call.__wrapped__ = function      # type: ignore[attr-defined]  # for messages
+    call.own_refs = {ref for ref in fixed if ref is not None}      # type: ignore[attr-defined]
     return call, [leaf for leaf in leaves if leaf.__class__ is not Ref]
 
 

@@ -9,6 +9,7 @@ pure, and transformations of them need not know of references.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -100,7 +101,7 @@ class Ref:
     def __init__(self, aval: AbstractRef, refs: Storage):
         self.aval = aval
         self._storage = refs
-        self._argument: tuple[int, str] | None = None
+        self._argument: Argument | None = None
 
     shape = property(lambda self: self.aval.shape, doc="The sizes of the dimensions.")
     dtype = property(lambda self: self.aval.dtype, doc="The type of the elements.")
@@ -135,21 +136,36 @@ class Ref:
         return Ref(self.aval, self._storage)
 
 
+class Argument(NamedTuple):
+    """Which argument of a traced function a reference stands for."""
+
+    position: int
+    name: str
+    serial: int
+    of: Ref | None      # the caller's reference, where it is the same storage
+
+
+_serials = itertools.count()
+
+
 def make_ref(value: Any, memory_space: Any = None, kind: Any = None) -> Ref:
     """A new reference that belongs to the current trace."""
     return Ref(AbstractRef(value.aval, memory_space, kind),
                Storage(context.trace, value))
 
 
-def argument_ref(aval: AbstractRef, position: int, name: str,
+def argument_ref(aval: AbstractRef, position: int, name: str, of: Ref | None = None,
                  storage: Storage | None = None) -> Ref:
     """What a traced function is given for an argument that is a reference.
 
-    ``storage`` is that of the caller's reference where only that will do: the rules of custom
-    derivatives remember references, and use them once the trace has ended.
+    Args:
+      of: the caller's reference, whose storage it shares where only that will do: the rules of
+        custom derivatives remember references, and use them once the trace has ended.
     """
-    ref = Ref(aval, Storage(None) if storage is None else storage)
-    ref._argument = position, name
+    if storage is None:
+        storage = Storage(None) if of is None else of._storage
+    ref = Ref(aval, storage)
+    ref._argument = Argument(position, name, next(_serials), of)
     return ref
 
 
@@ -163,12 +179,13 @@ class RefUse(NamedTuple):
 class RefState:
     """The value of a reference from outside in a trace to a jaxpr.
 
-    ``initial`` is the input that stands for its value, or None where it is given by other means.
+    ``ref`` is the name that the function uses; ``initial`` the input that stands for the value, or
+    None where that is given by other means.
     """
 
     __slots__ = ("initial", "operation", "ref", "value")
 
-    def __init__(self, ref: Ref, value: Any, initial: Any = None):
+    def __init__(self, ref: Ref | None, value: Any, initial: Any = None):
         self.ref = ref
         self.initial = initial
         self.value = value
@@ -234,6 +251,14 @@ def both_ways(ref: Ref, debug_info: str, kind: str, name: str) -> ValueError:
     return ValueError(
         f"when tracing {debug_info} for {kind}, a mutable array reference of type {ref.aval} was "
         f"both closed over and passed as the argument {name}")
+
+
+def check_not_both(one: Ref, other: Ref, debug_info: str, kind: str) -> None:
+    """Raises ValueError where a function uses an argument under another name too."""
+    arguments = [ref._argument for ref in (one, other) if ref._argument is not None]
+    if arguments:
+        # The youngest is the function's own; those of functions around it are closed over.
+        raise both_ways(one, debug_info, kind, max(arguments, key=lambda x: x.serial).name)
 
 
 def check_distinct(refs: Sequence[tuple[Ref, str]], debug_info: str, kind: str) -> None:

@@ -11,7 +11,7 @@ from maxjax._base.errors import InternalError
 from maxjax._base.source import current_line, scopes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive, result_types
-from maxjax._ir.refs import Ref, RefState, RefsTouched, RefUse, both_ways, read_all, write_back
+from maxjax._ir.refs import Ref, RefState, RefsTouched, RefUse, check_not_both, read_all, write_back
 from maxjax._ir.trace import (
     Array,
     Trace,
@@ -122,9 +122,10 @@ class StagingTrace(Trace):
         if state is None:
             tracer = DynamicJaxprTracer(self, Var(ref.aval.inner_aval))
             state = self.refs[ref._storage] = RefState(ref, tracer, tracer)
-        elif state.ref is not ref and (state.ref._argument or ref._argument):
-            _, name = ref._argument or state.ref._argument      # type: ignore[misc]
-            raise both_ways(ref, self.debug_info, self.kind, name)
+        elif state.ref is None:
+            state.ref = ref
+        elif state.ref is not ref:
+            check_not_both(state.ref, ref, self.debug_info, self.kind)
         return state
 
     def origin(self, var: Var) -> str:
@@ -189,7 +190,7 @@ class StagingTrace(Trace):
                 consts.append(value)
         return ClosedJaxpr(
             Jaxpr(constvars, invars, outvars, self.eqns, self.debug_info), consts,
-            tuple(RefUse(x.ref, x.operation) for x in captured))
+            tuple(RefUse(x.ref, x.operation) for x in captured if x.ref is not None))
 
 
 def enclosing_traces() -> Iterator[Trace]:

@@ -40,7 +40,7 @@ class Lent:
         for n in self.refs:
             value = values[n]
             own = argument_ref(AbstractRef(value.aval), n, self.names[n],
-                               Storage(context.trace, value))
+                               storage=Storage(context.trace, value))
             self._own[n] = own, value
             result[n] = own
         return result

@@ -19,6 +19,7 @@ from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax.lax import dynamic_slice, dynamic_update_slice
+from maxjax.numpy._indexing import take
 from maxjax.numpy._ufunc_objects import add, maximum, minimum
 from maxjax.numpy._ufuncs import less
 from maxjax.numpy._where import where
@@ -179,14 +180,31 @@ def _block(value: Any, entries: list[Any]) -> tuple[Any, list[Any], tuple[Any, .
 
 
 def _get(value: Any, index: Any) -> Any:
-    entries = _entries(value.shape, index)
+    return _taken(value, _entries(value.shape, index))
+
+
+def _taken(value: Any, entries: list[Any]) -> Any:
     if _is_whole(value.shape, entries):
         return value
     place = _as_index(entries, value.shape)
     if place is not None:
         return value[place]
+    strided = _strided(entries)
+    if strided:
+        # A place of its own for each element: each is moved inside by itself.
+        n, span = strided[0]
+        entries[n] = _Span(0, value.shape[n], 1)
+        axis = sum(not (isinstance(x, _Span) and x.dropped) for x in entries[:n])
+        places = add(span.start, np.arange(span.size, dtype=np.int32) * span.stride)
+        return take(_taken(value, entries), places, axis=axis, mode="clip")
     block, _, inside = _block(value, entries)
     return block[inside]
+
+
+def _strided(entries: list[Any]) -> list[tuple[int, _Span]]:
+    """The entries with a stride from a computed place, by their dimensions."""
+    return [(n, entry) for n, entry in enumerate(entries)
+            if isinstance(entry, _Span) and entry.stride > 1 and not entry.static]
 
 
 def _update(value: Any, index: Any, new: Any, name: str) -> Any:
@@ -214,6 +232,8 @@ def _update(value: Any, index: Any, new: Any, name: str) -> Any:
     place = _as_index(entries, shape)
     if place is not None:
         return value.at[place].add(new) if adds else value.at[place].set(new)
+    if _strided(entries):
+        raise NotImplementedError("writing to a slice with a stride at a computed place")
     block, starts, inside = _block(value, entries)
     changed = block.at[inside].add(new) if adds else block.at[inside].set(new)
     return dynamic_update_slice(value, changed, starts)

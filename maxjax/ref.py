@@ -9,7 +9,7 @@ from maxjax._ir.refs import AbstractRef as AbstractRef
 from maxjax._ir.refs import Ref as Ref
 from maxjax._ir.refs import make_ref, read
 from maxjax._ir.staging import StagingTrace, is_staging
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, context
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax.numpy import zeros
 from maxjax.numpy._refs import addupdate as addupdate
@@ -117,12 +117,18 @@ def free_ref(ref: Ref) -> tuple[()]:
 
 def _invalidate(ref: Ref, how: str) -> None:
     owner = ref._storage.owner
-    if isinstance(owner, StagingTrace):
+    trace = context.trace
+    while trace is not owner:
+        if isinstance(trace, StagingTrace):
+            raise ValueError(
+                f"an array reference is {how} in the function that made it: this one, of type "
+                f"{ref.aval}, comes from outside the function that is being traced")
+        outer = trace.outwards()
+        if outer is None:
+            return
+        trace = outer
+    if is_staging():
         ref._storage.invalid = how
-    elif is_staging():
-        raise ValueError(
-            f"an array reference is {how} in the function that made it: this one, of type "
-            f"{ref.aval}, comes from outside the function that is being traced")
 
 
 __getattr__ = missing_names(__name__)

@@ -156,7 +156,8 @@ PROGRAMS = {
             model.b.addupdate(-.1 * gb)
             model(x)
             return value
-        out = [step(jnp.ones((4, 3)), jnp.zeros((4, 2))) for _ in range(3)], model.calls, model.w""",
+        steps = [step(jnp.ones((4, 3)), jnp.zeros((4, 2))) for _ in range(3)]
+        out = steps, model.calls, model.w""",
     "scan: closed over": """
         r = jax.new_ref(jnp.zeros(3))
         def f(c, i):

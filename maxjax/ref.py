@@ -39,7 +39,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     >>> add(2.)
     >>> add(3.)
     >>> total[...]
-    Array(5., dtype=float32, weak_type=True)
+    Array(5., dtype=float32)
     """
     try:
         value = leaf_operand(init_val)
@@ -67,7 +67,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     ...     ref[...] = x
     ...     return ref[...]
     >>> copy(3.)
-    Array(3., dtype=float32, weak_type=True)
+    Array(3., dtype=float32)
     """
     if not is_staging():
         raise NotImplementedError("Evaluation rule for 'empty_ref' not implemented")
@@ -109,7 +109,7 @@ def free_ref(ref: Ref) -> tuple[()]:
     ...     jax.free_ref(ref)
     ...     return result
     >>> double(2)
-    Array(4, dtype=int32, weak_type=True)
+    Array(4, dtype=int32)
     """
     _invalidate(ref, "freed")
     return ()

@@ -30,6 +30,7 @@ TABLE = {
     "jax.lax.clamp": case("f(low, x, high)", low=np.float32(-1), high=np.float32(1),
                           x=array([-2.0, 0.0, 3.0], "float32"), grad="low high", modes="grad"),
     "jax.numpy.where": check("str(jax.make_jaxpr(lambda x: f(x > 0, x, 0.0))(1.0))"),
+    "jax.new_ref": check("str(jax.make_jaxpr(lambda r: r[...] + 1)(f(jnp.ones(3))))"),
     "jax.jit": check("f(lambda x: x + 1).lower(1.0).as_text()",
                      "f(lambda x: x * 2).lower(1.0).compile().out_info"),
 }

@@ -352,6 +352,8 @@ class PjitFunction:
         # Within a transformation sizes are those of its own trace.
         if dynamic is None or context.trace is not base_trace[0]:
             return self._trace_shared(avals, tree, static)
+        if not all(isinstance(aval, ShapedArray) for aval in avals):
+            raise NotImplementedError("array references as arguments of jit with dynamic_dims")
         while len(self._entries) >= MAX_SIZES:
             self._entries.pop(next(iter(self._entries)))
             self._plain_entries.clear()
@@ -359,7 +361,7 @@ class PjitFunction:
         return dynamic.entry(
             avals, tree, static, dynamic_positions(len(args), static),
             lambda: argument_names(self._function, tree, static),
-            lambda types: self._trace(types, tree, static),
+            lambda types: self._trace(types, tree, static, with_refs=False),
             lambda closed, out_tree: Entry(
                 closed, out_tree, [], self._donated(tree, static), self._keep_unused))
 
@@ -376,7 +378,8 @@ class PjitFunction:
             traces[key] = entry.closed, entry.out_tree
         return entry
 
-    def _trace(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
+    def _trace(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any,
+               with_refs: bool = True) -> Entry:
         function = self._function
         location = function_location(function)
         if config.no_tracing.value:
@@ -401,7 +404,7 @@ class PjitFunction:
             return check_outputs(leaves, location, "jit", outputs)
 
         closed = trace_to_jaxpr(flat, [avals[n] for n in arrays], location, "jit",
-                                [names[n] for n in arrays], with_refs=True)
+                                [names[n] for n in arrays], with_refs)
         closed, captured = hoist_tracers(closed)
         spans.add(f"trace {self._name}", "trace", started)
         monitoring.record_phase("/jax/core/compile/jaxpr_trace_duration", since, time.time(),

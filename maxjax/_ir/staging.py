@@ -171,8 +171,12 @@ class StagingTrace(Trace):
                      f"operation {eqn.primitive.name}.")
         return text
 
-    def close(self, outputs: Sequence[Any]) -> ClosedJaxpr:
-        """The finished jaxpr that gives ``outputs`` (tracers or concrete values)."""
+    def close(self, outputs: Sequence[Any], with_refs: bool = False) -> ClosedJaxpr:
+        """The finished jaxpr that gives ``outputs`` (tracers or concrete values).
+
+        Raises:
+          RefsTouched: references were touched, and the caller does not deal with them.
+        """
         captured = [state for state in self.refs.values() if state.initial is not None]
         written = [state for state in captured if state.operation]
         outvars = [self.atom(value) for value in [*outputs, *(x.value for x in written)]]
@@ -188,9 +192,11 @@ class StagingTrace(Trace):
             if var in used:
                 constvars.append(var)
                 consts.append(value)
+        uses = tuple(RefUse(x.ref, x.operation) for x in captured if x.ref is not None)
+        if uses and not with_refs:
+            raise RefsTouched(self.kind, uses)
         return ClosedJaxpr(
-            Jaxpr(constvars, invars, outvars, self.eqns, self.debug_info), consts,
-            tuple(RefUse(x.ref, x.operation) for x in captured if x.ref is not None))
+            Jaxpr(constvars, invars, outvars, self.eqns, self.debug_info), consts, uses)
 
 
 def enclosing_traces() -> Iterator[Trace]:
@@ -225,23 +231,22 @@ def trace_to_jaxpr(function: Callable[..., Sequence[Any]], in_avals: Sequence[Sh
     Raises:
       RefsTouched: the function touches array references from outside, and the caller does not.
     """
-    closed, reference = _traced(function, in_avals, debug_info, kind, argument_names)
-    if closed.refs and not with_refs:
-        raise RefsTouched(kind, closed.refs)
+    closed, reference = _traced(function, in_avals, debug_info, kind, argument_names, with_refs)
     if config.check_tracer_leaks.value:
         check_leaks(reference)
     return closed
 
 
 def _traced(function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
-            debug_info: str, kind: str, argument_names: Sequence[str] | None) -> tuple[
+            debug_info: str, kind: str, argument_names: Sequence[str] | None,
+            with_refs: bool) -> tuple[
                 ClosedJaxpr, weakref.ref[Trace]]:
     trace = StagingTrace(debug_info, kind, argument_names)
     tracers = [trace.new_input(aval) for aval in in_avals]
     try:
         with current_trace(trace):
             outputs = function(*tracers)
-        return trace.close(outputs), weakref.ref(trace)
+        return trace.close(outputs, with_refs), weakref.ref(trace)
     finally:
         trace.live = False
 

@@ -302,8 +302,8 @@ class PjitFunction:
         base: Any = base_trace[0]
         at_base = context.trace is base
         closed = entry.closed
-        refs = used_refs(closed.refs, operands, lambda: argument_names(
-            self._function, tree, static), function_location(self._function))
+        refs = used_refs(closed.refs, operands, lambda: (
+            argument_names(self._function, tree, static), function_location(self._function)))
         arguments = [*(x for x in operands if x.__class__ is not Ref), *map(read, refs)]
         if self._inline and not at_base:
             results = eval_jaxpr(closed.jaxpr, closed.consts, *entry.captured, *arguments)

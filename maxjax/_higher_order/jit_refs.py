@@ -19,21 +19,26 @@ def traced_argument(aval: Any, position: int, name: str) -> Ref | None:
     return argument_ref(aval.aval, position, name, aval) if isinstance(aval, Ref) else None
 
 
-def used_refs(uses: Sequence[RefUse], operands: Sequence[Any], names: Callable[[], list[str]],
-              location: str) -> list[Ref]:
+def used_refs(uses: Sequence[RefUse], operands: Sequence[Any],
+              names: Callable[[], tuple[list[str], str]]) -> list[Ref]:
     """The references that a call uses: arguments of it, and those that the function closes over.
+
+    Args:
+      names: those of the arguments and of the function, for messages.
 
     Raises:
       ValueError: one is passed twice, or is passed and closed over.
     """
     passed = [(position, x) for position, x in enumerate(operands) if x.__class__ is Ref]
     if passed:
-        all_names = names()
-        check_distinct([(x, all_names[position]) for position, x in passed], location, "jit")
+        storages = {x._storage for _, x in passed}
         closed_over = {use.ref._storage for use in uses if use.ref._argument is None}
-        for position, x in passed:
-            if x._storage in closed_over:
-                raise both_ways(x, location, "jit", all_names[position])
+        if len(storages) < len(passed) or not storages.isdisjoint(closed_over):
+            all_names, location = names()
+            check_distinct([(x, all_names[position]) for position, x in passed], location, "jit")
+            for position, x in passed:
+                if x._storage in closed_over:
+                    raise both_ways(x, location, "jit", all_names[position])
     return [use.ref if use.ref._argument is None else operands[use.ref._argument.position]
             for use in uses]
 

@@ -22,6 +22,7 @@ from maxjax._higher_order.jit import (
 from maxjax._higher_order.jit_sharded import with_shardings
 from maxjax._ir.axes import named_axes
 from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.refs import AbstractRef, Ref
 from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.symbolic import scope_of
 from maxjax._ir.trace import Array, base_trace
@@ -128,13 +129,13 @@ def _restore_struct(shape: Any, dtype: Any, sharding: Any, weak_type: bool, is_r
                             manual_axis_type=manual)
 
 
-def typeof(x: Any) -> ShapedArray:
+def typeof(x: Any) -> Any:
     """The type of an array or scalar.
 
     Raises:
       TypeError: ``x`` is neither.
     """
-    if isinstance(x, Array):
+    if isinstance(x, (Array, Ref)):
         return x.aval
     if isinstance(x, ShapeDtypeStruct):
         aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), x.weak_type)
@@ -145,14 +146,16 @@ def typeof(x: Any) -> ShapedArray:
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
 
 
-def abstract_leaf(leaf: Any) -> ShapedArray:
+def abstract_leaf(leaf: Any) -> Any:
     """The type of an argument: an array, a scalar, or anything with a shape and a dtype.
 
     Raises:
       TypeError: it has none.
     """
-    if isinstance(leaf, (Array, ShapeDtypeStruct, np.ndarray, np.generic)):
+    if isinstance(leaf, (Array, Ref, ShapeDtypeStruct, np.ndarray, np.generic)):
         return typeof(leaf)
+    if isinstance(leaf, AbstractRef):
+        return leaf
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is not None and dtype is not None:
         return ShapedArray(shape, dtypes.canonical(dtype), bool(getattr(leaf, "weak_type", False)))
@@ -185,6 +188,11 @@ def shape_structs(avals: Iterable[ShapedArray]) -> list[ShapeDtypeStruct]:
             for aval in avals]
 
 
+def _result_structs(entry: Any) -> list[ShapeDtypeStruct]:
+    """Of the function's own results: the new values of array references stand behind them."""
+    return shape_structs(entry.closed.out_avals[:entry.out_tree.num_leaves])
+
+
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of the results of ``fun``, without computing them.
 
@@ -197,7 +205,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     jitted = fun if isinstance(fun, PjitFunction) else make_jit(fun)
     entry, _, _ = trace_abstract(jitted, args, kwargs)
-    return pytree.unflatten(entry.out_tree, shape_structs(entry.closed.out_avals))
+    return pytree.unflatten(entry.out_tree, _result_structs(entry))
 
 
 def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = (),
@@ -225,8 +233,7 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = ()
         closed = with_constants(entry.closed, entry.captured)
         if not return_shape:
             return closed
-        return closed, pytree.unflatten(
-            entry.out_tree, shape_structs(entry.closed.out_avals))
+        return closed, pytree.unflatten(entry.out_tree, _result_structs(entry))
 
     make_jaxpr_f.__name__ = f"make_jaxpr({getattr(fun, '__name__', fun)})"
     make_jaxpr_f.__qualname__ = make_jaxpr_f.__name__

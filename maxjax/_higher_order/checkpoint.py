@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._higher_order import refs
 from maxjax._higher_order.control import (
     Traced,
     chosen,
@@ -28,6 +29,7 @@ from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import RefsTouched, read_all, write_back
 from maxjax._ir.staging import StagingTrace, eval_jaxpr
 from maxjax._ir.trace import Tracer, current_trace
 from maxjax._ir.types import ShapedArray
@@ -44,7 +46,7 @@ from maxjax._transforms.simplify import (
     eliminate_dead_code,
     inline_calls,
 )
-from maxjax._transforms.transpose import transpose_jaxpr
+from maxjax._transforms.transpose import transpose_with_refs
 
 Policy = Callable[..., Any]
 
@@ -317,12 +319,13 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, pr
     linear = tuple(map(is_linear, operands))
     known = [not flag for flag in linear]
     given = tuple(cotangent is not None for cotangent in cotangents)
-    transposed, nonzero = transpose_jaxpr(jaxpr, linear, given)
+    transposed, nonzero = transpose_with_refs(jaxpr, linear, given)
+    uses = transposed.refs
     if isinstance(prevent_cse, tuple):
-        prevent_cse = (*chosen(prevent_cse, known), *(True,) * sum(given))
-    results = remat_p.bind(
-        *chosen(operands, known), *(ct for ct in cotangents if ct is not None), jaxpr=transposed,
-        prevent_cse=prevent_cse, **params)
+        prevent_cse = (*chosen(prevent_cse, known), *(True,) * (sum(given) + len(uses)))
+    results = write_back(uses, remat_p.bind(
+        *chosen(operands, known), *(ct for ct in cotangents if ct is not None), *read_all(uses),
+        jaxpr=transposed, prevent_cse=prevent_cse, **params))
     return merged(linear, merged(nonzero, results))
 
 
@@ -415,8 +418,20 @@ def checkpoint(fun: Callable[..., Any], *, prevent_cse: bool | Sequence[bool] = 
         static = _static_positions(numbers, len(args))
         dynamic = tuple(arg for n, arg in enumerate(args) if n not in static)
         leaves, tree = pytree.flatten((dynamic, kwargs))
+        if refs.has_refs(leaves):
+            return _checkpoint_references(fun, args, kwargs, static, prevent_cse, policy)
         values = operands_of(leaves)
-        body = _trace(fun, args, static, tree, [x.aval for x in values])
+        try:
+            body = _trace(fun, args, static, tree, [x.aval for x in values])
+        except RefsTouched as touched:
+            uses = refs.union(refs.callers_uses(touched, fun))
+            shifted = tuple(n + 1 for n in sorted(static))
+            new, result = checkpoint(
+                refs.functional(fun, uses), prevent_cse=prevent_cse if isinstance(prevent_cse, bool)
+                else (True, *prevent_cse), policy=policy, static_argnums=shifted)(
+                    read_all(uses), *args, **kwargs)
+            refs.write_all(uses, new)
+            return result
         cse: Any = prevent_cse
         if isinstance(cse, tuple):
             arguments = (dynamic, kwargs) if kwargs else dynamic
@@ -426,6 +441,23 @@ def checkpoint(fun: Callable[..., Any], *, prevent_cse: bool | Sequence[bool] = 
         return pytree.unflatten(body.tree, outs)
 
     return fun_remat
+
+
+def _checkpoint_references(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+                           static: frozenset[int], prevent_cse: Any, policy: Policy | None) -> Any:
+    """A call with references among the arguments: as one that closes over them."""
+    def call(*given: Any, **more: Any) -> Any:
+        dynamic = iter(given)
+        return fun(*(arg if n in static else next(dynamic) for n, arg in enumerate(args)), **more)
+
+    call.__wrapped__ = fun      # type: ignore[attr-defined]  # for messages
+    if kwargs:
+        raise NotImplementedError(
+            "a function under `jax.checkpoint` with array references takes no keyword arguments")
+    pure, arrays = refs.with_arguments(
+        call, "checkpoint / remat", tuple(arg for n, arg in enumerate(args) if n not in static))
+    cse = prevent_cse if isinstance(prevent_cse, bool) else any(prevent_cse)
+    return checkpoint(pure, prevent_cse=cse, policy=policy)(*arrays)
 
 
 def remat(fun: Callable[..., Any], *, prevent_cse: bool = True, policy: Policy | None = None,

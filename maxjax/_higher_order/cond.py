@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes, pytree
+from maxjax._higher_order import refs
 from maxjax._higher_order.control import (
     Traced,
     check_branches,
@@ -29,8 +30,9 @@ from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Array, aval_of
+from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
+from maxjax._ir.staging import eval_jaxpr, eval_with_refs, trace_to_jaxpr
+from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.comparison import clamp_p, eq_p, ne_p, select_n_p
 from maxjax._primitives.convert import convert_element_type, stop_gradient_p
@@ -41,7 +43,7 @@ from maxjax._primitives.varying import like_type
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 from maxjax._transforms.simplify import dead_code_rules, eliminate_dead_code, simplify_once
-from maxjax._transforms.transpose import transpose_jaxpr
+from maxjax._transforms.transpose import transpose_with_refs
 
 # --- the primitive --------------------------------------------------------------------------------
 
@@ -173,15 +175,18 @@ def _zeros(aval: ShapedArray) -> Any:
 def _transposed(branch: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool, ...],
                 wanted: tuple[bool, ...]) -> ClosedJaxpr:
     """(known operands, cotangents) -> cotangents of the linear operands that are wanted."""
-    backward, nonzero = transpose_jaxpr(branch, linear, given)
+    backward, nonzero = transpose_with_refs(branch, linear, given)
     avals = chosen(branch.in_avals, linear)
 
     def transposed(*args: Any) -> list[Any]:
-        found = merged(nonzero, eval_jaxpr(backward.jaxpr, backward.consts, *args))
+        found = merged(nonzero, eval_with_refs(backward, *args))
+        refs.keep_types(context.trace)
         return [instantiate(cotangent, aval.cotangent()) for cotangent, aval, flag in zip(
             found, avals, wanted, strict=True) if flag]
 
-    return trace_to_jaxpr(transposed, backward.in_avals, branch.jaxpr.debug_info)
+    count = len(backward.in_avals) - len(backward.refs)
+    return trace_to_jaxpr(transposed, backward.in_avals[:count], branch.jaxpr.debug_info,
+                          with_refs=True)
 
 
 def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: Branches
@@ -190,11 +195,14 @@ def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: 
     given = tuple(cotangent is not None for cotangent in cotangents)
     wanted = (False,) * sum(linear)
     for branch in branches:
-        wanted = either(wanted, transpose_jaxpr(branch, linear, given)[1])
+        wanted = either(wanted, transpose_with_refs(branch, linear, given)[1])
+    backward = [_transposed(branch, linear, given, wanted) for branch in branches]
+    uses = refs.union(*(branch.refs for branch in backward))
     results = cond_p.bind(
         index, *(x for x, lin in zip(operands, linear, strict=True) if not lin),
-        *(ct for ct in cotangents if ct is not None),
-        branches=tuple(_transposed(branch, linear, given, wanted) for branch in branches))
+        *(ct for ct in cotangents if ct is not None), *read_all(uses),
+        branches=tuple(refs.extended(branch, uses) if uses else branch for branch in backward))
+    results = write_back(uses, results)
     return [None, *merged(linear, merged(wanted, results))]
 
 
@@ -329,9 +337,17 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     if config.disable_jit.value and known(index):
         return (true_fun if int(index) else false_fun)(*operands)
     leaves, tree = pytree.flatten(operands)
+    if refs.has_refs(leaves):
+        (on_true, given), (on_false, _) = (refs.with_arguments(function, "cond", operands)
+                                           for function in (true_fun, false_fun))
+        return cond(pred, on_true, on_false, *given)
     values = operands_of(leaves)
-    avals = [x.aval for x in values]
-    branches = [traced(function, "cond", tree, avals) for function in (true_fun, false_fun)]
+    branches, uses = _traced_branches("cond", (true_fun, false_fun), tree, values)
+    if uses:
+        on_true, on_false = (refs.functional(function, uses) for function in (true_fun, false_fun))
+        new, result = cond(pred, on_true, on_false, read_all(uses), *operands)
+        refs.write_all(uses, new)
+        return result
     check_branches("cond", ("true_fun", true_fun, branches[0]),
                    ("false_fun", false_fun, branches[1]))
     return _choose(index, branches[::-1], values)
@@ -393,13 +409,33 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any,
     if config.disable_jit.value and known(value):
         return branches[int(value)](*operands)
     leaves, tree = pytree.flatten(operands)
+    if refs.has_refs(leaves):
+        pairs = [refs.with_arguments(function, "switch", operands) for function in branches]
+        return switch(index, [function for function, _ in pairs], *pairs[0][1])
     values = operands_of(leaves)
-    avals = [x.aval for x in values]
-    results = [traced(function, "switch", tree, avals) for function in branches]
+    results, uses = _traced_branches("switch", branches, tree, values)
+    if uses:
+        new, result = switch(index, [refs.functional(function, uses) for function in branches],
+                             read_all(uses), *operands)
+        refs.write_all(uses, new)
+        return result
     for number, result in enumerate(results[1:], 1):
         check_branches("switch", ("branch 0", branches[0], results[0]),
                        (f"branch{number}", branches[number], result))
     return _choose(value, results, values)
+
+
+def _traced_branches(kind: str, functions: Sequence[Callable[..., Any]], tree: Any,
+                     operands: Sequence[Any]) -> tuple[list[Traced], list[RefUse]]:
+    """What the functions were traced to, or the array references that they use."""
+    avals = [x.aval for x in operands]
+    branches, touched = [], []
+    for function in functions:
+        try:
+            branches.append(traced(function, kind, tree, avals))
+        except RefsTouched as error:
+            touched.append(refs.callers_uses(error, function))
+    return branches, refs.union(*touched)
 
 
 def _choose(index: Any, branches: Sequence[Traced], operands: Sequence[Any]) -> Any:

@@ -35,6 +35,7 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.printing import shown_params
+from maxjax._ir.refs import Ref
 from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
@@ -283,8 +284,10 @@ class custom_vjp:
             _check_no_tracers(value)
         given = tuple(arg for n, arg in enumerate(args) if n not in numbers)
         leaves, tree = pytree.flatten(given)
-        operands = [leaf_operand(leaf) for leaf in leaves]
-        call = _FlatCall(self, name, len(args), fixed, tree, [x.aval for x in operands])
+        # Array references are no operands: the function and its rules use them themselves.
+        refs = {n: leaf for n, leaf in enumerate(leaves) if leaf.__class__ is Ref}
+        operands = [leaf_operand(leaf) for leaf in leaves if leaf.__class__ is not Ref]
+        call = _FlatCall(self, name, len(args), fixed, tree, [x.aval for x in operands], refs)
         outs = context.trace.apply_custom_vjp(
             call.function, call.rule, operands,
             **_hooks(name, name_of(self.fwd), self.bwd, self.symbolic_zeros))
@@ -306,7 +309,8 @@ class _FlatCall:
     """One call: the function and its rules on flat lists."""
 
     def __init__(self, custom: custom_vjp, name: str, count: int, fixed: dict[int, Any], tree: Any,
-                 avals: list[ShapedArray]):
+                 avals: list[ShapedArray], refs: dict[int, Ref]):
+        self.refs = refs
         self.fun = custom.fun
         self.fwd, self.bwd = custom.fwd, custom.bwd
         self.symbolic_zeros = custom.symbolic_zeros
@@ -320,6 +324,10 @@ class _FlatCall:
         self.results: Results | None = None
 
     def arguments(self, leaves: Sequence[Any]) -> list[Any]:
+        if self.refs:
+            arrays = iter(leaves)
+            leaves = [self.refs[n] if n in self.refs else next(arrays)
+                      for n in range(self.tree.num_leaves)]
         given = iter(pytree.unflatten(self.tree, leaves))
         return [self.fixed[n] if n in self.fixed else next(given) for n in range(self.count)]
 
@@ -336,7 +344,8 @@ class _FlatCall:
         def forward(*xs: Any) -> list[Any]:
             outs, residuals, *found = self.forward(xs, perturbed)
             # Python's own numbers stay what they are: a rule may branch by them.
-            trees[:] = [*found, [x if isinstance(x, (bool, int, float, complex)) else None
+            # So do references, which the backward rule shares with this one.
+            trees[:] = [*found, [x if isinstance(x, (bool, int, float, complex, Ref)) else None
                                  for x in residuals]]
             return [*outs, *(leaf_operand(x) for x, number in zip(residuals, trees[2], strict=True)
                              if number is None)]
@@ -387,7 +396,7 @@ class _FlatCall:
         """A cotangent of each leaf of the arguments; None where it is zero."""
         assert self.bwd is not None
         result = self.bwd(*self.fixed.values(), residuals, cotangents)
-        marks = pytree.unflatten(self.tree, range(len(self.avals)))
+        marks = pytree.unflatten(self.tree, range(self.tree.num_leaves))
         if isinstance(result, list) and len(result) == len(marks):
             result = tuple(result)
         found: list[Any] = []
@@ -404,6 +413,8 @@ class _FlatCall:
                 "produce a tuple of length equal to the number of arguments to the primal "
                 f"function, but got bwd output structure {PyTreeDef(pytree.structure(result))} "
                 f"for primal input structure {PyTreeDef(self.tree)}.") from None
+        if self.refs:
+            found = [x for n, x in enumerate(found) if n not in self.refs]
         return [self.cotangent(n, aval, x)
                 for n, (aval, x) in enumerate(zip(self.avals, found, strict=True))]
 
@@ -449,5 +460,6 @@ class _FlatCall:
         return like_type(operand, expected)
 
     def path(self, number: int) -> str:
-        tree = pytree.unflatten(self.tree, range(len(self.avals)))
-        return pytree.path_string(pytree.flatten_with_path(tree)[0][number])
+        tree = pytree.unflatten(self.tree, range(self.tree.num_leaves))
+        places = [n for n in range(self.tree.num_leaves) if n not in self.refs]
+        return pytree.path_string(pytree.flatten_with_path(tree)[0][places[number]])

@@ -17,6 +17,7 @@ from maxjax._higher_order.jit import PjitFunction, jit_p, make_jit
 from maxjax._higher_order.stages import tree_differences
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from maxjax._ir.refs import RefsTouched
 from maxjax._ir.serialize import NotSerializable, encode
 from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.substitute import with_sizes
@@ -330,6 +331,8 @@ def export_function(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
                     disabled_checks: Sequence[DisabledSafetyCheck]) -> Exported:
     """Traces a jitted function and exports it; see ``maxjax.export.export``."""
     entry, tree, _ = trace_abstract(jitted, args, kwargs)
+    if entry.closed.refs:
+        raise RefsTouched("export", entry.closed.refs)
     if entry.captured:
         raise NotImplementedError(
             f"{jitted._name} closes over values that are being traced: export it outside the "

@@ -16,9 +16,11 @@ from typing import Any
 from maxjax._base import config, monitoring, pytree, spans
 from maxjax._base.source import function_location
 from maxjax._higher_order.dynamic import MAX_SIZES, DynamicDims
+from maxjax._higher_order.jit_refs import returned_ref, traced_argument, used_refs
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import Ref, RefUse, read, read_all, write_back
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, base_trace, context
 from maxjax._ir.types import ShapedArray
@@ -26,9 +28,12 @@ from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.transpose import transpose_jaxpr
+from maxjax._transforms.transpose import transpose_with_refs
 
 logger = logging.getLogger("maxjax")
+
+# So many traces of functions that touch array references are kept: each holds the references.
+MAX_REF_ENTRIES = 32
 
 # --- the primitive --------------------------------------------------------------------------------
 
@@ -58,10 +63,12 @@ def _jit_linearize(trace, primals, tangents, *, jaxpr, name):
 def _jit_transpose(cotangents, *operands, jaxpr, name):
     linear = tuple(map(is_linear, operands))
     given = tuple(cotangent is not None for cotangent in cotangents)
-    transposed, nonzero = transpose_jaxpr(jaxpr, linear, given)
-    results = iter(jit_p.bind(
+    transposed, nonzero = transpose_with_refs(jaxpr, linear, given)
+    uses = transposed.refs
+    results = iter(write_back(uses, jit_p.bind(
         *(x for x, is_lin in zip(operands, linear, strict=True) if not is_lin),
-        *(ct for ct in cotangents if ct is not None), jaxpr=transposed, name=name))
+        *(ct for ct in cotangents if ct is not None), *read_all(uses), jaxpr=transposed,
+        name=name)))
     flags = iter(nonzero)
     return [(next(results) if next(flags) else None) if is_lin else None for is_lin in linear]
 
@@ -187,6 +194,7 @@ class PjitFunction:
         self._dynamic = dynamic
         self._entries: dict[Any, Entry] = {}
         self._plain_entries: dict[Any, Entry] = {}      # of calls with arrays and nothing else
+        self._ref_entries: dict[Any, Entry] = {}      # of functions that touch array references
         self._simple = not (static_argnums or static_argnames)
         self._name = getattr(function, "__name__", type(function).__name__)
         _jitted.add(self)
@@ -257,6 +265,9 @@ class PjitFunction:
         base: Any = base_trace[0]
         operands = []
         for position, leaf in enumerate(leaves):
+            if leaf.__class__ is Ref:
+                operands.append(leaf)
+                continue
             try:
                 operands.append(base.operand(leaf))
             except (TypeError, OverflowError) as error:
@@ -267,7 +278,13 @@ class PjitFunction:
                         f"computation, whose argument path is {path}. Got {type(leaf)} with value "
                         f"{leaf}") from None
                 raise self._argument_error(leaf, position, tree, static) from None
-        entry = self._entry(tuple([x.aval for x in operands]), tree, static)
+        at_base = context.trace is base
+        # Rules of derivatives that run later have to find the references themselves: there is an
+        # entry for each of them where derivatives may be taken.
+        avals = tuple([x if x.__class__ is Ref and not at_base else x.aval for x in operands])
+        entry = self._entry(avals, tree, static)
+        if entry.closed.refs or any(x.__class__ is Ref for x in operands):
+            return self._call_with_refs(entry, operands, tree, static)
         if self._inline and context.trace is not base_trace[0]:
             results = eval_jaxpr(
                 entry.closed.jaxpr, entry.closed.consts, *entry.captured, *operands)
@@ -279,6 +296,24 @@ class PjitFunction:
             results = jit_p.bind(
                 *entry.captured, *operands, jaxpr=entry.closed, name=self._name)
         return pytree.unflatten(entry.out_tree, results)
+
+    def _call_with_refs(self, entry: Entry, operands: list[Any], tree: Any, static: Any) -> Any:
+        """Calls with the values of references as further arguments, and writes the new ones."""
+        base: Any = base_trace[0]
+        at_base = context.trace is base
+        closed = entry.closed
+        refs = used_refs(closed.refs, operands, lambda: (
+            argument_names(self._function, tree, static), function_location(self._function)))
+        arguments = [*(x for x in operands if x.__class__ is not Ref), *map(read, refs)]
+        if self._inline and not at_base:
+            results = eval_jaxpr(closed.jaxpr, closed.consts, *entry.captured, *arguments)
+        elif at_base and not any(isinstance(x, Tracer) for x in (*entry.captured, *arguments)):
+            entry.warn_of_donations()
+            results = base.call(closed, arguments, entry.donated)
+        else:
+            results = jit_p.bind(*entry.captured, *arguments, jaxpr=closed, name=self._name)
+        uses = [RefUse(ref, use.operation) for ref, use in zip(refs, closed.refs, strict=True)]
+        return pytree.unflatten(entry.out_tree, write_back(uses, results))
 
     def _argument_error(self, leaf: Any, position: int, tree: Any, static: Any) -> TypeError:
         path = argument_names(self._function, tree, static)[position]
@@ -293,14 +328,21 @@ class PjitFunction:
             "with a non-array argument, and this argument was not marked as static using "
             "the static_argnums or static_argnames parameters of jax.jit.")
 
-    def _entry(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
+    def _entry(self, avals: tuple[Any, ...], tree: Any, static: Any) -> Entry:
         key: Any = (tree, avals, static, config.trace_state())
         if context.axis_env:
             key = (*key, context.axis_env, context.manual)
         entry = self._entries.get(key)
+        if entry is None and self._ref_entries:
+            entry = self._ref_entries.get(key)
         if entry is None:
             entry = self._new_entry(avals, tree, static)
-            if not entry.captured:
+            if entry.closed.refs or not all(isinstance(aval, ShapedArray) for aval in avals):
+                if not entry.captured:
+                    while len(self._ref_entries) >= MAX_REF_ENTRIES:
+                        self._ref_entries.pop(next(iter(self._ref_entries)))
+                    self._ref_entries[key] = entry
+            elif not entry.captured:
                 # A function that closes over tracers is traced anew: they are other ones next time.
                 self._entries[key] = entry
         return entry
@@ -310,6 +352,8 @@ class PjitFunction:
         # Within a transformation sizes are those of its own trace.
         if dynamic is None or context.trace is not base_trace[0]:
             return self._trace_shared(avals, tree, static)
+        if not all(isinstance(aval, ShapedArray) for aval in avals):
+            raise NotImplementedError("array references as arguments of jit with dynamic_dims")
         while len(self._entries) >= MAX_SIZES:
             self._entries.pop(next(iter(self._entries)))
             self._plain_entries.clear()
@@ -317,7 +361,7 @@ class PjitFunction:
         return dynamic.entry(
             avals, tree, static, dynamic_positions(len(args), static),
             lambda: argument_names(self._function, tree, static),
-            lambda types: self._trace(types, tree, static),
+            lambda types: self._trace(types, tree, static, with_refs=False),
             lambda closed, out_tree: Entry(
                 closed, out_tree, [], self._donated(tree, static), self._keep_unused))
 
@@ -330,11 +374,12 @@ class PjitFunction:
             closed, out_tree = known
             return Entry(closed, out_tree, [], self._donated(tree, static), self._keep_unused)
         entry = self._trace(avals, tree, static)
-        if not entry.captured:
+        if not entry.captured and not entry.closed.refs:
             traces[key] = entry.closed, entry.out_tree
         return entry
 
-    def _trace(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
+    def _trace(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any,
+               with_refs: bool = True) -> Entry:
         function = self._function
         location = function_location(function)
         if config.no_tracing.value:
@@ -342,17 +387,24 @@ class PjitFunction:
                 f"re-tracing function {location} for `jit`, but 'no_tracing' is set")
         start, started, since = time.perf_counter(), spans.clock(), time.time()
         out_tree: Any = None
+        names = argument_names(function, tree, static)
+        arrays = [n for n, aval in enumerate(avals) if isinstance(aval, ShapedArray)]
+        given = [traced_argument(aval, n, name)
+                 for n, (aval, name) in enumerate(zip(avals, names, strict=True))]
 
         def flat(*tracers: Any) -> Sequence[Any]:
             nonlocal out_tree
-            given_args, given_kwargs = pytree.unflatten(tree, tracers)
+            leaves = list(given)
+            for n, tracer in zip(arrays, tracers, strict=True):
+                leaves[n] = tracer
+            given_args, given_kwargs = pytree.unflatten(tree, leaves)
             args, kwargs = merge_static(given_args, given_kwargs, static)
             outputs = function(*args, **kwargs)
             leaves, out_tree = pytree.flatten(outputs)
             return check_outputs(leaves, location, "jit", outputs)
 
-        names = argument_names(function, tree, static)
-        closed = trace_to_jaxpr(flat, avals, location, "jit", names)
+        closed = trace_to_jaxpr(flat, [avals[n] for n in arrays], location, "jit",
+                                [names[n] for n in arrays], with_refs)
         closed, captured = hoist_tracers(closed)
         spans.add(f"trace {self._name}", "trace", started)
         monitoring.record_phase("/jax/core/compile/jaxpr_trace_duration", since, time.time(),
@@ -365,6 +417,8 @@ class PjitFunction:
             logger.warning("Compiling jit(%s) with global shapes and types (%s).", self._name,
                            ", ".join(map(repr, avals)))
         donated = () if captured else self._donated(tree, static)
+        if len(arrays) < len(avals):
+            donated = tuple(arrays.index(n) for n in donated if n in arrays)
         return Entry(closed, pytree.canonical(out_tree), captured, donated, self._keep_unused)
 
     def _donated(self, tree: Any, static: Any) -> tuple[int, ...]:
@@ -402,11 +456,12 @@ class PjitFunction:
         shared_traces(self._function).clear()
         self._entries.clear()
         self._plain_entries.clear()
+        self._ref_entries.clear()
         if self._dynamic is not None:
             self._dynamic.variants.clear()
 
     def _cache_size(self) -> int:
-        return len(self._entries)
+        return len(self._entries) + len(self._ref_entries)
 
 
 def check_hashable(value: Any) -> Any:
@@ -527,6 +582,8 @@ def check_outputs(leaves: Sequence[Any], location: str, kind: str,
         if isinstance(leaf, Array):
             results.append(leaf)
             continue
+        if isinstance(leaf, Ref):
+            raise returned_ref(leaf, location, kind, position, tree)
         if isinstance(leaf, HasNoValue):
             results.append(leaf._as_constant())
             continue
@@ -552,7 +609,8 @@ def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     kept = [(var, value) for var, value in pairs if not isinstance(value, Tracer)]
     hoisted = Jaxpr([var for var, _ in kept], [*(var for var, _ in captured), *jaxpr.invars],
                     jaxpr.outvars, jaxpr.eqns, jaxpr.debug_info)
-    return ClosedJaxpr(hoisted, [value for _, value in kept]), [value for _, value in captured]
+    return (ClosedJaxpr(hoisted, [value for _, value in kept], closed.refs),
+            [value for _, value in captured])
 
 
 def with_constants(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:

@@ -17,6 +17,7 @@ from maxjax._higher_order.jit import (
     dynamic_positions,
     jit_p,
 )
+from maxjax._ir.refs import RefsTouched
 from maxjax._ir.trace import Tracer, base_trace, context
 
 Chosen = Sequence[Sharding | None]
@@ -54,6 +55,8 @@ class ShardedFunction(PjitFunction):
             return self._function(*args, **kwargs)
         operands, tree, static = self.operands(args, kwargs)
         entry = self._entry(tuple([x.aval for x in operands]), tree, static)
+        if entry.closed.refs:
+            raise RefsTouched("jit with shardings", entry.closed.refs)
         outs = self._outs(entry)
         if context.trace is base_trace[0] and not any(
                 isinstance(x, Tracer) for x in (*entry.captured, *operands)):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from maxjax._base import config, pytree
 from maxjax._base.errors import ConcretizationTypeError
-from maxjax._higher_order import python_control
+from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
     Traced,
     check_carry,
@@ -34,8 +34,9 @@ from maxjax._higher_order.control import (
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Tracer, aval_of
+from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
+from maxjax._ir.staging import eval_jaxpr, eval_with_refs, trace_to_jaxpr
+from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import Linear, call_factors, is_linear
@@ -43,7 +44,7 @@ from maxjax._primitives.shape import move_axis
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 from maxjax._transforms.simplify import dead_code_rules, eliminate_dead_code, simplify_once
-from maxjax._transforms.transpose import transpose_jaxpr
+from maxjax._transforms.transpose import transpose_with_refs
 
 # --- the primitive --------------------------------------------------------------------------------
 
@@ -250,16 +251,19 @@ def _known_carries(jaxpr: ClosedJaxpr, known: tuple[bool, ...], num_consts: int,
 @derived
 def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tuple[bool, ...],
                 num_consts: int, num_carry: int) -> tuple[
-                    ClosedJaxpr, tuple[bool, ...], tuple[bool, ...], tuple[bool, ...]]:
-    """The body of the loop backwards, and which constants, carries and inputs have cotangents.
+                    ClosedJaxpr, tuple[bool, ...], tuple[bool, ...], tuple[bool, ...],
+                    tuple[RefUse, ...]]:
+    """The body of the loop backwards, which constants, carries and inputs have cotangents, and the
+    array references that it uses.
 
-    It takes known constants; sums of the constants' cotangents, the carries' cotangents; known
-    carries, known slices, the cotangents of the outputs.
+    It takes values of references that are read, known constants; values of references that are
+    written, sums of the constants' cotangents, the carries' cotangents; known carries, known
+    slices, the cotangents of the outputs.
     """
     consts_lin, carry_lin, xs_lin = map(tuple, _parts(linear, num_consts, num_carry))
     carry_ct, ys_ct = has_cotangent[:num_carry], has_cotangent[num_carry:]
     while True:
-        backward, nonzero = transpose_jaxpr(jaxpr, linear, (*carry_ct, *ys_ct))
+        backward, nonzero = transpose_with_refs(jaxpr, linear, (*carry_ct, *ys_ct))
         consts_nz, carry_nz, xs_nz = _parts(nonzero, sum(consts_lin), sum(carry_lin))
         new = either(carry_ct, [bool(flag) for flag in merged(carry_lin, carry_nz)])
         if new == carry_ct:
@@ -282,19 +286,27 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
         rest = list(given)
         known_slices, ys = rest[:len(known[1]) + len(known[2])], rest[-len(ys_cts):]
         ys = ys if ys_cts else []
-        results = eval_jaxpr(backward.jaxpr, backward.consts, *known_consts, *known_slices,
-                             *cotangents, *ys)
+        results = eval_with_refs(backward, *known_consts, *known_slices, *cotangents, *ys)
         found = iter(results)
         to_consts = [add_tangents(total, next(found)) for total in before]
         to_carries = merged(carry_lin, [next(found) if flag else None for flag in carry_nz])
+        refs.keep_types(context.trace)
         return [*to_consts,
                 *(instantiate(cotangent, aval.cotangent()) for cotangent, aval in zip(
                     chosen(to_carries, carry_ct), chosen(in_carry, carry_ct), strict=True)),
                 *found]
 
     avals = [*known[0], *sums, *carry_cts, *known[1], *known[2], *ys_cts]
-    return (trace_to_jaxpr(body, avals, jaxpr.jaxpr.debug_info), tuple(consts_nz), carry_ct,
-            tuple(xs_nz))
+    result = trace_to_jaxpr(body, avals, jaxpr.jaxpr.debug_info, with_refs=True)
+    uses = result.refs
+    if uses:
+        only_read, written = ([len(avals) + n for n in part] for part in refs.split_uses(uses))
+        start = len(known[0])
+        count = len(result.out_avals) - len(written)
+        result = rearranged(
+            result, (*only_read, *range(start), *written, *range(start, len(avals))),
+            (*range(count, count + len(written)), *range(count)))
+    return result, tuple(consts_nz), carry_ct, tuple(xs_nz), uses
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, num_carry: int,
@@ -315,7 +327,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, nu
     given = tuple(
         cotangent is not None and (n >= num_carry or carry_lin[n])
         for n, cotangent in enumerate(cotangents))
-    body, consts_nz, carry_ct, xs_nz = _transposed(
+    body, consts_nz, carry_ct, xs_nz, uses = _transposed(
         jaxpr, (*consts_lin, *carry_lin, *xs_lin), given, num_consts, num_carry)
     out_avals = jaxpr.out_avals
     sums = [instantiate(None, operand.aval.cotangent()) for operand in chosen(
@@ -323,12 +335,14 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, nu
     carry_cts = [instantiate(cotangent, aval.cotangent()) for cotangent, aval, flag in zip(
         cotangents[:num_carry], out_avals[:num_carry], carry_ct, strict=True) if flag]
     ys_cts = [ct for ct in cotangents[num_carry:] if ct is not None]
+    only_read, written = ([uses[n] for n in part] for part in refs.split_uses(uses))
     results = bind(
-        [x for x, lin in zip(consts, consts_lin, strict=True) if not lin],
-        [*sums, *carry_cts],
+        [*read_all(only_read), *(x for x, lin in zip(consts, consts_lin, strict=True) if not lin)],
+        [*read_all(written), *sums, *carry_cts],
         [*known_values, *(x for x, lin in zip(xs, xs_lin, strict=True) if not lin), *ys_cts],
         body, reverse=not reverse, **settings)
-    found = iter(results)
+    write_back(written, results[:len(written)])
+    found = iter(results[len(written):])
     to_consts = merged(consts_lin, [next(found) if flag else None for flag in consts_nz])
     to_init = [next(found) if flag else None for flag in carry_ct]
     to_init = [ct if is_linear(x) else None for ct, x in zip(to_init, init, strict=True)]
@@ -449,12 +463,19 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
       name: of the carry in messages.
     """
     xs_leaves, xs_tree = pytree.flatten(xs)
+    if refs.has_refs(xs_leaves):
+        return _scan_references(f, init, xs_leaves, xs_tree, length, reverse, unroll)
     xs_values = operands_of(xs_leaves)
     length = _length(xs_values, length)
     unroll = _unroll(unroll, length)
     if config.disable_jit.value:
         return python_control.scan(f, init, xs_values, xs_tree, length, bool(reverse))
     leaves, tree = pytree.flatten(init)
+    if refs.has_refs(leaves):
+        in_fori = key == "fori_loop"
+        refs.refuse_carry(owner or f, "fori_loop" if in_fori else "scan",
+                          init[1] if in_fori else init, "[0][1]" if in_fori else "[0]",
+                          _carry_name(owner or f, in_fori))
     carry = operands_of(leaves)
     both = pytree.structure((pytree.unflatten(tree, leaves), pytree.unflatten(xs_tree, xs_leaves)))
     for x in xs_values:
@@ -468,7 +489,23 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
         body = traced(owner or f, "scan", both, [*(x.aval for x in carry), *slices], key, f)
         return body, _check_pair(body)
 
-    body, num_carry = trace()
+    try:
+        body, num_carry = trace()
+    except RefsTouched as touched:
+        uses = refs.union(touched.uses)
+        pure = refs.functional(f, uses)
+
+        def with_values(carry: Any, x: Any) -> Any:
+            new, (after, y) = pure(carry[0], carry[1], x)
+            return (new, after), y
+
+        traces = refs.trace_key(key, uses)
+        (new, last), ys = scan_for(
+            with_values, (read_all(uses), init), xs, length, reverse, unroll, split_transpose,
+            owner=None if traces is None else owner or f, key=traces,
+            name=name or first_parameter(f))
+        refs.write_all(uses, new, in_loop=True)
+        return last, ys
     outs = body.closed.out_avals[:num_carry]
     promoted = promote_weak(carry, outs)
     if promoted is not None:
@@ -480,6 +517,29 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
     results = loop(body.closed, body.consts, carry, xs_values, length=length, reverse=bool(reverse),
                    unroll=unroll, split_transpose=bool(split_transpose))
     return pytree.unflatten(body.tree, results)
+
+
+def _carry_name(function: Any, in_fori: bool) -> str:
+    names = refs.parameter_names(function)
+    return names[in_fori] if len(names) > in_fori else "args[0]"
+
+
+def _scan_references(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs_leaves: list[Any],
+                     xs_tree: Any, length: int | None, reverse: bool, unroll: int | bool) -> Any:
+    """A scan over references: each iteration reads and writes its slice of them."""
+    elements = refs.Elements(f, "scan", (init, pytree.unflatten(xs_tree, xs_leaves)), xs_leaves)
+
+    def with_slices(carry: Any, leaves: list[Any]) -> Any:
+        after, y = f(carry, pytree.unflatten(xs_tree, elements.given(leaves)))
+        return after, (y, elements.finals())
+
+    with_slices.__wrapped__ = f      # type: ignore[attr-defined]  # for messages
+    values = elements.values(xs_leaves)
+    with elements.away():
+        last, (ys, finals) = scan_for(
+            with_slices, init, values, length, reverse, unroll, name=first_parameter(f))
+    elements.write(finals)
+    return last, ys
 
 
 def _length(xs: Sequence[Any], length: Any) -> int:

@@ -16,6 +16,7 @@ from maxjax._higher_order.constraints import named
 from maxjax._higher_order.jit import Entry, PjitFunction, argument_names
 from maxjax._higher_order.jit_sharded import ShardedFunction
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
+from maxjax._ir.refs import RefsTouched
 from maxjax._ir.trace import Tracer, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.simplify import simplify
@@ -365,6 +366,8 @@ def _differences(one: Any, two: Any, place: str) -> Iterator[tuple[str, str, str
 def _trace(self: PjitFunction, *args: Any, **kwargs: Any) -> Traced:
     """Traces the function for arguments of which only the types count."""
     entry, tree, static = trace_abstract(self, args, kwargs)
+    if entry.closed.refs:
+        raise RefsTouched("jit, ahead of time,", entry.closed.refs)
     leaves = self._flatten(args, kwargs)[0]
     given = (self._ins(tree, static) if isinstance(self, ShardedFunction)
              else [None] * len(leaves))

@@ -13,7 +13,7 @@ import numpy as np
 
 from maxjax._base import config, dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
-from maxjax._higher_order import python_control
+from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
     check_carry,
     chosen,
@@ -33,6 +33,7 @@ from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, base_trace
 from maxjax._primitives.arithmetic import add_p
@@ -310,18 +311,28 @@ def _while(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_
         if done:
             return result
     leaves, tree = pytree.flatten(init_val)
+    if refs.has_refs(leaves):
+        names = refs.parameter_names(owner or body_fun)
+        in_fori = key == "fori_loop"
+        refs.refuse_carry(owner or body_fun, "fori_loop" if in_fori else "while_body",
+                          init_val[2] if in_fori else init_val, "[2]" if in_fori else "",
+                          names[in_fori] if len(names) > in_fori else "args[0]")
     arguments = pytree.structure((init_val,))
     carry = operands_of(leaves)
 
     def trace(function: Any, kind: str) -> Any:
         return traced(owner or function, kind, arguments, [x.aval for x in carry], key, function)
 
-    body = trace(body_fun, "while_loop body")
-    promoted = promote_weak(carry, body.closed.out_avals)
-    if promoted is not None:
-        carry = promoted
+    try:
         body = trace(body_fun, "while_loop body")
-    cond = trace(cond_fun, "while_loop cond")
+        promoted = promote_weak(carry, body.closed.out_avals)
+        if promoted is not None:
+            carry = promoted
+            body = trace(body_fun, "while_loop body")
+        cond = trace(cond_fun, "while_loop cond")
+    except RefsTouched:
+        return _while_references(
+            cond_fun, body_fun, init_val, trace, name or first_parameter(body_fun))
     if cond.tree.num_nodes != 1 or cond.tree.num_leaves != 1:
         raise TypeError("cond_fun must return a boolean scalar, but got pytree "
                         f"{PyTreeDef(cond.tree)}.")
@@ -333,6 +344,30 @@ def _while(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_
                 [x.aval for x in carry], body.tree, body.closed.out_avals)
     results = bind(cond.consts, body.consts, carry, cond.closed, body.closed)
     return pytree.unflatten(body.tree, results)
+
+
+def _while_references(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any],
+                      init_val: Any, trace: Callable[[Any, str], Any], name: str) -> Any:
+    """A loop whose functions use array references: with their values in the carry.
+
+    Raises:
+      RefsTouched: the condition writes one.
+    """
+    touched = []
+    for function, kind in ((body_fun, "while_loop body"), (cond_fun, "while_loop cond")):
+        try:
+            trace(function, kind)
+        except RefsTouched as error:
+            if function is cond_fun and any(use.operation for use in error.uses):
+                raise
+            touched.append(error.uses)
+    uses = refs.union(*touched)
+    condition, body = (refs.functional(function, uses) for function in (cond_fun, body_fun))
+    new, result = _while(
+        lambda carry: condition(*carry)[1], lambda carry: body(*carry),
+        (read_all(uses), init_val), name=name)
+    refs.write_all(uses, new, in_loop=True)
+    return result
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *,

@@ -16,6 +16,7 @@ from maxjax._ir.types import ShapedArray
 if TYPE_CHECKING:
     from maxjax._base.source import SourceLine
     from maxjax._ir.primitive import Primitive
+    from maxjax._ir.refs import RefUse
 
 
 class Var:
@@ -151,11 +152,14 @@ class ClosedJaxpr:
     [Array([0, 1], dtype=int32)]
     """
 
-    __slots__ = ("__weakref__", "cache", "consts", "jaxpr")
+    __slots__ = ("__weakref__", "cache", "consts", "jaxpr", "refs")
 
-    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = (), refs: tuple[RefUse, ...] = ()):
         self.jaxpr = jaxpr
         self.consts = list(consts)
+        # The array references that the last inputs are values of, and, of those that are written,
+        # the last outputs.
+        self.refs = refs
         # What has been derived from this jaxpr, by the deriving function and its arguments:
         # lives exactly as long as the jaxpr.
         self.cache: dict[Any, Any] = {}

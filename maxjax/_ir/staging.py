@@ -11,6 +11,7 @@ from maxjax._base.errors import InternalError
 from maxjax._base.source import current_line, scopes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive, result_types
+from maxjax._ir.refs import Ref, RefState, RefsTouched, RefUse, check_not_both, read_all, write_back
 from maxjax._ir.trace import (
     Array,
     Trace,
@@ -56,7 +57,8 @@ class DynamicJaxprTracer(Tracer):
 class StagingTrace(Trace):
     """Writes each operation down as an equation of a new jaxpr."""
 
-    __slots__ = ("argument_names", "constants", "debug_info", "dropped", "eqns", "invars", "kind")
+    __slots__ = ("argument_names", "constants", "debug_info", "dropped", "eqns", "invars", "kind",
+                 "refs")
 
     def __init__(self, debug_info: str = "", kind: str = "jit",
                  argument_names: Sequence[str] | None = None):
@@ -71,6 +73,8 @@ class StagingTrace(Trace):
         self.argument_names = argument_names
         # Results that nothing used, and their equations: a leaked one is looked up here.
         self.dropped: dict[Var, JaxprEqn] = {}
+        # Array references from outside, by what they refer to.
+        self.refs: dict[Any, RefState] = {}
 
     def new_input(self, aval: ShapedArray) -> DynamicJaxprTracer:
         var = Var(aval)
@@ -113,6 +117,17 @@ class StagingTrace(Trace):
     def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
                          **params: Any) -> list[Any]:
         return params["stage"](self, function, rule, args)
+
+    def reference(self, ref: Ref) -> RefState:
+        state = self.refs.get(ref._storage)
+        if state is None:
+            tracer = DynamicJaxprTracer(self, Var(ref.aval.inner_aval))
+            state = self.refs[ref._storage] = RefState(ref, tracer, tracer)
+        elif state.ref is None:
+            state.ref = ref
+        elif state.ref is not ref:
+            check_not_both(state.ref, ref, self.debug_info, self.kind)
+        return state
 
     def origin(self, var: Var) -> str:
         context_line = (
@@ -157,9 +172,16 @@ class StagingTrace(Trace):
                      f"operation {eqn.primitive.name}.")
         return text
 
-    def close(self, outputs: Sequence[Any]) -> ClosedJaxpr:
-        """The finished jaxpr that gives ``outputs`` (tracers or concrete values)."""
-        outvars = [self.atom(value) for value in outputs]
+    def close(self, outputs: Sequence[Any], with_refs: bool = False) -> ClosedJaxpr:
+        """The finished jaxpr that gives ``outputs`` (tracers or concrete values).
+
+        Raises:
+          RefsTouched: references were touched, and the caller does not deal with them.
+        """
+        captured = [state for state in self.refs.values() if state.initial is not None]
+        written = [state for state in captured if state.operation]
+        outvars = [self.atom(value) for value in [*outputs, *(x.value for x in written)]]
+        invars = [*self.invars, *(state.initial._var for state in captured)]
         self.live = False
         used = {v for eqn in self.eqns for v in eqn.invars if type(v) is Var}
         used.update(v for v in outvars if type(v) is Var)
@@ -171,8 +193,11 @@ class StagingTrace(Trace):
             if var in used:
                 constvars.append(var)
                 consts.append(value)
+        uses = tuple(RefUse(x.ref, x.operation) for x in captured if x.ref is not None)
+        if uses and not with_refs:
+            raise RefsTouched(self.kind, uses)
         return ClosedJaxpr(
-            Jaxpr(constvars, self.invars, outvars, self.eqns, self.debug_info), consts)
+            Jaxpr(constvars, invars, outvars, self.eqns, self.debug_info), consts, uses)
 
 
 def enclosing_traces() -> Iterator[Trace]:
@@ -180,7 +205,7 @@ def enclosing_traces() -> Iterator[Trace]:
     trace: Any = context.trace
     while trace is not None:
         yield trace
-        trace = getattr(trace, "parent", None) or getattr(trace, "outer", None)
+        trace = trace.outwards()
 
 
 def is_staging() -> bool:
@@ -197,23 +222,32 @@ def enumeration(names: Sequence[str]) -> str:
 
 def trace_to_jaxpr(function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
                    debug_info: str = "", kind: str = "jit",
-                   argument_names: Sequence[str] | None = None) -> ClosedJaxpr:
-    """The jaxpr of ``function``, which takes and returns flat sequences of arrays."""
-    closed, reference = _traced(function, in_avals, debug_info, kind, argument_names)
+                   argument_names: Sequence[str] | None = None,
+                   with_refs: bool = False) -> ClosedJaxpr:
+    """The jaxpr of ``function``, which takes and returns flat sequences of arrays.
+
+    Args:
+      with_refs: the caller deals with the ``refs`` of the jaxpr.
+
+    Raises:
+      RefsTouched: the function touches array references from outside, and the caller does not.
+    """
+    closed, reference = _traced(function, in_avals, debug_info, kind, argument_names, with_refs)
     if config.check_tracer_leaks.value:
         check_leaks(reference)
     return closed
 
 
 def _traced(function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
-            debug_info: str, kind: str, argument_names: Sequence[str] | None) -> tuple[
+            debug_info: str, kind: str, argument_names: Sequence[str] | None,
+            with_refs: bool) -> tuple[
                 ClosedJaxpr, weakref.ref[Trace]]:
     trace = StagingTrace(debug_info, kind, argument_names)
     tracers = [trace.new_input(aval) for aval in in_avals]
     try:
         with current_trace(trace):
             outputs = function(*tracers)
-        return trace.close(outputs), weakref.ref(trace)
+        return trace.close(outputs, with_refs), weakref.ref(trace)
     finally:
         trace.live = False
 
@@ -243,6 +277,12 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         for var in last_use.get(position, ()):
             values.pop(var, None)
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def eval_with_refs(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+    """``eval_jaxpr`` of a jaxpr that uses references."""
+    return write_back(closed.refs, eval_jaxpr(
+        closed.jaxpr, closed.consts, *args, *read_all(closed.refs)))
 
 
 def literal_operand(literal: Literal) -> Any:

@@ -50,6 +50,22 @@ class Trace:
         gives results, residuals and ``backward(residuals, cotangents)``."""
         raise NotImplementedError(type(self).__name__)
 
+    def outwards(self) -> Trace | None:
+        """The trace that this one hands operations on to."""
+        return getattr(self, "parent", None) or getattr(self, "outer", None)
+
+    def reference(self, ref: Any) -> Any:
+        """The state here of an array reference from outside, where this trace keeps one."""
+        return None
+
+    def write_outside(self, ref: Any, value: Any, operation: str) -> Any:
+        """A value for a reference from outside, as one of the trace that this one hands on to.
+
+        Raises:
+          Exception: it is none there.
+        """
+        return value
+
 
 class _Context(threading.local):
     """The current trace of this thread, the named axes around it (``maxjax._ir.axes``), those among

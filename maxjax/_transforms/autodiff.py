@@ -12,6 +12,7 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.source import function_location
 from maxjax._base.treedef import PyTreeDef
+from maxjax._ir.refs import Ref
 from maxjax._ir.trace import Array, aval_of, base_trace
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._primitives.convert import convert_element_type
@@ -24,6 +25,7 @@ from maxjax._transforms.linear_functions import (
     operands_of,
 )
 from maxjax._transforms.linearize import LinearMap, linearize_flat
+from maxjax._transforms.refs import Lent
 
 
 def arguments_of(leaves: Sequence[Any]) -> list[Any]:
@@ -119,6 +121,8 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
             f"have tree structure {PyTreeDef(tree)} whereas tangents have tree structure "
             f"{PyTreeDef(tangent_tree)}.")
+    if any(leaf.__class__ is Ref for leaf in leaves):
+        return _jvp_of_refs(fun, tree, leaves, tangent_leaves, has_aux)
     values = arguments_of(leaves)
     given = [check_tangent(value.aval, tangent)
              for value, tangent in zip(values, tangent_leaves, strict=True)]
@@ -132,6 +136,33 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     if not has_aux:
         return result, tangent
     return result, tangent, flat.aux(outs[count:])
+
+
+def _jvp_of_refs(fun: Callable[..., Any], tree: Any, leaves: list[Any], tangents: list[Any],
+                 has_aux: bool) -> Any:
+    """A jvp with references among the arguments, whose tangents are references too."""
+    for leaf, tangent in zip(leaves, tangents, strict=True):
+        if (leaf.__class__ is Ref) != (tangent.__class__ is Ref):
+            raise TypeError("the tangent of an array reference is an array reference")
+    location = function_location(fun)
+    names = [f"args[{n}]" for n in range(len(leaves))]
+    lent, lent_tangents = (Lent(x, names, location, "jvp") for x in (leaves, tangents))
+
+    def with_values(*values: Any) -> Any:
+        result = fun(*pytree.unflatten(tree, lent.given(values)))
+        if not has_aux:
+            return result, lent.finals()
+        result, aux = result
+        return (result, lent.finals()), aux
+
+    values, directions = lent.values(leaves), lent_tangents.values(tangents)
+    with lent.away(), lent_tangents.away():
+        (result, finals), (tangent, final_tangents), *aux = jvp(
+            with_values, tuple(values), tuple(directions), has_aux)
+    lent_tangents.written = lent.written
+    lent.write(finals)
+    lent_tangents.write(final_tangents)
+    return result, tangent, *aux
 
 
 def float0_zeros(value: Any) -> np.ndarray:
@@ -187,6 +218,8 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., Any], primal
 def _linearize(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> tuple[
         list[Any], LinearMap, FlatFunction, list[Any], Any]:
     leaves, tree = pytree.flatten(tuple(primals))
+    for leaf in leaves:
+        refuse_ref(leaf)
     values = arguments_of(leaves)
     flat = FlatFunction(fun, tree, has_aux)
     active = [dtypes.is_inexact(value.aval.dtype) for value in values]
@@ -330,7 +363,15 @@ def check_callable(fun: Any) -> None:
         raise TypeError(f"Expected a callable value, got {fun}")
 
 
+def refuse_ref(leaf: Any) -> None:
+    """Raises ValueError for a reference: its cotangent would have to be one."""
+    if leaf.__class__ is Ref:
+        raise ValueError(
+            f"Expected cotangent type {leaf.aval} but got {leaf.aval.inner_aval.str_short()}")
+
+
 def check_input(name: str, holomorphic: bool, allow_int: bool, leaf: Any) -> None:
+    refuse_ref(leaf)
     try:
         dtype = operands_of([leaf])[0].aval.dtype
     except TypeError:

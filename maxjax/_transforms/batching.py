@@ -76,6 +76,12 @@ class BatchTrace(Trace):
     def box(self, value: Any, axis: int | None) -> Any:
         return value if axis is None else BatchTracer(self, value, axis)
 
+    def write_outside(self, ref: Any, value: Any, operation: str) -> Any:
+        raise Exception(
+            f"performing {operation} operation with vmapped value on an unbatched array reference "
+            f"of type {ref.aval}. Move the array reference to be an argument to the vmapped "
+            "function?")
+
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)

@@ -74,6 +74,15 @@ class JVPTrace(Trace):
                 raise leaked_tracer_error(value)
         return value, None
 
+    def write_outside(self, ref: Any, value: Any, operation: str) -> Any:
+        primal, tangent = self.dual(value)
+        if tangent is not None:
+            raise Exception(
+                f"performing {operation} operation with a differentiated value on a "
+                f"non-differentiated array reference of type {ref.aval}. Move the array reference "
+                "to be an argument of the differentiated function?")
+        return primal
+
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)

@@ -6,6 +6,7 @@ functions under ``jit`` and ``vmap``.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,8 +14,10 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
+from maxjax._ir.refs import ADD, Ref, read, write
 from maxjax._ir.trace import Array, base_trace
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.builders import add_tangents
 from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.linearize import LinearEquation, LinearMap
 from maxjax._transforms.transpose import transpose_map
@@ -23,6 +26,23 @@ from maxjax._transforms.transpose import transpose_map
 def operands_of(leaves: Sequence[Any]) -> list[Any]:
     base = base_trace[0]
     return [leaf if isinstance(leaf, Array) else base.operand(leaf) for leaf in leaves]
+
+
+def _delivered(target: Any, cotangent: Any) -> Any:
+    """What ``with_refs`` gives for a cotangent; adds it to the target if that is a reference."""
+    if isinstance(target, DontWant):
+        return DidntWant()
+    if not isinstance(target, Ref):
+        return cotangent
+    if cotangent.shape != target.shape:
+        raise ValueError(
+            f"Invalid shape for `addupdate`. Ref shape: {target.shape}. Expected shape: "
+            f"{target.shape}. Value shape: {cotangent.shape}. Transforms: (). ")
+    if cotangent.dtype != target.dtype:
+        raise ValueError(f"Invalid dtype for `addupdate`. Ref dtype: {target.dtype.name}. Value "
+                         f"shape: {cotangent.dtype.name}. ")
+    write(target, add_tangents(read(target), cotangent), ADD)
+    return GradRef()
 
 
 class _Slot:
@@ -127,10 +147,70 @@ def _with_operands(equations: Sequence[LinearEquation],
                            eqn.outvars) for eqn in equations]
 
 
+@dataclasses.dataclass(frozen=True)
+class GradRef:
+    """Stands for a cotangent that was added to a reference.
+
+    >>> total = jax.new_ref(1.)
+    >>> _, f_vjp = jax.vjp(lambda x: 3 * x, 2.)
+    >>> f_vjp.with_refs(total)(1.), total
+    ((GradRef(),), Ref(4., dtype=float32, weak_type=True))
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class GradValue:
+    """Asks ``with_refs`` for a cotangent as a result.
+
+    >>> _, f_vjp = jax.vjp(lambda x, y: x * y, 2., 3.)
+    >>> f_vjp.with_refs(jax.ad.GradValue(), jax.ad.DontWant())(1.)
+    (Array(3., dtype=float32, weak_type=True), DidntWant())
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class DontWant:
+    """Tells ``with_refs`` that a cotangent is not wanted.
+
+    >>> jax.ad.DontWant()
+    DontWant()
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class DidntWant:
+    """Stands for a cotangent that was not wanted.
+
+    >>> jax.ad.DidntWant()
+    DidntWant()
+    """
+
+
 class VJP(LinearFunction):
     """Maps cotangents of a function's results to cotangents of its arguments."""
 
     type_of_direction = staticmethod(ShapedArray.cotangent)
+
+    def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], Any]:
+        """The same function, which adds cotangents to references.
+
+        Args:
+          maybe_ct_refs: pytrees as the arguments of the function: for each leaf a reference, which
+            the cotangent is added to, ``jax.ad.DontWant()``, or anything else: it is a result.
+
+        Raises:
+          ValueError: the structure is another; at a call: a reference has another shape or dtype.
+        """
+        targets, tree = pytree.flatten(maybe_ct_refs)
+        if tree != self.in_tree:
+            raise ValueError(f"expected references as {PyTreeDef(self.in_tree)}, got "
+                             f"{PyTreeDef(tree)}")
+
+        def vjp_with_refs(out_ct: Any) -> Any:
+            cotangents = pytree.leaves(self(out_ct))
+            return pytree.unflatten(tree, list(map(_delivered, targets, cotangents)))
+
+        return vjp_with_refs
 
     def __call__(self, out_ct: Any, *extra: Any) -> Any:
         if extra:

@@ -10,6 +10,7 @@ from maxjax._base.meshes import ever_set as mesh_set
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, derived
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import RefsTouched
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._ir.trace import context
 from maxjax._primitives.builders import add_tangents
@@ -127,11 +128,25 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any],
     return [accumulated.get(var) if var in linear else None for var in jaxpr.invars]
 
 
-@derived
 def transpose_jaxpr(closed: ClosedJaxpr, is_linear: tuple[bool, ...],
                     has_cotangent: tuple[bool, ...]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """The jaxpr (known operands, cotangents) -> cotangents of the linear operands, with which of
-    the linear operands have one."""
+    the linear operands have one.
+
+    Raises:
+      RefsTouched: the backward rule of a custom_vjp uses array references.
+    """
+    result, nonzero = transpose_with_refs(closed, is_linear, has_cotangent)
+    if result.refs:
+        raise RefsTouched("the backward pass of a primitive", result.refs)
+    return result, nonzero
+
+
+@derived
+def transpose_with_refs(
+        closed: ClosedJaxpr, is_linear: tuple[bool, ...],
+        has_cotangent: tuple[bool, ...]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """``transpose_jaxpr`` for callers that deal with the ``refs`` of the result."""
     known_avals = [aval for aval, linear in zip(closed.in_avals, is_linear, strict=True)
                    if not linear]
     cotangent_avals = [aval.cotangent() for aval, given in zip(
@@ -149,5 +164,6 @@ def transpose_jaxpr(closed: ClosedJaxpr, is_linear: tuple[bool, ...],
         nonzero.extend(result is not None for result in chosen)
         return [result for result in chosen if result is not None]
 
-    result = trace_to_jaxpr(function, [*known_avals, *cotangent_avals], closed.jaxpr.debug_info)
+    result = trace_to_jaxpr(function, [*known_avals, *cotangent_avals], closed.jaxpr.debug_info,
+                            with_refs=True)
     return result, tuple(nonzero)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.source import function_location
+from maxjax._ir.refs import Ref
 from maxjax._ir.trace import Array, base_trace
 from maxjax._transforms.autodiff import check_callable, leaf_operand
 from maxjax._transforms.batching import batch_flat, to_axis
+from maxjax._transforms.refs import Lent
 
 
 def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
@@ -61,23 +65,36 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
                 f"axis_size must be specified, got empty *args={args} and **kwargs={kwargs}")
         axes = flatten_axes("vmap in_axes", (in_axes, 0), (args, kwargs), tree)
         # What is not mapped is passed on as it is: it need not be an array.
-        values = [leaf if axis is None else leaf_operand(leaf)
+        values = [leaf if axis is None or leaf.__class__ is Ref else leaf_operand(leaf)
                   for leaf, axis in zip(leaves, axes, strict=True)]
         axes = [None if axis is None else normalize_in_axis(axis, value.aval.shape)
                 for axis, value in zip(axes, values, strict=True)]
         size = mapped_size(fun, tree, values, axes, axis_size)
+        lent: Lent | None = None
+        if any(leaf.__class__ is Ref for leaf in leaves):
+            lent = Lent([None if axis is None else leaf
+                         for leaf, axis in zip(leaves, axes, strict=True)],
+                        argument_paths(fun, tree), function_location(fun), "vmap")
+            values = lent.values(values)
         out_tree: Any = None
         outputs: list[Any] = []
 
         def flat(*xs: Any) -> list[Any]:
             nonlocal out_tree, outputs
-            call_args, call_kwargs = pytree.unflatten(tree, xs)
+            call_args, call_kwargs = pytree.unflatten(tree, lent.given(xs) if lent else xs)
             leaves, out_tree = pytree.flatten(fun(*call_args, **call_kwargs))
             # No tracer stays behind.
             outputs = [None if isinstance(x, Array) else x for x in leaves]
-            return [x if isinstance(x, Array) else vmap_output(x) for x in leaves]
+            results = [x if isinstance(x, Array) else vmap_output(x) for x in leaves]
+            return [*results, *lent.finals()] if lent else results
 
-        outs, dims = batch_flat(flat, size, values, axes, axis_name, spmd_axis_name)
+        with lent.away() if lent else contextlib.nullcontext():
+            outs, dims = batch_flat(flat, size, values, axes, axis_name, spmd_axis_name)
+        if lent:
+            count = out_tree.num_leaves
+            lent.write([to_axis(out, dim, axes[n], size) for out, dim, n in zip(
+                outs[count:], dims[count:], lent.written, strict=True)])
+            outs, dims = outs[:count], dims[:count]
         dummy = pytree.unflatten(out_tree, range(len(outs)))
         targets = flatten_axes("vmap out_axes", out_axes, dummy, out_tree)
         results = []
@@ -178,21 +195,27 @@ def mapped_size(fun: Callable[..., Any], tree: Any, values: list[Any], axes: lis
     raise ValueError(size_message(fun, tree, values, axes, axis_size))
 
 
-def size_message(fun: Callable[..., Any], tree: Any, values: list[Any], axes: list[Any],
-                 axis_size: int | None) -> str:
+def argument_paths(fun: Callable[..., Any], tree: Any, prefix: str = "") -> list[str]:
+    """Where each leaf of ``(args, kwargs)`` stands."""
     args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
     try:
         names = list(inspect.signature(fun).parameters)
     except (TypeError, ValueError):
         names = []
-    paths: list[str] = [""] * len(values)
+    paths: list[str] = [""] * tree.num_leaves
     for number, value in enumerate(args):
-        name = f"argument {names[number]}" if number < len(names) else f"args[{number}]"
+        name = prefix + names[number] if number < len(names) else f"args[{number}]"
         for path, leaf in zip(*pytree.flatten_with_path(value)[:2], strict=True):
             paths[leaf] = name + pytree.path_string(path)
     for key, value in kwargs.items():
         for path, leaf in zip(*pytree.flatten_with_path(value)[:2], strict=True):
             paths[leaf] = f"kwargs['{key}']" + pytree.path_string(path)
+    return paths
+
+
+def size_message(fun: Callable[..., Any], tree: Any, values: list[Any], axes: list[Any],
+                 axis_size: int | None) -> str:
+    paths = argument_paths(fun, tree, "argument ")
     groups: dict[int, list[str]] = {}
     for where, value, axis in zip(paths, values, axes, strict=True):
         if axis is not None:

@@ -1,0 +1,55 @@
+"""Array references among the arguments of a jitted function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from maxjax._base import pytree
+from maxjax._ir.refs import AbstractRef, Ref, RefUse, argument_ref, both_ways, check_distinct
+
+
+def traced_argument(aval: Any, position: int, name: str) -> Ref | None:
+    """What a function is traced with in the place of an argument that is a reference.
+
+    ``aval`` is the type of the argument, or the reference itself where only that will do.
+    """
+    if isinstance(aval, AbstractRef):
+        return argument_ref(aval, position, name)
+    return argument_ref(aval.aval, position, name, aval) if isinstance(aval, Ref) else None
+
+
+def used_refs(uses: Sequence[RefUse], operands: Sequence[Any],
+              names: Callable[[], tuple[list[str], str]]) -> list[Ref]:
+    """The references that a call uses: arguments of it, and those that the function closes over.
+
+    Args:
+      names: those of the arguments and of the function, for messages.
+
+    Raises:
+      ValueError: one is passed twice, or is passed and closed over.
+    """
+    passed = [(position, x) for position, x in enumerate(operands) if x.__class__ is Ref]
+    if passed:
+        storages = {x._storage for _, x in passed}
+        closed_over = {use.ref._storage for use in uses if use.ref._argument is None}
+        if len(storages) < len(passed) or not storages.isdisjoint(closed_over):
+            all_names, location = names()
+            check_distinct([(x, all_names[position]) for position, x in passed], location, "jit")
+            for position, x in passed:
+                if x._storage in closed_over:
+                    raise both_ways(x, location, "jit", all_names[position])
+    return [use.ref if use.ref._argument is None else operands[use.ref._argument.position]
+            for use in uses]
+
+
+def returned_ref(ref: Ref, location: str, kind: str, position: int, tree: Any) -> ValueError:
+    """The error of a function that returns a reference, as so many-th leaf of ``tree``."""
+    path = "" if tree is None else pytree.path_string(
+        pytree.flatten_with_path(tree)[0][position])
+    where = f" at output tree path result{path}" if path else ""
+    origin = ref._argument and (
+        f"\n\nThe returned mutable array was passed in as the argument {ref._argument.name}.")
+    return ValueError(
+        f"function {location} traced for {kind} returned a mutable array reference of type "
+        f"{ref.aval}{where}, but mutable array references cannot be returned.{origin or ''}")

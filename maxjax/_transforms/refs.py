@@ -1,0 +1,73 @@
+"""References among the arguments of a transformed function: they are lent to it.
+
+The function gets references of its own, which live under the transformation's trace and hold what
+that makes of the values; what it leaves in them is written to the caller's afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from maxjax._ir.refs import AbstractRef, Ref, Storage, argument_ref, check_distinct, read, write
+from maxjax._ir.trace import context
+
+
+class Lent:
+    """The references among the leaves of a function's arguments.
+
+    Raises:
+      ValueError: one is there twice.
+    """
+
+    def __init__(self, leaves: Sequence[Any], names: Sequence[str], location: str, kind: str):
+        self.refs = {n: leaf for n, leaf in enumerate(leaves) if leaf.__class__ is Ref}
+        self.names = names
+        self.location = location
+        self.kind = kind
+        self.written: list[int] = []
+        check_distinct([(ref, names[n]) for n, ref in self.refs.items()], location, kind)
+        self._own: dict[int, tuple[Ref, Any]] = {}
+
+    def values(self, leaves: Sequence[Any]) -> list[Any]:
+        """The leaves with the values of references in their place."""
+        return [read(leaf) if n in self.refs else leaf for n, leaf in enumerate(leaves)]
+
+    def given(self, values: Sequence[Any]) -> list[Any]:
+        """What the function is called with: references of the current trace to these values."""
+        result = list(values)
+        for n in self.refs:
+            value = values[n]
+            own = argument_ref(AbstractRef(value.aval), n, self.names[n],
+                               storage=Storage(context.trace, value))
+            self._own[n] = own, value
+            result[n] = own
+        return result
+
+    def finals(self) -> list[Any]:
+        """The values of those references that the function has written."""
+        own, self._own = self._own, {}
+        self.written = [n for n, (ref, value) in own.items() if ref._storage.value is not value]
+        return [own[n][0]._storage.value for n in self.written]
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """While the function has them, nobody else may use the references.
+
+        Raises:
+          ValueError: somebody did.
+        """
+        before = {ref._storage: ref._storage.lent for ref in self.refs.values()}
+        for n, ref in self.refs.items():
+            ref._storage.lent = self.location, self.kind, self.names[n]
+        try:
+            yield
+        finally:
+            for storage, lent in before.items():
+                storage.lent = lent
+
+    def write(self, values: Sequence[Any]) -> None:
+        """Gives the caller's references the new values of those that were written."""
+        for n, value in zip(self.written, values, strict=True):
+            write(self.refs[n], value)

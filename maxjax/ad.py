@@ -1,0 +1,11 @@
+"""jax.ad: what ``with_refs`` of the functions that ``vjp`` gives takes and returns."""
+
+from __future__ import annotations
+
+from maxjax._base.missing import missing_names
+from maxjax._transforms.linear_functions import DidntWant as DidntWant
+from maxjax._transforms.linear_functions import DontWant as DontWant
+from maxjax._transforms.linear_functions import GradRef as GradRef
+from maxjax._transforms.linear_functions import GradValue as GradValue
+
+__getattr__ = missing_names(__name__)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 
+import quick_jax
+
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MAXJAX_COMPILE", "never")
+quick_jax.set_flags()
 
 import signal
 

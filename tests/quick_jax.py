@@ -7,7 +7,6 @@ bit, is asked of JAX with ``as_by_default``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -21,12 +20,11 @@ OPTIONS = {
 BY_DEFAULT = {name: default for name, (_, default) in OPTIONS.items()}
 
 
-def set_flags(environment: Any = os.environ) -> None:
-    """Sets XLA's flags, before JAX is imported; those that the user chose are left alone."""
-    chosen = environment.get("XLA_FLAGS", "")
-    flags = [f"--{name}={str(quick).lower()}" for name, (quick, _) in OPTIONS.items()
-             if name not in chosen]
-    environment["XLA_FLAGS"] = " ".join([*chosen.split(), *flags])
+def flags(chosen: str) -> str:
+    """XLA's flags, to be set before JAX is imported; those that the user chose stay as they are."""
+    return " ".join([*chosen.split(), *(
+        f"--{name}={str(quick).lower()}" for name, (quick, _) in OPTIONS.items()
+        if name not in chosen)])
 
 
 def as_by_default(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:

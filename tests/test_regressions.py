@@ -8,12 +8,11 @@ import harness
 import jax
 import numpy as np
 import pytest
+import tier1
 from against_jax import assert_tree_same
 
 import maxjax
-from maxjax._ir.serialize import dumps, encode
 from maxjax._ir.trace import base_trace
-from maxjax._max import session
 from maxjax._runtime.graph_backend import graph_program
 from maxjax._runtime.pending import pending
 from maxjax._runtime.program import Program
@@ -158,7 +157,7 @@ def test_jit(name):
         assert_tree_same(jitted(*args), expected_of(name), KIND, weak=False)
 
 
-# One of each kind: a kernel costs MAX seconds.
+# One of each kind: a kernel costs MAX seconds. They are part of test_tier1's module.
 COMPILED = (
     "softmax along either axis of a square", "signs of zeros", "grad of f(x, x)",
     "add at repeated indices", "ties in max", "NaN where an update overwrites",
@@ -166,8 +165,8 @@ COMPILED = (
 
 
 def compiled_cases():
-    """The cases as one module: a compile costs MAX more than a program does."""
-    programs, texts = {}, []
+    """The cases as programs of the graph backend, by name, and their results' trees."""
+    programs = {}
     for number, name in enumerate(COMPILED):
         fun, args = CASES[name]
         values = operands(args)
@@ -175,32 +174,22 @@ def compiled_cases():
         entry = jitted._lookup(tuple(values), {})
         program = Program(entry.closed)
         program.backend = "graph"
-        if not tiering.prepare(program):
-            continue
-        prefix = f"case{number}_"
-        programs[name] = program, prefix, [value.host() for value in values], entry.out_tree
-        texts += [[f"{prefix}piece_{n}", encode(piece.jaxpr)]
-                  for n, piece in enumerate(program.pieces) if not piece.on_host]
-    text = dumps({"pieces": texts})
-    key = "\n".join([session.versions(), session.cpu_target(), text]).encode()
-    service = tiering.service
-    job = service.submit(key, text, lambda path, error: None, 0.0,
-                         {"directory": str(service.cache.directory)})
-    return programs, session.load(service.wait(job, timeout=900))
+        assert tiering.prepare(program), name
+        values = [*program.consts, *(value.host() for value in values)]
+        programs[name] = (tier1.Compiled(None, program, values, f"regression{number}_"),
+                          entry.out_tree)
+    return programs
 
 
-@pytest.mark.tier1
-@pytest.mark.xdist_group("max0")
-def test_compiled():
-    programs, models = compiled_cases()
+def check_compiled(programs, models):
+    """What ``models``, of the module that has the programs' pieces, give is what JAX gives."""
     failures = []
-    for name, (program, prefix, values, out_tree) in programs.items():
-        compiled = graph_program(program, models, prefix)
+    for name, (item, out_tree) in programs.items():
+        compiled = graph_program(item.program, models, item.prefix)
         try:
-            actual = out_tree.unflatten(compiled([*program.consts, *values]))
+            actual = out_tree.unflatten(compiled(item.values))
             for a, e in zip(harness.leaves(actual), harness.leaves(expected_of(name)), strict=True):
                 harness.assert_same(np.asarray(a), e, KIND, weak=False, signed_zeros=False)
         except AssertionError as error:
             failures.append(f"{name}: {error}")
     assert not failures, "\n".join(failures)
-    assert len(programs) == len(COMPILED)

@@ -157,39 +157,64 @@ def test_jit(name):
         assert_tree_same(jitted(*args), expected_of(name), KIND, weak=False)
 
 
-# One of each kind: a kernel costs MAX seconds. They are part of test_tier1's module.
+# One of each kind: on the Mojo backend, and some of them on the graph backend, where a kernel costs
+# MAX seconds; these are part of test_tier1's module. `pytest -m exhaustive` has all there too.
 COMPILED = (
-    "softmax along either axis of a square", "signs of zeros", "grad of f(x, x)",
-    "add at repeated indices", "ties in max", "NaN where an update overwrites",
-    "a result that is an argument")
+    "signs of zeros", "grad of f(x, x)", "a result that is an argument",
+    "softmax along either axis of a square", "add at repeated indices", "ties in max",
+    "NaN where an update overwrites")
+BY_MAX = COMPILED[:3]
 
 
-def compiled_cases():
+def program_of(name, backend):
+    """The program of a case, its operands, and its results' tree."""
+    fun, args = CASES[name]
+    values = operands(args)
+    entry = maxjax.jit(functools.partial(fun, maxjax))._lookup(tuple(values), {})
+    program = Program(entry.closed)
+    program.backend = backend
+    return program, [*program.consts, *(value.host() for value in values)], entry.out_tree
+
+
+def check_results(name, actual):
+    for a, e in zip(harness.leaves(actual), harness.leaves(expected_of(name)), strict=True):
+        harness.assert_same(np.asarray(a), e, KIND, weak=False, signed_zeros=False)
+
+
+@pytest.mark.xdist_group("mojo")
+def test_compiled_by_mojo():
+    pytest.importorskip("max.engine")
+    import mojo_programs
+    mojo_programs.pack()
+    items = {}
+    for name in COMPILED:
+        program, values, tree = program_of(name, "mojo")
+        item = mojo_programs.Item(name, program, values).plan()
+        assert item.problem is None and item.is_compiled, name
+        items[name] = item, tree
+    mojo_programs.build(item for item, _ in items.values())
+    for name, (item, tree) in items.items():
+        check_results(name, tree.unflatten(mojo_programs.run(
+            item, [np.asarray(x) for x in item.values])))
+
+
+def compiled_cases(names=BY_MAX):
     """The cases as programs of the graph backend, by name, and their results' trees."""
     programs = {}
-    for number, name in enumerate(COMPILED):
-        fun, args = CASES[name]
-        values = operands(args)
-        jitted = maxjax.jit(functools.partial(fun, maxjax))
-        entry = jitted._lookup(tuple(values), {})
-        program = Program(entry.closed)
-        program.backend = "graph"
+    for number, name in enumerate(names):
+        program, values, tree = program_of(name, "graph")
         assert tiering.prepare(program), name
-        values = [*program.consts, *(value.host() for value in values)]
-        programs[name] = (tier1.Compiled(None, program, values, f"regression{number}_"),
-                          entry.out_tree)
+        programs[name] = tier1.Compiled(None, program, values, f"regression{number}_"), tree
     return programs
 
 
 def check_compiled(programs, models):
     """What ``models``, of the module that has the programs' pieces, give is what JAX gives."""
     failures = []
-    for name, (item, out_tree) in programs.items():
+    for name, (item, tree) in programs.items():
         compiled = graph_program(item.program, models, item.prefix)
         try:
-            actual = out_tree.unflatten(compiled(item.values))
-            for a, e in zip(harness.leaves(actual), harness.leaves(expected_of(name)), strict=True):
-                harness.assert_same(np.asarray(a), e, KIND, weak=False, signed_zeros=False)
+            check_results(name, tree.unflatten(compiled(item.values)))
         except AssertionError as error:
             failures.append(f"{name}: {error}")
     assert not failures, "\n".join(failures)

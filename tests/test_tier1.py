@@ -66,6 +66,13 @@ def test_regressions():
     regressions.check_compiled(programs, models)
 
 
+@pytest.mark.exhaustive
+@pytest.mark.xdist_group("graph")
+def test_all_regressions():
+    _, programs, models = compiled((), None, regressions.compiled_cases(regressions.COMPILED))
+    regressions.check_compiled(programs, models)
+
+
 def test_most_families_are_compiled():
     """Those of host steps alone are the exception."""
     on_host = [family for family, cases in FAMILIES.items() if not any(

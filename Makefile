@@ -2,8 +2,8 @@
 PYTHON ?= python3
 DEMO_VENV ?= .venv-demo
 TEST_VENV ?= .venv-test
-# What keeps each environment's tests on two cores; the tests that make MAX compile share an xdist
-# group or the other, one for each core (a compile takes a core and 1 GB of memory).
+# Two cores. The tests that have MAX compile are one xdist group, those that have Mojo compile
+# another: each compiles once, and as the greatest groups they start first, one on each core.
 PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup
 
 .PHONY: demo test compat bench lint clean

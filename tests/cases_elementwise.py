@@ -114,9 +114,10 @@ for _name, (_points, _complex, _kind) in UNARY.items():
     # That of bessel_i1e is 1/2 at NaN.
     _derived = _name not in ("digamma", "bessel_i1e")
     add(f"{_name}-special", each(_name), map(special, (np.float32, *narrow)),
-        smooth=False, tolerance=_kind, differentiable=_derived)
+        smooth=False, tolerance=_kind, differentiable=_derived, by_default=_name == "cbrt")
     add(f"{_name}-float64", ops(_name), [special(np.float64)],
-        smooth=False, tolerance=_kind, x64=True, differentiable=_derived)
+        smooth=False, tolerance=_kind, x64=True, differentiable=_derived,
+        by_default=_name == "cbrt")
     add(f"{_name}-smooth", ops(_name), [np.array(_points, np.float32)], tolerance=_kind)
     if _complex:
         # Off the branch cuts, which lie on the axes.
@@ -144,7 +145,7 @@ for _exponent, _mantissa in ((8, 7), (5, 10), (4, 3), (8, 23), (2, 0)):
         lambda j, x, e=_exponent, m=_mantissa: j.lax.reduce_precision(x, e, m),
         [np.concatenate([special(np.float32),
                          np.float32([1.2345678, 65519.9, 65520.1, 6.1e-5, 3.3e-8])])],
-        smooth=False, tolerance="exact")
+        smooth=False, tolerance="exact", by_default=True)
 for _power in (-3, -2, -1, 0, 1, 2, 3, 5, 8):
     add(f"integer_pow-{_power}", lambda j, *xs, y=_power: [j.lax.integer_pow(x, y) for x in xs],
         [special(np.float32), special(bfloat16)], smooth=False, tolerance="loose")

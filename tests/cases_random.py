@@ -63,7 +63,7 @@ CASES = [
       for name in ("uniform", "normal") for dtype in (np.float32, np.float16, ml_dtypes.bfloat16)),
     Case("uniform-bounds", lambda j, x, low, high: j.random.uniform(
         wrap(j, x), (3, 4), minval=low, maxval=high), (KEY, *(np.float32(v) for v in (-2, 3))),
-        smooth=False),
+        smooth=False, by_default=True),
     Case("gamma", lambda j, x, a: j.random.gamma(wrap(j, x), a), (KEY, ALPHA), smooth=False,
          tolerance="iterative", primitives=("random_gamma_grad",)),
     Case("loggamma", lambda j, x, a: j.random.loggamma(wrap(j, x), a), (KEY, ALPHA), smooth=False,
@@ -73,7 +73,7 @@ CASES = [
          (ALPHA[1:], np.array([0.2, 0.9, 3.0, 38.0], np.float32)), differentiable=False,
          tolerance="iterative"),
     Case("poisson", lambda j, x, m: j.random.poisson(wrap(j, x), m), (KEY, MEANS),
-         differentiable=False, tolerance="exact"),
+         differentiable=False, tolerance="exact", by_default=True),
 ]
 
 

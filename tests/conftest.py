@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+
+import quick_jax
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MAXJAX_COMPILE", "never")
-
-import signal
+os.environ["XLA_FLAGS"] = quick_jax.flags(os.environ.get("XLA_FLAGS", ""))
 
 import hypothesis
 import jax

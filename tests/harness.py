@@ -22,6 +22,7 @@ os.environ.setdefault("MAXJAX_COMPILE", "never")      # tier 1 has checks of its
 import jax
 import jax.numpy
 import numpy as np
+import quick_jax
 import tolerances
 
 import maxjax
@@ -59,6 +60,7 @@ class Case:
       x64: runs with 64-bit types.
       tolerance: a class of ``tolerances``.
       signed_zeros: the sign of a zero result counts.
+      by_default: JAX's rounding counts, or where it overflows: XLA optimizes as by default.
       primitives: what the case exercises beyond what running it shows.
     """
 
@@ -74,6 +76,7 @@ class Case:
     x64: bool = False
     tolerance: str = "elementwise"
     signed_zeros: bool = True
+    by_default: bool = False
     primitives: tuple[str, ...] = ()
 
     def seed(self) -> int:
@@ -129,12 +132,13 @@ class Reference:
 def reference(case: Case) -> Reference:
     """All that JAX has to say about a case, in one compilation."""
     fun = case.on(jax)
+    jit = quick_jax.as_by_default if case.by_default else jax.jit
     rng = np.random.default_rng(case.seed())
     with case.precision():
         if not case.jittable:
             result = Reference(leaves(fun(*case.args)))
         elif not case.differentiable:
-            result = Reference(leaves(jax.jit(fun)(*case.args)))
+            result = Reference(leaves(jit(fun)(*case.args)))
         else:
             shapes = jax.eval_shape(fun, *case.args)
             tangents = [random_like(rng, arg) for arg in case.args]
@@ -153,7 +157,7 @@ def reference(case: Case) -> Reference:
                 return leaves(outputs), kept, in_cotangents
 
             given = [tangents[i] for i in moving]
-            outputs, out_tangents, in_cotangents = jax.jit(everything)(list(case.args), given)
+            outputs, out_tangents, in_cotangents = jit(everything)(list(case.args), given)
             result = Reference(outputs, tangents, out_tangents, cotangents, in_cotangents)
         jax.block_until_ready((result.outputs, result.out_tangents, result.in_cotangents))
     return result

@@ -412,6 +412,7 @@ def test_breakpoint():
 
 
 @pytest.mark.tier1
+@pytest.mark.xdist_group("mojo")
 def test_callbacks_are_host_steps_of_compiled_programs():
     with config.compile_mode("always"):
         @maxjax.jit

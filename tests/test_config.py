@@ -232,6 +232,7 @@ def test_donated_arguments_are_there_for_the_second_run():
 
 
 @pytest.mark.tier1
+@pytest.mark.xdist_group("mojo")
 def test_debug_nans_of_a_compiled_program():
     jitted = maxjax.jit(lambda v: maxjax.numpy.log(v - 1) * 2)
     with config.compile_mode("always"):

@@ -135,6 +135,7 @@ def test_another_size_needs_no_new_kernel():
 
 
 @pytest.mark.tier1
+@pytest.mark.xdist_group("mojo")
 def test_another_size_compiles_nothing(monkeypatch):
     function, runs = counted(classifier)
     dynamic = maxjax.jit(function, dynamic_dims=BATCH)

@@ -383,7 +383,7 @@ def test_example_as_a_script():
 
 
 @pytest.mark.tier1
-@pytest.mark.xdist_group("max1")
+@pytest.mark.xdist_group("mojo")
 def test_example_compiled():
     """The kernel is part of the compiled program, with its derivative, batched or not."""
     pytest.importorskip("max.engine")

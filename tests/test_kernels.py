@@ -30,6 +30,8 @@ from max.graph import DeviceRef, Graph, Module, TensorType, ops
 from maxjax._max import kernel_library
 from maxjax._max.kernel_library import BINARY, COMPARISON, MIXED, UNARY
 
+pytestmark = pytest.mark.xdist_group("graph")
+
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 # Largest error in units of the last place, in float32 and float64; half a unit is a correct

@@ -19,7 +19,7 @@ FAMILIES = mojo_programs.tables()
 # Kernels cost a quarter of a second each; `pytest -m exhaustive` builds those of all cases.
 COUNT = 6
 
-pytestmark = pytest.mark.xdist_group("max0")
+pytestmark = pytest.mark.xdist_group("mojo")
 
 
 @functools.cache

@@ -16,14 +16,17 @@ from benchmarks.agreement import disagreement
 from benchmarks.models import TRAIN_STEPS
 from maxjax._runtime.program import program_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("max0")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mojo")]
 
 
 def leaves(tree: Any) -> list[np.ndarray]:
     return [np.asarray(x) for x in jax.tree_util.tree_leaves(tree)]
 
 
-@pytest.mark.parametrize("name", sorted(TRAIN_STEPS))
+# The others have what the mlp has.
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.exhaustive] if name == "mlp" else [])
+    for name in sorted(TRAIN_STEPS)])
 def test_a_train_step(name: str) -> None:
     mojo_programs.pack()
     step, arguments = TRAIN_STEPS[name](maxjax, 4)

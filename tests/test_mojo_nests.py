@@ -16,10 +16,10 @@ pytest.importorskip("max.engine")
 import maxjax
 from maxjax._runtime.program import Program
 
-pytestmark = pytest.mark.xdist_group("max1")
+pytestmark = pytest.mark.xdist_group("mojo")
 
 # Kernels cost a quarter of a second each; all are built at once.
-COUNT, PROGRAMS = 5, 2
+COUNT, PROGRAMS = 3, 1
 
 
 def in_float64(function, *args):

@@ -22,7 +22,7 @@ STRUCTURES = 12
 # Of exhaustive ones: 10,000 programs in batches.
 BATCHES, BATCH, MANY = 10, 50, 20
 
-pytestmark = pytest.mark.xdist_group("max1")
+pytestmark = pytest.mark.xdist_group("mojo")
 
 
 def check_all(items: list[mojo_programs.Item]) -> None:

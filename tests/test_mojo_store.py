@@ -23,7 +23,9 @@ from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.store import KernelStore
 from maxjax._max.mojo.toolchain import ToolchainError, build_library
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="provoked with Linux's means")
+pytestmark = [
+    pytest.mark.xdist_group("mojo"),
+    pytest.mark.skipif(sys.platform != "linux", reason="provoked with Linux's means")]
 
 DRIVER = "MODULAR_MOJO_MAX_DRIVER_PATH"  # names another compiler
 HERE = str(Path(__file__).resolve().parents[1])

@@ -8,12 +8,11 @@ import harness
 import jax
 import numpy as np
 import pytest
+import tier1
 from against_jax import assert_tree_same
 
 import maxjax
-from maxjax._ir.serialize import dumps, encode
 from maxjax._ir.trace import base_trace
-from maxjax._max import session
 from maxjax._runtime.graph_backend import graph_program
 from maxjax._runtime.pending import pending
 from maxjax._runtime.program import Program
@@ -158,49 +157,64 @@ def test_jit(name):
         assert_tree_same(jitted(*args), expected_of(name), KIND, weak=False)
 
 
-# One of each kind: a kernel costs MAX seconds.
+# One of each kind: on the Mojo backend, and some of them on the graph backend, where a kernel costs
+# MAX seconds; these are part of test_tier1's module. `pytest -m exhaustive` has all there too.
 COMPILED = (
-    "softmax along either axis of a square", "signs of zeros", "grad of f(x, x)",
-    "add at repeated indices", "ties in max", "NaN where an update overwrites",
-    "a result that is an argument")
+    "signs of zeros", "grad of f(x, x)", "a result that is an argument",
+    "softmax along either axis of a square", "add at repeated indices", "ties in max",
+    "NaN where an update overwrites")
+BY_MAX = COMPILED[:3]
 
 
-def compiled_cases():
-    """The cases as one module: a compile costs MAX more than a program does."""
-    programs, texts = {}, []
-    for number, name in enumerate(COMPILED):
-        fun, args = CASES[name]
-        values = operands(args)
-        jitted = maxjax.jit(functools.partial(fun, maxjax))
-        entry = jitted._lookup(tuple(values), {})
-        program = Program(entry.closed)
-        program.backend = "graph"
-        if not tiering.prepare(program):
-            continue
-        prefix = f"case{number}_"
-        programs[name] = program, prefix, [value.host() for value in values], entry.out_tree
-        texts += [[f"{prefix}piece_{n}", encode(piece.jaxpr)]
-                  for n, piece in enumerate(program.pieces) if not piece.on_host]
-    text = dumps({"pieces": texts})
-    key = "\n".join([session.versions(), session.cpu_target(), text]).encode()
-    service = tiering.service
-    job = service.submit(key, text, lambda path, error: None, 0.0,
-                         {"directory": str(service.cache.directory)})
-    return programs, session.load(service.wait(job, timeout=900))
+def program_of(name, backend):
+    """The program of a case, its operands, and its results' tree."""
+    fun, args = CASES[name]
+    values = operands(args)
+    entry = maxjax.jit(functools.partial(fun, maxjax))._lookup(tuple(values), {})
+    program = Program(entry.closed)
+    program.backend = backend
+    return program, [*program.consts, *(value.host() for value in values)], entry.out_tree
 
 
-@pytest.mark.tier1
-@pytest.mark.xdist_group("max0")
-def test_compiled():
-    programs, models = compiled_cases()
+def check_results(name, actual):
+    for a, e in zip(harness.leaves(actual), harness.leaves(expected_of(name)), strict=True):
+        harness.assert_same(np.asarray(a), e, KIND, weak=False, signed_zeros=False)
+
+
+@pytest.mark.xdist_group("mojo")
+def test_compiled_by_mojo():
+    pytest.importorskip("max.engine")
+    import mojo_programs
+    mojo_programs.pack()
+    items = {}
+    for name in COMPILED:
+        program, values, tree = program_of(name, "mojo")
+        item = mojo_programs.Item(name, program, values).plan()
+        assert item.problem is None and item.is_compiled, name
+        items[name] = item, tree
+    mojo_programs.build(item for item, _ in items.values())
+    for name, (item, tree) in items.items():
+        check_results(name, tree.unflatten(mojo_programs.run(
+            item, [np.asarray(x) for x in item.values])))
+
+
+def compiled_cases(names=BY_MAX):
+    """The cases as programs of the graph backend, by name, and their results' trees."""
+    programs = {}
+    for number, name in enumerate(names):
+        program, values, tree = program_of(name, "graph")
+        assert tiering.prepare(program), name
+        programs[name] = tier1.Compiled(None, program, values, f"regression{number}_"), tree
+    return programs
+
+
+def check_compiled(programs, models):
+    """What ``models``, of the module that has the programs' pieces, give is what JAX gives."""
     failures = []
-    for name, (program, prefix, values, out_tree) in programs.items():
-        compiled = graph_program(program, models, prefix)
+    for name, (item, tree) in programs.items():
+        compiled = graph_program(item.program, models, item.prefix)
         try:
-            actual = out_tree.unflatten(compiled([*program.consts, *values]))
-            for a, e in zip(harness.leaves(actual), harness.leaves(expected_of(name)), strict=True):
-                harness.assert_same(np.asarray(a), e, KIND, weak=False, signed_zeros=False)
+            check_results(name, tree.unflatten(compiled(item.values)))
         except AssertionError as error:
             failures.append(f"{name}: {error}")
     assert not failures, "\n".join(failures)
-    assert len(programs) == len(COMPILED)

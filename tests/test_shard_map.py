@@ -39,21 +39,25 @@ def agrees(actual: Any, expected: Any) -> bool:
         for mine, other in pairs)
 
 
+@pytest.mark.xdist_group("shard_map")
 @pytest.mark.parametrize("name", list(BY_JAX))
 def test_like_jax(name):
     actual, expected = run("maxjax")[name], BY_JAX[name]
     assert agrees(actual, expected), (actual, expected)
 
 
+@pytest.mark.xdist_group("shard_map")
 def test_all_are_recorded():
     assert list(run("maxjax")) == list(BY_JAX)
 
 
+@pytest.mark.xdist_group("shard_map")
 @pytest.mark.parametrize("name", LIVE)
 def test_record(name):
     assert agrees(run("jax", *LIVE)[name], BY_JAX[name])
 
 
+@pytest.mark.xdist_group("mojo")
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled(name):
     actual, expected = run("maxjax", *COMPILED, compile="always")[name], BY_JAX[name]

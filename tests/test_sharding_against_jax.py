@@ -27,6 +27,8 @@ from maxjax._ir.types import ShapedArray
 from maxjax._sharding.api import partition
 from maxjax._sharding.specs import Spec
 
+pytestmark = pytest.mark.xdist_group("sharding_against_jax")      # XLA compiles once for all
+
 
 @functools.cache
 def by_xla():

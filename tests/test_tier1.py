@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import harness
 import pytest
+import test_regressions as regressions
 import tier1
 
 FAMILIES = {name: cases for name, cases in harness.families().items()
             if not isinstance(cases, Exception)}
-# Kernels cost seconds each, and a module tens of seconds more: so many cases of a family, and two
-# modules for all families, one for each core, keep `make test` within its time.
-# `pytest -m exhaustive` compiles all cases.
+# Kernels cost seconds each, and a module tens of seconds more: so many cases of a family, in one
+# module, keep `make test` within its time. `pytest -m exhaustive` compiles all cases.
 COUNT = 2
-GROUPS = [sorted(FAMILIES)[number::2] for number in range(2)]
 
 
 @functools.cache
-def compiled(families: tuple[str, ...], count: int | None):
-    """The programs of the families' cases, by family, and their models, from one MAX module."""
+def default():
+    """As ``compiled`` of all families, and the programs of ``test_regressions`` in their module."""
+    return compiled(tuple(sorted(FAMILIES)), COUNT, regressions.compiled_cases())
+
+
+@functools.cache
+def family_alone(family: str):
+    return compiled((family,), None)
+
+
+def compiled(families: Sequence[str], count: int | None, others: Mapping[str, Any] | None = None):
+    """The programs of the families' cases, by family, the others, and the models of all."""
     items = {family: [tier1.program_of(case, f"{family}{number}_")
                       for number, case in enumerate(tier1.select(FAMILIES[family], count))]
              for family in families}
-    return items, tier1.compile_together([item for some in items.values() for item in some])
+    others = others or {}
+    models = tier1.compile_together([item for some in items.values() for item in some]
+                                    + [item for item, _ in others.values()])
+    return items, others, models
 
 
-def check_family(family: str, families: Sequence[str], count: int | None) -> None:
-    programs, models = compiled(tuple(families), count)
-    items = programs[family]
+def check_family(items: Sequence[tier1.Compiled], models: Mapping[str, Any]) -> None:
     failures = []
     for item in items:
         if not item.has_compiled_piece:
@@ -41,11 +52,25 @@ def check_family(family: str, families: Sequence[str], count: int | None) -> Non
     assert not failures, f"{len(failures)} of {len(items)} differ:\n" + "\n".join(failures)
 
 
-@pytest.mark.parametrize("family, group", [
-    pytest.param(family, group, id=family, marks=pytest.mark.xdist_group(f"max{group}"))
-    for group, families in enumerate(GROUPS) for family in families])
-def test_family(family, group):
-    check_family(family, GROUPS[group], COUNT)
+@pytest.mark.xdist_group("graph")
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_family(family):
+    programs, _, models = default()
+    check_family(programs[family], models)
+
+
+@pytest.mark.tier1
+@pytest.mark.xdist_group("graph")
+def test_regressions():
+    _, programs, models = default()
+    regressions.check_compiled(programs, models)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.xdist_group("graph")
+def test_all_regressions():
+    _, programs, models = compiled((), None, regressions.compiled_cases(regressions.COMPILED))
+    regressions.check_compiled(programs, models)
 
 
 def test_most_families_are_compiled():
@@ -56,7 +81,8 @@ def test_most_families_are_compiled():
 
 
 @pytest.mark.exhaustive
-@pytest.mark.xdist_group("max")
+@pytest.mark.xdist_group("graph")
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_whole_family(family):
-    check_family(family, [family], None)
+    programs, _, models = family_alone(family)
+    check_family(programs[family], models)

@@ -547,7 +547,7 @@ def run_script(script, directory, **environment):
 
 
 @pytest.mark.tier1
-@pytest.mark.xdist_group("max1")
+@pytest.mark.xdist_group("graph")
 def test_compiled_by_max_found_again_and_repaired(tmp_path):
     directory = tmp_path / "cache"
     seconds = run_script(SCRIPT, directory)
@@ -573,7 +573,7 @@ def test_compiled_by_max_found_again_and_repaired(tmp_path):
 
 
 @pytest.mark.tier1
-@pytest.mark.xdist_group("max1")
+@pytest.mark.xdist_group("graph")
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name != "posix", reason="needs signals")
 def test_an_interrupted_wait_leaves_the_process_usable(tmp_path):
     out = run_script(INTERRUPTED, tmp_path / "cache")

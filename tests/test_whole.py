@@ -120,6 +120,7 @@ def test_weak_types():
 
 
 @pytest.mark.tier1
+@pytest.mark.xdist_group("mojo")
 def test_compiled_as_its_operations():
     """A large eager graph is a program: compiled, it has the operations."""
     x = jnp.asarray(np.random.default_rng(0).normal(size=(300, 1000)), jnp.float32)

@@ -27,9 +27,9 @@ from maxjax._runtime.tiering import tiering
 
 @dataclasses.dataclass
 class Compiled:
-    """A case, its program, and the operands to run it on."""
+    """A program, the operands to run it on, and the case that it is of, for `check`."""
 
-    case: Case
+    case: Case | None
     program: Program
     values: list[Any]
     prefix: str

@@ -1,0 +1,33 @@
+"""JAX under test compiles quickly: most of the tests' time would be XLA's optimizing.
+
+Such code computes the same functions, but rounds otherwise: without contracted multiply-adds, and
+with other polynomials behind some functions. What has to agree with JAX's own rounding, bit for
+bit, is asked of JAX with ``as_by_default``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+# XLA's options, as a test run sets them and as they are by default.
+OPTIONS = {
+    "xla_backend_optimization_level": (0, 3),
+    "xla_llvm_disable_expensive_passes": (True, False),
+    "xla_cpu_parallel_codegen_split_count": (1, 32),
+    "xla_cpu_use_fusion_emitters": (False, True),
+}
+BY_DEFAULT = {name: default for name, (_, default) in OPTIONS.items()}
+
+
+def flags(chosen: str) -> str:
+    """XLA's flags, to be set before JAX is imported; those that the user chose stay as they are."""
+    return " ".join([*chosen.split(), *(
+        f"--{name}={str(quick).lower()}" for name, (quick, _) in OPTIONS.items()
+        if name not in chosen)])
+
+
+def as_by_default(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """The function under ``jax.jit``, compiled as JAX does where nobody has set flags."""
+    import jax
+    return jax.jit(function, compiler_options=BY_DEFAULT, **options)

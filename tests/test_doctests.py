@@ -39,7 +39,8 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ad_checkp
            "scipy.interpolate", "scipy.spatial.transform", "profiler", "monitoring",
            "distributed", "experimental.sparse", "experimental.multihost_utils",
            "experimental.layout", "experimental.compilation_cache.compilation_cache",
-           "experimental.xla_metadata", "experimental.compute_on", "ref", "ad",
+           "experimental.xla_metadata", "experimental.compute_on", "experimental.hijax",
+           "ref", "ad",
            *(f"scipy.stats.{name}" for name in DISTRIBUTIONS))
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 

@@ -12,6 +12,8 @@ from against_jax import agree, assert_same_error
 
 import maxjax
 import maxjax.core
+import maxjax.experimental.hijax
+import maxjax.extend.core
 
 
 @pytest.mark.parametrize("transform", ["grad", "jit grad", "grad jit", "vmap grad", "grad scan",
@@ -130,3 +132,27 @@ def test_private_names_and_frames_of_a_library(tmp_path):
         env=dict(os.environ, PYTHONPATH=os.getcwd()), timeout=120)
     assert result.returncode == 0, result.stderr
     assert "script.py:2" in result.stdout and "library.py" not in result.stdout
+
+
+def test_types_above_arrays_can_be_declared():
+    """Flax NNX declares its own when it is imported; using one says what is missing."""
+    hijax = maxjax.experimental.hijax
+
+    class Pair(hijax.HiType):
+        @hijax.aval_method
+        def swapped(self):
+            raise AssertionError
+
+    class NewPair(hijax.HiPrimitive):
+        pass
+
+    class PairEffect(maxjax.extend.core.Effect):
+        pass
+
+    hijax.control_flow_allowed_effects.add_type(PairEffect)
+    hijax.register_hitype(type("Value", (), {}), lambda value: Pair())
+    assert str(PairEffect()) == "PairEffect"
+    with pytest.raises(NotImplementedError, match="new_pair: .* no types above arrays"):
+        NewPair("new_pair").bind(1.0)
+    with pytest.raises(TypeError, match="val_cls must be a class"):
+        hijax.register_hitype(1, None)

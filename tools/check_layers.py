@@ -35,8 +35,8 @@ ROOMS = (
     "_sharding",
     "_max",
     "_runtime",
-    "_internals",
     PUBLIC,
+    "_internals",
 )
 
 # Imports inside functions are a sign of something on the wrong floor, but for these.

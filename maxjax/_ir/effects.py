@@ -17,8 +17,8 @@ class Effect:
 
     __slots__ = ("name",)
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, name: str | None = None):
+        self.name = type(self).__name__ if name is None else name
 
     def __str__(self) -> str:
         return self.name

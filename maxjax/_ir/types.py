@@ -41,6 +41,9 @@ class ShapedArray:
       mesh_spec: the mesh and the spec along its Explicit axes; None: nothing is said.
       vma: the manual mesh axes that the value varies along.
       plain: whether neither says anything.
+
+    >>> jax.core.ShapedArray((2, 3), jnp.float32)
+    ShapedArray(float32[2,3])
     """
 
     __slots__ = ("__weakref__", "dtype", "mesh_spec", "ndim", "plain", "shape", "size", "vma",

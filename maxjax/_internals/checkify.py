@@ -1,0 +1,10 @@
+"""Checks at run time."""
+
+from typing import TypeVar
+
+from maxjax.experimental.checkify import Error as Error
+from maxjax.experimental.checkify import JaxException as JaxException
+from maxjax.experimental.checkify import checkify as checkify
+from maxjax.experimental.checkify import user_checks as user_checks
+
+Out = TypeVar("Out")

@@ -44,7 +44,7 @@ def _erfc(x):
         high = x.astype(np.float32).astype(np.float64)
         low = x - high
         error = (high * high - x * x) + 2 * high * low + low * low
-        return np.where(x > 1, value - value * error, value)
+        return np.where((x > 1) & (value > 0), value - value * error, value)
 
 
 erfc_p = _special("erfc", vectorized("erfc", _erfc), _gaussian(-TWO_OVER_ROOT_PI))

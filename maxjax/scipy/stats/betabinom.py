@@ -16,7 +16,7 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
     """The logarithm of the probability of ``k``.
 
     >>> jax.scipy.stats.betabinom.logpmf(jnp.array([0, 1]), 5, 2.0, 3.0)
-    Array([-1.791759 , -1.4350843], dtype=float32)
+    Array([-1.7917595, -1.4350843], dtype=float32)
     """
     k, n, a, b, loc = floats("betabinom.logpmf", k, n, a, b, loc)
     z = jnp.floor(k) - loc
@@ -30,6 +30,6 @@ def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
     """The probability of ``k``.
 
     >>> jax.scipy.stats.betabinom.pmf(jnp.array([0, 1]), 5, 2.0, 3.0)
-    Array([0.16666675, 0.23809527], dtype=float32)
+    Array([0.16666667, 0.23809527], dtype=float32)
     """
     return jnp.exp(logpmf(k, n, a, b, loc))

@@ -71,7 +71,9 @@ def test_line(number, line):
     expected, actual = lines()[number][1], ours()[number]
     reason = next((why for start, why in DIFFERENT.items() if line.startswith(start)), None)
     if reason is None:
-        assert actual == expected
+        # JAX's invitation to its bug tracker gives way to a hint.
+        start, asked, _ = expected.partition(" Please file a")
+        assert actual == expected if not asked else actual.startswith(start.rstrip("."))
     else:
         assert actual != expected, f"{line} gives what it gives in JAX: take it out of DIFFERENT"
 

@@ -301,8 +301,9 @@ def refuse_parts(sharding: Any) -> None:
       NotImplementedError: it is so.
     """
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        raise NotImplementedError("device_indices_map doesn't work with unreduced. Please file a "
-                                  "bug at https://github.com/jax-ml/jax/issues")
+        raise NotImplementedError(
+            "device_indices_map doesn't work with unreduced: each device has a summand of the "
+            "whole array. Use `reshard` to sum them first.")
 
 
 def check_shape(sharding: Sharding, shape: Sequence[int], what: str) -> None:

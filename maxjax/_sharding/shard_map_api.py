@@ -396,7 +396,7 @@ def _check_sums(name: str, spec: PartitionSpec, mesh: Any, manual: frozenset[Any
             raise NotImplementedError(
                 f"unreduced/reduced can only be passed to {name} when shard_map is in full manual "
                 f"mode. Got mesh axis names {mesh.axis_names}, manual_axes: {manual}, specs: "
-                f"{spec}. Please file a bug at https://github.com/jax-ml/jax/issues.")
+                f"{spec}.")
 
 
 def _as_claimed(x: Any, spec: PartitionSpec) -> Any:

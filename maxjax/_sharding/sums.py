@@ -1,9 +1,9 @@
 """Parts of sums in types: ``float32[8@a,4]{U:b}`` is a value whose shards along ``b`` are summands.
 
 Only what is linear (``Primitive.linear_in``) may be done to such a value before ``reshard`` or,
-inside ``shard_map``, ``psum`` sums it. ``{R:b}`` is a whole
-value, the same along ``b``, whose cotangent is ``{U:b}``: the sum over ``b`` that its gradient
-needs waits until it is asked for. A product of the two is a part of a sum again.
+inside ``shard_map``, ``psum`` sums it. ``{R:b}`` is a whole value, the same along ``b``, whose
+cotangent is ``{U:b}``: the sum over ``b`` that its gradient needs waits until it is asked for. A
+product of the two is a part of a sum again.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _of_parts(primitive: Primitive, in_avals: Sequence[ShapedArray], unreduced: 
             unreduced[asked], in_avals[asked], strict=True)
             if own or manual or aval.mesh_spec is not None])
     raise NotImplementedError(
-        f"unreduced rule for {name} is not implemented. Please file an issue at "
-        "https://github.com/jax-ml/jax/issues")
+        f"unreduced rule for {name} is not implemented: what it makes of the parts of a sum are no "
+        "parts of what it makes of the sum. Use `reshard` on the operand.")
 
 
 def _of_product(in_avals: Sequence[ShapedArray], unreduced: Sequence[Names],

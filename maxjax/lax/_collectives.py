@@ -378,7 +378,8 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
     if to == "invarying" and outside:
         raise ValueError("pvary should be called under jax.shard_map.")
     if to != "varying" and (groups is not None or outside):
-        raise NotImplementedError("Please file an issue at https://github.com/jax-ml/jax/issues")
+        raise NotImplementedError(
+            f"all_gather: to={to!r} is for use inside shard_map, without axis_index_groups")
     if not axes:
         return x
     size = _size(axes, groups)

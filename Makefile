@@ -4,7 +4,7 @@ DEMO_VENV ?= .venv-demo
 TEST_VENV ?= .venv-test
 # Two cores. The tests that have MAX compile are one xdist group, those that have Mojo compile
 # another: each compiles once, and as the greatest groups they start first, one on each core.
-PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup
+PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup --durations=20
 
 .PHONY: demo test compat bench lint clean
 

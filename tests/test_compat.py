@@ -248,9 +248,9 @@ def summary(modes, shown=()):
             "seconds": 1.0}
 
 
-@pytest.fixture
-def matrix(tmp_path):
-    state = State(tmp_path)
+@pytest.fixture(scope="module")
+def matrix(tmp_path_factory):
+    state = State(tmp_path_factory.mktemp("state"))
     for name in ("jax.numpy.sin", "jax.numpy.add", "jax.numpy.sum"):
         state.store(name, "api", "", {"problem": None, "modes": {}, "problems": []})
         state.store(name, "1", "", summary({"jit": [3, 0, 0]}))
@@ -264,6 +264,7 @@ def matrix(tmp_path):
     return report.build(state)
 
 
+@pytest.mark.xdist_group("matrix")
 def test_matrix(matrix):
     rows = {row.name: row for row in matrix.rows}
     states = [rows[f"jax.numpy.{name}"].state for name in ("sin", "add", "sum")]
@@ -278,6 +279,7 @@ def test_matrix(matrix):
     assert report.status(matrix) == 1
 
 
+@pytest.mark.xdist_group("matrix")
 def test_page(matrix):
     page = Page(report.page(matrix))
     assert not page.links, "nothing may come from elsewhere"
@@ -299,6 +301,7 @@ def test_page(matrix):
     assert "{{" not in report.page(matrix)
 
 
+@pytest.mark.xdist_group("matrix")
 def test_markdown(matrix):
     text = report.markdown(matrix)
     assert "| jax.numpy.add | " in text and "1 of 3 values differ" in text

@@ -15,7 +15,7 @@ FAMILIES = {name: cases for name, cases in harness.families().items()
             if not isinstance(cases, Exception)}
 # Kernels cost seconds each, and a module tens of seconds more: so many cases of a family, in one
 # module, keep `make test` within its time. `pytest -m exhaustive` compiles all cases.
-COUNT = 2
+COUNT = 1
 
 
 @functools.cache

@@ -101,4 +101,4 @@ def select(cases: Sequence[Case], count: int | None = None) -> list[Case]:
     if count is None or len(chosen) <= count:
         return chosen
     step = len(chosen) / count
-    return [chosen[int(number * step)] for number in range(count)]
+    return [chosen[int((number + 0.5) * step)] for number in range(count)]

@@ -13,27 +13,28 @@ import tier1
 
 FAMILIES = {name: cases for name, cases in harness.families().items()
             if not isinstance(cases, Exception)}
-# Kernels cost seconds each, and a module tens of seconds more: so many cases of a family, in one
-# module, keep `make test` within its time. `pytest -m exhaustive` compiles all cases.
-COUNT = 1
+# Kernels cost seconds each, and a module tens of seconds more: a small case of each family, in one
+# module, keeps `make test` within its time. `pytest -m exhaustive` compiles all cases.
 
 
 @functools.cache
 def default():
     """As ``compiled`` of all families, and the programs of ``test_regressions`` in their module."""
-    return compiled(tuple(sorted(FAMILIES)), COUNT, regressions.compiled_cases())
+    items = {family: [tier1.smallest(cases, f"{family}_")]
+             for family, cases in sorted(FAMILIES.items())}
+    return compiled(items, regressions.compiled_cases())
 
 
 @functools.cache
 def family_alone(family: str):
-    return compiled((family,), None)
+    return compiled({family: [
+        tier1.program_of(case, f"{family}{number}_")
+        for number, case in enumerate(tier1.select(FAMILIES[family]))]})
 
 
-def compiled(families: Sequence[str], count: int | None, others: Mapping[str, Any] | None = None):
+def compiled(items: Mapping[str, Sequence[tier1.Compiled]],
+             others: Mapping[str, Any] | None = None):
     """The programs of the families' cases, by family, the others, and the models of all."""
-    items = {family: [tier1.program_of(case, f"{family}{number}_")
-                      for number, case in enumerate(tier1.select(FAMILIES[family], count))]
-             for family in families}
     others = others or {}
     models = tier1.compile_together([item for some in items.values() for item in some]
                                     + [item for item, _ in others.values()])
@@ -69,14 +70,14 @@ def test_regressions():
 @pytest.mark.exhaustive
 @pytest.mark.xdist_group("graph")
 def test_all_regressions():
-    _, programs, models = compiled((), None, regressions.compiled_cases(regressions.COMPILED))
+    _, programs, models = compiled({}, regressions.compiled_cases(regressions.COMPILED))
     regressions.check_compiled(programs, models)
 
 
 def test_most_families_are_compiled():
     """Those of host steps alone are the exception."""
-    on_host = [family for family, cases in FAMILIES.items() if not any(
-        tier1.program_of(case, "").has_compiled_piece for case in tier1.select(cases, COUNT))]
+    on_host = [family for family, cases in FAMILIES.items()
+               if not tier1.smallest(cases, "").has_compiled_piece]
     assert len(on_host) <= 3, on_host
 
 

@@ -102,3 +102,11 @@ def select(cases: Sequence[Case], count: int | None = None) -> list[Case]:
         return chosen
     step = len(chosen) / count
     return [chosen[int((number + 0.5) * step)] for number in range(count)]
+
+
+def smallest(cases: Sequence[Case], prefix: str, count: int = 6) -> Compiled:
+    """The program with the fewest compiled equations, of so many cases spread over the table."""
+    made = [program_of(case, prefix) for case in select(cases, count)]
+    compiled = [item for item in made if item.has_compiled_piece]
+    return min(compiled or made, key=lambda item: sum(
+        len(piece.jaxpr.eqns) for piece in item.program.pieces if not piece.on_host))

@@ -275,7 +275,7 @@ PHASES = (Phase.explicit, Phase.generate)
 SEEDS = st.integers(0, 1 << 32)
 
 
-@settings(max_examples=100, phases=PHASES)
+@settings(max_examples=60, phases=PHASES)
 @given(SEEDS)
 def test_random_programs(seed):
     steps, stack, args = case(seed)
@@ -289,7 +289,7 @@ def test_random_programs(seed):
     check_jaxpr(simplify(closed))
 
 
-@settings(max_examples=100, phases=PHASES)
+@settings(max_examples=60, phases=PHASES)
 @given(SEEDS)
 def test_eager_lazy_heavy_and_jitted_are_one(seed):
     """maxjax with itself, which takes no compiling: more programs in less time."""

@@ -1,7 +1,7 @@
 """Every way to split the inputs of the cases over meshes of up to 8 devices: each equals the whole.
 
 One case stands for all that look alike to the engine (``pattern``), and one choice of specs for all
-that come of it by exchanging mesh axes of the same size. All of it takes hours:
+that come of it by exchanging mesh axes of the same size. All of it takes an hour or more:
 
     python tests/test_sharding_every_spec.py DONE_FILE [MOST]
 

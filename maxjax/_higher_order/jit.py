@@ -353,7 +353,8 @@ class PjitFunction:
         if dynamic is None or context.trace is not base_trace[0]:
             return self._trace_shared(avals, tree, static)
         if not all(isinstance(aval, ShapedArray) for aval in avals):
-            raise NotImplementedError("array references as arguments of jit with dynamic_dims")
+            raise NotImplementedError(
+                "jit with dynamic_dims takes no array references as arguments: pass their values")
         while len(self._entries) >= MAX_SIZES:
             self._entries.pop(next(iter(self._entries)))
             self._plain_entries.clear()

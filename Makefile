@@ -5,14 +5,20 @@ TEST_VENV ?= .venv-test
 # Two cores. The tests that have MAX compile are one xdist group, those that have Mojo compile
 # another: each compiles once, and as the greatest groups they start first, one on each core.
 PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup --durations=20
+# What is run with the lowest versions of the dependencies.
+LOWEST_VENV ?= .venv-lowest
+LOWEST_TESTS = tests/test_numpy.py tests/test_random.py tests/test_transforms.py tests/test_tree.py
 
-.PHONY: demo test compat bench lint clean
+.PHONY: demo test test-lowest compat bench lint clean
 
 demo: $(DEMO_VENV)/.ready
 	$(DEMO_VENV)/bin/python examples/digits.py --wait
 
 test: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m pytest $(PYTEST_OPTIONS)
+
+test-lowest: $(LOWEST_VENV)/.ready
+	$(LOWEST_VENV)/bin/python -m pytest -q -n 2 -p no:cacheprovider $(LOWEST_TESTS)
 
 # maxjax against real JAX, all of it: about an hour on two cores, and it goes on where it was.
 compat: $(TEST_VENV)/.ready
@@ -36,5 +42,11 @@ $(TEST_VENV)/.ready: pyproject.toml
 	$(TEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	touch $@
 
+$(LOWEST_VENV)/.ready: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv $(LOWEST_VENV)
+	$(LOWEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints-lowest.txt --editable '.[test]'
+	touch $@
+
 clean:
-	rm -rf $(DEMO_VENV) $(TEST_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(DEMO_VENV) $(TEST_VENV) $(LOWEST_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

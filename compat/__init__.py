@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("MAXJAX_COMPILE", "never")      # tier 1 is run by compat/tier1.py
+os.environ.setdefault("MAXJAX_COMPILE", "never")      # tier 1 is run by compat/compiled.py
 ROOT = Path(__file__).parent.parent
 
 # The bounds of rounding, and what builds many programs at once, are shared with the tests.

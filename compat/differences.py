@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import functools
-from typing import Any
-
 import tomllib
+from typing import Any
 
 from compat import ROOT
 from compat.spec import Case

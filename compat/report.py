@@ -80,6 +80,7 @@ class Matrix:
     coverage: list[Coverage]
     problems: list[str]      # that are not a name's
     complete: bool
+    provenance: dict[str, Counter[tuple[str, ...]]]  # by column, how many names were made how
 
 
 def state_of(name: str, api: Summary, tiers: dict[str, Summary]) -> tuple[str, str]:
@@ -157,7 +158,18 @@ def build(state: State, scripts: Sequence[Any] = ()) -> Matrix:
                  for row in rows for shown in row.tiers.get("graph", {}).get("problems", [])
                  if not shown["known"]]
     complete = all(name in summaries[tier] for tier in ("0", "1") for name in tables)
-    return Matrix(rows, list(scripts), coverage_of(rows), problems, complete)
+    made = {tier: Counter(tuple(summary["made"].values()) for summary in summaries[tier].values()
+                          if "made" in summary)
+            for tier in ("api", *TIERS)}
+    return Matrix(rows, list(scripts), coverage_of(rows), problems, complete, made)
+
+
+def provenance_lines(matrix: Matrix) -> list[str]:
+    """For each column and each way it was made: how many names, when, from what, with what."""
+    return [f"{'names and signatures' if tier == 'api' else tier_name(tier)}: {count} names on "
+            f"{day}, from commit {commit}, with {versions}, on {machine}"
+            for tier, made in matrix.provenance.items()
+            for (commit, day, versions, machine), count in made.most_common()]
 
 
 def status(matrix: Matrix) -> int:
@@ -218,6 +230,9 @@ def markdown(matrix: Matrix) -> str:
         lines += ["", "## Host steps in tier 1", "",
                   "What the compiled programs leave to the host, and in how many names.", ""]
         lines += [f"- {_cell(reason)}: {count}" for reason, count in hosts.most_common()]
+    if provenance := provenance_lines(matrix):
+        lines += ["", "## When and where it was run", ""]
+        lines += [f"- {line}" for line in provenance]
     excused: dict[str, list[str]] = {}
     for row in matrix.rows:
         if row.state == "excused":
@@ -283,6 +298,8 @@ def page(matrix: Matrix) -> str:
             for d in differences.differences()),
         "GAPS": _gaps(matrix),
         "DATE": datetime.date.today().isoformat(),
+        "PROVENANCE": "\n".join(f"<li>{html.escape(line)}</li>"
+                                for line in provenance_lines(matrix)),
         "NOTE": "" if matrix.complete else "A part has not been run yet.",
         # "</" would end the script element.
         "DATA": json.dumps(details, ensure_ascii=False, separators=(",", ":")

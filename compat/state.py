@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import hashlib
 import json
+import os
+import platform
 import sqlite3
+import subprocess
 from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +41,22 @@ def digest_of(name: str, cases: Iterable[Case], tier: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@functools.cache
+def provenance() -> dict[str, str]:
+    """What a result was made from, on which day, and with what."""
+    def git(*words: str) -> str:
+        run = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True)
+        return run.stdout.strip()
+
+    commit = git("rev-parse", "--short=9", "HEAD") or "unknown"
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "maxjax", "compat")
+    versions = [f"{package} {metadata.version(package)}" for package in ("jax", "max", "numpy")]
+    return {"commit": f"{commit}, changed" if changed else commit,
+            "day": datetime.date.today().isoformat(),
+            "versions": ", ".join([f"Python {platform.python_version()}", *versions]),
+            "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"}
+
+
 class State:
     """``.compat/results.sqlite``: a summary for each name and tier ("api", "0", "1", "graph")."""
 
@@ -51,7 +72,7 @@ class State:
 
     def store(self, name: str, tier: str, digest: str, summary: Summary) -> None:
         self.database.execute("insert or replace into results values (?, ?, ?, ?)",
-                              (name, tier, digest, json.dumps(summary)))
+                              (name, tier, digest, json.dumps({**summary, "made": provenance()})))
 
     def known(self, name: str, tier: str, digest: str) -> Summary | None:
         """The summary, unless something has changed since."""

@@ -7,10 +7,9 @@ import functools
 import importlib
 import inspect
 import re
+import tomllib
 import types
 from typing import Any
-
-import tomllib
 
 from compat import ROOT, evaluate
 from compat.outcome import plain, shorten

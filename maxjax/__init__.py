@@ -189,8 +189,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 # --- what is brought in at first use --------------------------------------------------------------
-# Names of JAX's that stand in modules of their own; a module that is not there yet is a name that
-# maxjax does not have.
+# Names of JAX's that stand in modules of their own; any other name is tried as a module.
 _LATE = {
     "custom_vjp": "maxjax._higher_order.custom_vjp",
     "custom_gradient": "maxjax._higher_order.custom_gradient",

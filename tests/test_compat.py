@@ -23,7 +23,7 @@ from compat import chosen, differences, evaluate, explore, judge, report, surfac
 from compat.answers import Answers
 from compat.outcome import Outcome
 from compat.spec import MODES, array, case, check, floats, shaped, special
-from compat.state import State, digest_of
+from compat.state import State, provenance, digest_of
 
 ROOT = Path(__file__).parents[1]
 NAMES = 30      # of the most used ones with cases; each with a part of its cases
@@ -306,6 +306,10 @@ def test_markdown(matrix):
     text = report.markdown(matrix)
     assert "| jax.numpy.add | " in text and "1 of 3 values differ" in text
     assert text.count("\n| sin |") == 2      # jax.numpy's and jax.lax's
+    made = provenance()
+    for column in ("names and signatures", "interpreted", "compiled", "graph backend"):
+        assert (f"- {column}: 3 names on {made['day']}, from commit {made['commit']}, with "
+                f"{made['versions']}, on {made['machine']}\n") in text
 
 
 # --- the runner -----------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ The rules, all optional but the first two, and their contracts:
     Over which manual mesh axes the results vary where the operands vary over ``axes``; the same
     if absent.
 ``factors(in_avals, out_avals, **params)``
-    The sharding rule (``maxjax._ir.factors``).
+    The sharding rule (``FactorRule`` of ``_primitives/rules.py``).
 ``linear_in``
     The operands (a slice) that may be parts of sums along mesh axes, all along the same ones; the
     results then are too. The other operands choose, say where, or fill. None: all must be whole.

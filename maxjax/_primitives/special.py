@@ -1,4 +1,4 @@
-"""Special functions, computed by SciPy on the host."""
+"""Special functions: NumPy rules from SciPy, and kernels where there are some."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def _vary_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...], param
 mesh_types.append(_vary_results)
 
 # --- the primitives -------------------------------------------------------------------------------
-# What runs has none of these: shard_map erases the types before (`_higher_order/shards.py`).
+# What runs has none of these: shard_map erases the types before (`_sharding/execute.py`).
 
 
 def _conversion(name: str, **rules: Any) -> Primitive:

@@ -1,0 +1,102 @@
+"""What documents and docstrings point at exists: paths, links and names."""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "compat" / "README.md"])
+
+# What a run writes, and what a page tells a reader to make.
+MADE = re.compile(r"^(\.|build/|dist/)")
+ROOMS = ("maxjax", "tests", "compat", "benchmarks", "examples", "tools", "docs")
+SUFFIXES = "md|py|mojo|toml|txt|html|sharding"
+PATH = re.compile(rf"^[\w.*<>-]+(?:/[\w.*<>-]+)*(?:/|\.(?:{SUFFIXES}))$")
+NAME = re.compile(r"\bmaxjax(?:\.\w+)+")
+# Stands for a name in the text about names.
+EXAMPLES = {"root/maxjax/lax/__init__.py", "maxjax._ir.types.Var"}
+
+FILES = [*(file for file in ROOT.iterdir() if file.is_file() or file.name in ROOMS),
+         *(file for room in ROOMS for file in (ROOT / room).rglob("*")
+           if "__pycache__" not in file.parts)]
+ENDINGS = {"/".join(parts[start:]) for file in FILES
+           for parts in [file.relative_to(ROOT).parts] for start in range(len(parts))}
+SOURCES = sorted(file for file in FILES if file.suffix == ".py" and file.parent != ROOT)
+
+
+def paths_in(text):
+    """The paths that a text names in backquotes: with a known suffix, or folders of the package."""
+    for quoted in re.findall(r"`+([^`\n]+)`+", text):
+        if (PATH.match(quoted) and not MADE.match(quoted) and "<" not in quoted
+                and not NAME.fullmatch(quoted)):
+            yield quoted
+
+
+def exists(path):
+    """Whether a file or folder of the project has this path, or one that ends in it."""
+    path = path.rstrip("/")
+    return path in ENDINGS if "*" not in path else any(
+        fnmatch.fnmatch(known, path) for known in ENDINGS)
+
+
+def resolves(name):
+    """Whether a dotted name is a module or an attribute of one."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            value = importlib.import_module(".".join(parts[:end]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[end:]:
+            if not hasattr(value, part):
+                return False
+            value = getattr(value, part)
+        return True
+    return False
+
+
+def docstrings(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            yield ast.get_docstring(node) or ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages_point_at_what_exists(page):
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)", re.sub(r"`[^`]*`", "", prose)) if "://" not in link]
+    missing = [link for link in links if not (page.parent / link).exists()]
+    missing += [path for path in paths_in(prose) if not exists(path)]
+    missing += [name for name in NAME.findall(page.read_text()) if not resolves(name)]
+    assert not missing
+
+
+def test_docstrings_point_at_what_exists():
+    missing = []
+    for file in SOURCES:
+        for text in docstrings(file):
+            wrong = [path for path in paths_in(text) if not exists(path)]
+            wrong += [name for name in re.findall(rf"`({NAME.pattern})`", text)
+                      if not resolves(name)]
+            missing += [f"{file.relative_to(ROOT)}: {name}" for name in wrong
+                        if name not in EXAMPLES]
+    assert not missing
+
+
+def test_index_lists_every_page():
+    index = (ROOT / "docs" / "index.md").read_text()
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")]
+    assert [page for page in pages if f"]({page})" not in index and page != "index.md"] == []
+
+
+def test_what_is_missing_is_seen():
+    assert list(paths_in("see `docs/none.md` and ``_ir/`` and `x/y` and `a.b`")) == [
+        "docs/none.md", "_ir/"]
+    assert not exists("docs/none.md") and exists("_ir/") and exists("kernels/*.mojo")
+    assert resolves("maxjax.numpy.sin") and not resolves("maxjax._ir.none")

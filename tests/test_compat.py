@@ -23,7 +23,7 @@ from compat import chosen, differences, evaluate, explore, judge, report, surfac
 from compat.answers import Answers
 from compat.outcome import Outcome
 from compat.spec import MODES, array, case, check, floats, shaped, special
-from compat.state import State, provenance, digest_of
+from compat.state import State, digest_of, provenance
 
 ROOT = Path(__file__).parents[1]
 NAMES = 30      # of the most used ones with cases; each with a part of its cases

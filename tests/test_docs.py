@@ -70,7 +70,8 @@ def docstrings(file):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_pages_point_at_what_exists(page):
     prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    links = [link for link in re.findall(r"\]\(([^)#\s]+)", re.sub(r"`[^`]*`", "", prose)) if "://" not in link]
+    unquoted = re.sub(r"`[^`]*`", "", prose)
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)", unquoted) if "://" not in link]
     missing = [link for link in links if not (page.parent / link).exists()]
     missing += [path for path in paths_in(prose) if not exists(path)]
     missing += [name for name in NAME.findall(page.read_text()) if not resolves(name)]

@@ -29,6 +29,7 @@ import maxjax
 import maxjax.lax
 import maxjax.numpy
 from maxjax._base.config import enable_x64
+from maxjax._ir.primitive import registry
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import base_trace
 
@@ -39,6 +40,11 @@ jax.config.update("jax_compilation_cache_dir",
                   str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def expanded() -> set[str]:
+    """The primitives that stand for several operations until they are compiled."""
+    return {name for name, primitive in registry.items() if primitive.expand is not None}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ from harness import Case
 
 import maxjax._primitives.all  # noqa: F401  every primitive is registered
 from maxjax._ir.primitive import registry
-from maxjax._transforms.simplify import EXPANSIONS
 
 FAMILIES = harness.families()
 CASES = [(family, case) for family, cases in FAMILIES.items()
@@ -58,7 +57,7 @@ def test_case(check, case):
 # --- completeness ---------------------------------------------------------------------------------
 
 # What stands for other primitives outside of transformations is tested by test_whole.py.
-@pytest.mark.parametrize("name", sorted(registry.keys() - EXPANSIONS.keys()))
+@pytest.mark.parametrize("name", sorted(registry.keys() - harness.expanded()))
 def test_primitive_has_its_rules_or_reasons(name):
     primitive = registry[name]
     missing = []
@@ -112,7 +111,7 @@ ON_A_MESH = {"reshard", "sharding_constraint", "shard_map"}
 OPEN_SIZES = {"dimension_size"}
 
 
-TO_EXERCISE = (registry.keys() - EXPANSIONS.keys() - CALLBACKS - OPEN_SIZES - ERASED
+TO_EXERCISE = (registry.keys() - harness.expanded() - CALLBACKS - OPEN_SIZES - ERASED
                - ON_A_MESH)
 
 

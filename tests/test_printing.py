@@ -10,6 +10,7 @@ from jax._src import core as jax_core
 from maxjax._base import dtypes
 from maxjax._ir import printing
 from maxjax._ir.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.primitive import registry
 from maxjax._ir.types import ShapedArray
 
 # What maxjax has no parameter for.
@@ -20,11 +21,6 @@ ABSENT = {
     "scan": {"linear", "_split_transpose", "ct_linear"},
     "dot_general": {"out_sharding"}, "custom_jvp_call": {"num_consts"},
 }
-
-
-class Name:
-    def __init__(self, name):
-        self.name = name
 
 
 class Carrier:
@@ -72,7 +68,7 @@ class Carrier:
                 params["name"] = eqn.params.get("name") or "f"
             if name in ("random_seed", "random_wrap"):
                 params["impl"] = Named("fry")
-            eqns.append(JaxprEqn(Name(name), list(map(self.atom, eqn.invars)), params,
+            eqns.append(JaxprEqn(registry[name], list(map(self.atom, eqn.invars)), params,
                                  [
                                      self.atom(var) if var in used else DropVar(self.aval(var.aval))
                                      for var in eqn.outvars]))

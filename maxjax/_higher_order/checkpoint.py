@@ -24,7 +24,7 @@ from maxjax._higher_order.control import (
     rearranged,
     traced,
 )
-from maxjax._higher_order.jit import argument_names
+from maxjax._higher_order.jit import argument_names, jit_p
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
@@ -42,7 +42,7 @@ from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import LinearVar, linearize_flat, linearize_jaxpr
 from maxjax._transforms.simplify import (
-    dead_code_rules,
+    called_by,
     eliminate_dead_code,
     inline_calls,
 )
@@ -231,7 +231,7 @@ def _split(closed: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None
     forward, linear, out_nonzero = linearize_jaxpr(closed, nonzero)
     if policy is not None:
         # A policy decides on the operations inside of jitted functions too.
-        forward = inline_calls(forward, ("jit",))
+        forward = inline_calls(forward, called_by(jit_p))
     jaxpr, count = forward.jaxpr, len(closed.out_avals)
     residuals = jaxpr.outvars[count:]
     saveable = set() if policy is None else {
@@ -349,6 +349,11 @@ def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
                        params={**eqn.params, "jaxpr": body, "prevent_cse": prevent_cse})
 
 
+def _guarded(eqn: JaxprEqn) -> Sequence[bool]:
+    prevented = eqn.params["prevent_cse"] if eqn.params["differentiated"] else False
+    return prevented if isinstance(prevented, tuple) else (prevented,) * len(eqn.invars)
+
+
 remat_p = Primitive(
     "remat2",
     abstract=lambda *avals, jaxpr, **params: tuple(jaxpr.out_avals),
@@ -361,8 +366,10 @@ remat_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
+    calls="jaxpr",
+    guarded=_guarded,
+    dead_code=_without_dead_code,
 )
-dead_code_rules["remat2"] = _without_dead_code
 
 # --- the functions --------------------------------------------------------------------------------
 
@@ -564,7 +571,7 @@ def _sources(jaxpr: Jaxpr, names: Sequence[str]) -> list[tuple[Any, str]]:
 def _description(eqn: JaxprEqn) -> str:
     if eqn.primitive is name_p:
         return f"named '{eqn.params['name']}'"
-    if eqn.primitive.name == "jit":
+    if eqn.primitive is jit_p:
         return f"output of jitted function '{eqn.params['name']}'"
     return f"output of {eqn.primitive.name}"
 

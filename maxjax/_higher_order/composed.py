@@ -9,7 +9,6 @@ from maxjax._higher_order.jit import hoist_tracers, jit_p
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.printing import shown_params
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import aval_of
 from maxjax._primitives.rules import call_factors
@@ -29,7 +28,7 @@ def composed(name: str, **rules: Any) -> Primitive:
         return lambda *args, decomposition, **params: rule(
             *args, jaxpr=decomposition, name=name)
 
-    primitive = Primitive(
+    return Primitive(
         name,
         abstract=lambda *avals, decomposition, **params: tuple(decomposition.out_avals),
         evaluate=lambda *values, decomposition, **params: interpreter(
@@ -41,11 +40,9 @@ def composed(name: str, **rules: Any) -> Primitive:
         factors=call_factors,
         multiple_results=True,
         cacheable=False,
+        calls=HIDDEN,
+        shown=lambda params: {key: value for key, value in params.items() if key != HIDDEN},
     )
-    simplify.CALLS[name] = HIDDEN
-    shown_params[name] = lambda params: {
-        key: value for key, value in params.items() if key != HIDDEN}
-    return primitive
 
 
 def bind_composed(primitive: Primitive, function: Callable[..., Sequence[Any]],

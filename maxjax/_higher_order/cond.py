@@ -42,7 +42,7 @@ from maxjax._primitives.shape import broadcast_in_dim, full
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
-from maxjax._transforms.simplify import dead_code_rules, eliminate_dead_code, simplify_once
+from maxjax._transforms.simplify import eliminate_dead_code, simplify_once
 from maxjax._transforms.transpose import transpose_with_refs
 
 # --- the primitive --------------------------------------------------------------------------------
@@ -271,8 +271,6 @@ def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
             eliminate_dead_code(rearranged(branch, inputs, outputs)) for branch in branches)})
 
 
-dead_code_rules["cond"] = _without_dead_code
-
 cond_p = Primitive(
     "cond",
     abstract=lambda index, *avals, branches: tuple(branches[0].out_avals),
@@ -287,6 +285,9 @@ cond_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
+    bodies=("branches",),
+    dead_code=_without_dead_code,
+    shown=lambda params: {"branches": params["branches"]} if "branches" in params else params,
 )
 
 

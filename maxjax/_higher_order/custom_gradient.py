@@ -13,11 +13,9 @@ from maxjax._higher_order.custom_vjp import custom_vjp
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.printing import shown_params
 from maxjax._ir.staging import DynamicJaxprTracer, eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of
 from maxjax._primitives.rules import call_factors, is_linear
-from maxjax._transforms import simplify
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.batching import BatchTracer
 from maxjax._transforms.jvp import JVPTracer, instantiate
@@ -188,9 +186,8 @@ linear_call_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
+    calls="callee",
 )
-simplify.CALLS["linear_call"] = "callee"
-shown_params["linear_call"] = lambda params: params
 
 
 def linear_call(fun: Callable[[Any, Any], Any], fun_transpose: Callable[[Any, Any], Any],

@@ -96,6 +96,10 @@ custom_jvp_call_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
+    calls="call_jaxpr",
+    shown=lambda params: {
+        name: params[name] for name in ("name", "call_jaxpr", "jvp", "symbolic_zeros")
+        if name in params},
 )
 
 

@@ -34,7 +34,6 @@ from maxjax._ir.axes import ANY_AXIS
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.printing import shown_params
 from maxjax._ir.refs import Ref
 from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
@@ -89,10 +88,10 @@ custom_lin_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
+    shown=lambda params: {
+        "bwd": name_of(params["backward"]), "in_zeros": list(params["in_zeros"]),
+        "num_res": params["num_res"], "symbolic_zeros": params["symbolic_zeros"]},
 )
-shown_params["custom_lin"] = lambda params: {
-    "bwd": name_of(params["backward"]), "in_zeros": list(params["in_zeros"]),
-    "num_res": params["num_res"], "symbolic_zeros": params["symbolic_zeros"]}
 
 
 def differentiate(rule: Any, primals: list[Any], tangents: list[Any], *,
@@ -154,6 +153,10 @@ custom_vjp_call_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
+    calls="call_jaxpr",
+    shown=lambda params: {
+        name: params[name] for name in ("name", "bwd", "call_jaxpr", "fwd", "symbolic_zeros")
+        if name in params},
 )
 
 

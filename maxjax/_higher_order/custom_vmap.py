@@ -15,14 +15,12 @@ from maxjax._higher_order.scan import scan_for
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.printing import shown_params
 from maxjax._ir.trace import aval_of
 from maxjax._primitives.rules import call_factors
 from maxjax._primitives.shape import move_axis
 from maxjax._transforms.autodiff import jvp, leaf_operand
 from maxjax._transforms.batching import batch_flat
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
-from maxjax._transforms.simplify import CALLS
 
 # --- the primitive --------------------------------------------------------------------------------
 # The trees are those of (constants, arguments) and of the result; a rule is called with the size,
@@ -150,10 +148,10 @@ custom_vmap_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
+    calls="call",
+    shown=lambda params: {**params, "in_tree": PyTreeDef(params["in_tree"]),
+                          "out_tree": PyTreeDef(params["out_tree"])},
 )
-CALLS["custom_vmap_call"] = "call"
-shown_params["custom_vmap_call"] = lambda params: {
-    **params, "in_tree": PyTreeDef(params["in_tree"]), "out_tree": PyTreeDef(params["out_tree"])}
 
 # --- the decorators -------------------------------------------------------------------------------
 

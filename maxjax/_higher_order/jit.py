@@ -91,6 +91,11 @@ jit_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
+    calls="jaxpr",
+    shown=lambda params: {
+        name: value for name, value in params.items()
+        if not (name == "donated_invars" and not any(value))
+        and not (name in ("inline", "keep_unused") and not value)},
 )
 
 

@@ -9,12 +9,14 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.api import abstract_leaf
 from maxjax._higher_order.control import operands_of, traced
+from maxjax._higher_order.custom_jvp import custom_jvp_call_p
+from maxjax._higher_order.jit import jit_p
 from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Var
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.rules import Linear
 from maxjax._primitives.shape import full
-from maxjax._transforms.simplify import eliminate_dead_code, inline_calls
+from maxjax._transforms.simplify import called_by, eliminate_dead_code, inline_calls
 from maxjax._transforms.transpose import backward_pass, missing_transpose
 
 # Linear in each of their operands, not in both at once.
@@ -54,7 +56,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any,
         raise TypeError(
             "linear_transpose only supports [float or complex] -> [float or complex], and integer "
             f"-> integer functions, but got {in_dtypes} -> {out_dtypes}.")
-    closed = eliminate_dead_code(inline_calls(body.closed, ("jit", "custom_jvp_call")))
+    closed = eliminate_dead_code(inline_calls(
+        body.closed, called_by(jit_p, custom_jvp_call_p)))
     operands = [*body.consts, *map(Linear, avals)]
 
     def transposed(out_cotangent: Any) -> Any:

@@ -43,7 +43,7 @@ from maxjax._primitives.rules import Linear, call_factors, is_linear
 from maxjax._primitives.shape import move_axis
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
-from maxjax._transforms.simplify import dead_code_rules, eliminate_dead_code, simplify_once
+from maxjax._transforms.simplify import eliminate_dead_code, simplify_once
 from maxjax._transforms.transpose import transpose_with_refs
 
 # --- the primitive --------------------------------------------------------------------------------
@@ -397,8 +397,6 @@ def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
                 "linear": tuple(chosen(params["linear"], needed))})
 
 
-dead_code_rules["scan"] = _without_dead_code
-
 scan_p = Primitive(
     "scan",
     abstract=_abstract,
@@ -413,6 +411,10 @@ scan_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
+    bodies=("jaxpr",),
+    dead_code=_without_dead_code,
+    shown=lambda params: {name: value for name, value in params.items()
+                          if name not in ("linear", "_split_transpose")},
 )
 
 

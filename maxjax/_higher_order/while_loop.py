@@ -44,7 +44,7 @@ from maxjax._primitives.rules import call_factors
 from maxjax._primitives.shape import broadcast_in_dim
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
-from maxjax._transforms.simplify import dead_code_rules, eliminate_dead_code, simplify_once
+from maxjax._transforms.simplify import eliminate_dead_code, simplify_once
 
 REVERSE_MODE = (
     "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic "
@@ -261,8 +261,6 @@ def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
             "cond_nconsts": sum(cond_needed[:cond_nconsts])})
 
 
-dead_code_rules["while"] = _without_dead_code
-
 while_p = Primitive(
     "while",
     abstract=lambda *avals, body_jaxpr, **params: tuple(body_jaxpr.out_avals),
@@ -276,6 +274,8 @@ while_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
+    bodies=("cond_jaxpr", "body_jaxpr"),
+    dead_code=_without_dead_code,
 )
 
 

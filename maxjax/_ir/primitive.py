@@ -35,6 +35,19 @@ The rules, all optional but the first two, and their contracts:
 ``on_mesh``
     True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
     plain types, and ``mesh_types`` add to its results.
+``calls``
+    Of what only calls a jaxpr, whose equations take the place of the call: the parameter that holds
+    it, or what makes it of the parameters. ``guarded(eqn)`` says which operands of an inlined call
+    stand behind a barrier, so that what is computed again is not merged with what was before.
+``expand(in_avals, params)``
+    The jaxpr of what stands for several operations until it is compiled.
+``bodies``
+    Of loops and branches: the parameters that hold their jaxprs, or tuples of them.
+``dead_code(eqn, used)``
+    Where jaxprs are inside: an equation of the used results (and others that they need), with only
+    the operands that it needs.
+``shown(params)``
+    The parameters as a printed jaxpr shows them.
 ``effects(**params)``
     The ``Effect``s of an application. A primitive with this rule, whatever it gives, is never
     dropped, merged with another or moved past one.
@@ -52,7 +65,7 @@ Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from maxjax._base.errors import InternalError
@@ -99,6 +112,12 @@ class Primitive:
                  cacheable: bool = True,
                  on_mesh: bool = False,
                  linear_in: slice | None = None,
+                 calls: str | Callable[..., Any] | None = None,
+                 guarded: Callable[..., Sequence[bool]] | None = None,
+                 expand: Callable[..., Any] | None = None,
+                 bodies: tuple[str, ...] = (),
+                 dead_code: Callable[..., Any] | None = None,
+                 shown: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
                  registered: bool = True):
         if registered and name in registry:
             raise InternalError(f"two primitives are called {name!r}")
@@ -129,6 +148,12 @@ class Primitive:
         self.cacheable = cacheable            # False where params hold jaxprs
         self.on_mesh = on_mesh or not cacheable
         self.linear_in = linear_in
+        self.calls = calls
+        self.guarded = guarded
+        self.expand = expand
+        self.bodies = bodies
+        self.dead_code = dead_code
+        self.shown = shown
         self.is_own = not registered          # of the user's; only the Mojo backend lowers it
         if registered:
             registry[name] = self
@@ -136,6 +161,12 @@ class Primitive:
     def bind(self, *args: Any, **params: Any) -> Any:
         """Applies the primitive under the current trace; operands are trusted."""
         return context.trace.apply(self, args, params)
+
+    def called(self, params: dict[str, Any]) -> Any:
+        """The jaxpr that an application only calls, None if it does more."""
+        if self.calls is None:
+            return None
+        return params[self.calls] if isinstance(self.calls, str) else self.calls(params)
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters of an equation as ``bind`` takes them."""

@@ -6,9 +6,8 @@ printer": a group stands on one line if it fits, else all of its own breaks are 
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,54 +191,6 @@ def _letters(number: int) -> str:
 
 
 # --- parameters -----------------------------------------------------------------------------------
-# What JAX prints of the parameters of a primitive, where that is not simply all of them.
-
-
-def _broadcast_in_dim(params: dict[str, Any]) -> dict[str, Any]:
-    dims = params["broadcast_dimensions"]
-    return {"broadcast_dimensions": dims} if dims else {}
-
-
-def _dot_general(params: dict[str, Any]) -> dict[str, Any]:
-    shown = {name: value for name, value in params.items()
-             if value is not None or name not in (
-                 "precision", "preferred_element_type", "out_sharding")}
-    if isinstance(shown.get("precision"), enum.Enum):       # an algorithm
-        shown["precision"] = shown["precision"].name
-    if "dimension_numbers" in shown:
-        shown["dimension_numbers"] = tuple(
-            tuple(list(dims) for dims in pair) for pair in shown["dimension_numbers"])
-    return shown
-
-
-def _jit(params: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in params.items()
-            if not (name == "donated_invars" and not any(value))
-            and not (name in ("inline", "keep_unused") and not value)}
-
-
-shown_params: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "broadcast_in_dim": _broadcast_in_dim,
-    "dot_general": _dot_general,
-    "jit": _jit,
-    "reduce_sum": lambda params: {**params, "out_sharding": None},
-    "reshape": lambda params: {**params, "sharding": None},
-    "all_to_all": lambda params: {name: value for name, value in params.items()
-                                  if name != "axis_sizes"},
-    "shard_map": lambda params: {**params, "jaxpr": params["jaxpr"].jaxpr},
-    "iota": lambda params: {**params, "sharding": None},
-    "scan": lambda params: {name: value for name, value in params.items()
-                            if name not in ("linear", "_split_transpose")},
-    "cond": lambda params: {"branches": params["branches"]} if "branches" in params else params,
-    "custom_jvp_call": lambda params: {
-        name: value for name, value in params.items() if name in _CUSTOM_JVP},
-    "custom_vjp_call": lambda params: {
-        name: value for name, value in params.items() if name in _CUSTOM_VJP},
-}
-_CUSTOM_JVP = ("name", "call_jaxpr", "jvp", "symbolic_zeros")
-_CUSTOM_VJP = ("name", "bwd", "call_jaxpr", "fwd", "symbolic_zeros")
-
-
 def _value(value: Any, names: Names) -> Document:
     if isinstance(value, (Jaxpr, ClosedJaxpr)):
         return _jaxpr(value.jaxpr if isinstance(value, ClosedJaxpr) else value, names)
@@ -296,7 +247,7 @@ def _type(aval: ShapedArray) -> str:
 
 
 def _shown(eqn: JaxprEqn) -> dict[str, Any]:
-    rule = shown_params.get(eqn.primitive.name)
+    rule = eqn.primitive.shown
     return eqn.params if rule is None else rule(eqn.params)
 
 

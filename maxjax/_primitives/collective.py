@@ -387,6 +387,7 @@ def _all_to_all_transpose(cotangent, operand, *, split_axis, concat_axis, **para
 
 all_to_all_p = _collective(
     "all_to_all", linear_in=slice(None),
+    shown=lambda params: {name: value for name, value in params.items() if name != "axis_sizes"},
     abstract=_all_to_all_abstract,
     transpose=_all_to_all_transpose,
     batch=_all_to_all_batch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 
 import numpy as np
@@ -332,8 +333,20 @@ def _flops(in_avals, out_avals, *, dimension_numbers, **params):
     return 2.0 * out_avals[0].size * math.prod(in_avals[0].shape[dim] for dim in lhs_contract)
 
 
+def _shown(params):
+    shown = {name: value for name, value in params.items()
+             if value is not None or name not in (
+                 "precision", "preferred_element_type", "out_sharding")}
+    if isinstance(shown.get("precision"), enum.Enum):       # an algorithm
+        shown["precision"] = shown["precision"].name
+    shown["dimension_numbers"] = tuple(
+        tuple(list(dims) for dims in pair) for pair in shown["dimension_numbers"])
+    return shown
+
+
 dot_general_p = Primitive(
     "dot_general",
+    shown=_shown,
     abstract=_abstract,
     evaluate=_evaluate,
     specialize=_specialize,

@@ -14,7 +14,6 @@ import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.printing import shown_params
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import mul_p
 from maxjax._primitives.builders import elementwise
@@ -375,6 +374,11 @@ def _primitive(name: str, **rules: Any) -> Primitive:
     return primitive
 
 
+def without_layout(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters as JAX prints them."""
+    return {name: value for name, value in params.items() if name != "partitionable"}
+
+
 def _seed_evaluate(seeds: Any, *, impl: Generator) -> np.ndarray:
     seeds = np.asarray(seeds)
     if seeds.dtype.itemsize == 8:
@@ -434,6 +438,7 @@ def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: Any,
 
 random_bits_p = _primitive(
     "random_bits",
+    shown=without_layout,
     abstract=_bits_abstract,
     evaluate=_bits_evaluate,
     lower=_lowered(_bits_program),
@@ -442,6 +447,7 @@ random_bits_p = _primitive(
 
 random_split_p = _primitive(
     "random_split",
+    shown=without_layout,
     abstract=lambda keys, *, shape, partitionable: ShapedArray((*keys.shape, *shape), keys.dtype),
     evaluate=lambda keys, *, shape, partitionable: split_keys(
         keys, math.prod(shape), partitionable).reshape((*np.shape(keys), *shape)),
@@ -501,14 +507,6 @@ threefry2x32_p = _primitive(
 )
 # Operands of rank 0 join any shape, also where the others are batched.
 threefry2x32_p.batch = _threefry_batch
-
-
-def _without_layout(params: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in params.items() if name != "partitionable"}
-
-
-for _name in ("random_bits", "random_split"):
-    shown_params[_name] = _without_layout
 
 
 # --- x * y + z with one rounding ------------------------------------------------------------------

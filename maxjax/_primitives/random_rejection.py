@@ -14,12 +14,11 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_special
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.printing import shown_params
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import xla_float32
 from maxjax._primitives.arithmetic import div, mul
 from maxjax._primitives.incomplete import random_gamma_grad_p
-from maxjax._primitives.random_bits import random_bits, split_keys
+from maxjax._primitives.random_bits import random_bits, split_keys, without_layout
 from maxjax._primitives.rules import replicated_factors
 from maxjax._primitives.shape import broadcast_leading, move_axis
 from maxjax._primitives.transcendental import exp
@@ -152,6 +151,7 @@ def _leading_batch(primitive: Any) -> Any:
 
 random_gamma_p = Primitive(
     "random_gamma",
+    shown=without_layout,
     abstract=lambda keys, alpha, **params: ShapedArray(alpha.shape, alpha.dtype),
     evaluate=_gamma_evaluate,
     host_reason=_HOST,
@@ -217,6 +217,7 @@ def _poisson(key: Any, lam: np.ndarray, partitionable: bool) -> np.ndarray:
 
 random_poisson_p = Primitive(
     "random_poisson",
+    shown=without_layout,
     abstract=lambda keys, lam, **params: ShapedArray(lam.shape, dtypes.int32),
     evaluate=_poisson_evaluate,
     host_reason=_HOST,
@@ -224,7 +225,3 @@ random_poisson_p = Primitive(
     batch=_leading_batch(lambda: random_poisson_p),
     factors=replicated_factors,
 )
-
-for _name in ("random_gamma", "random_poisson"):
-    shown_params[_name] = lambda params: {
-        name: value for name, value in params.items() if name != "partitionable"}

@@ -57,6 +57,8 @@ def _broadcast_in_dim_factors(in_avals, out_avals, *, shape, broadcast_dimension
 
 broadcast_in_dim_p = linear_primitive(
     "broadcast_in_dim", linear_in=slice(None),
+    shown=lambda params: {name: dims for name, dims in params.items()
+                          if name == "broadcast_dimensions" and dims},
     abstract=lambda x, *, shape, broadcast_dimensions: ShapedArray(shape, x.dtype, x.weak_type),
     evaluate=_broadcast_in_dim_evaluate,
     lower=lambda ctx, x, *, shape, broadcast_dimensions: ctx.broadcast(
@@ -153,6 +155,7 @@ def _reshape_batch(size, operands, axes, *, new_sizes, dimensions):
 
 reshape_p = linear_primitive(
     "reshape", linear_in=slice(None),
+    shown=lambda params: {**params, "sharding": None},
     abstract=lambda x, *, new_sizes, dimensions: ShapedArray(new_sizes, x.dtype, x.weak_type),
     evaluate=_reshape_evaluate,
     lower=lambda ctx, x, *, new_sizes, dimensions: ctx.reshape(x, new_sizes),
@@ -503,6 +506,7 @@ def _iota_evaluate(*, dtype, shape, dimension):
 
 iota_p = Primitive(
     "iota",
+    shown=lambda params: {**params, "sharding": None},
     abstract=lambda *, dtype, shape, dimension: ShapedArray(shape, dtype),
     evaluate=_iota_evaluate,
     lower=lambda ctx, *, dtype, shape, dimension: ctx.iota(dtype, shape, dimension),
@@ -571,6 +575,7 @@ def _reduce_sum_specialize(in_avals, params, out_avals):
 
 reduce_sum_p = linear_primitive(
     "reduce_sum", linear_in=slice(None),
+    shown=lambda params: {**params, "out_sharding": None},
     abstract=lambda x, *, axes: ShapedArray(reduced_shape(x.shape, axes), x.dtype, x.weak_type),
     evaluate=_reduce_sum_evaluate,
     specialize=_reduce_sum_specialize,

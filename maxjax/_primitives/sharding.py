@@ -22,7 +22,6 @@ from maxjax._base.meshes import (
 )
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
-from maxjax._ir.printing import shown_params
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.reduced import in_states
@@ -141,14 +140,13 @@ def _reshard_batch(size, operands, axes, *, dst_sharding):
 
 reshard_p = _identity(
     "reshard",
+    shown=lambda params: {},
     abstract=lambda x, *, dst_sharding: _resharded(x, dst_sharding),
     transpose=lambda cotangent, operand, *, dst_sharding: _back(
         cotangent, operand, dst_sharding),
     batch=_reshard_batch,
     placement=lambda *, dst_sharding: dst_sharding,
 )
-
-shown_params["reshard"] = lambda params: {}
 
 
 def inner_mesh(closed: ClosedJaxpr) -> Mesh | None:

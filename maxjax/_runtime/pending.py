@@ -32,7 +32,6 @@ from maxjax._runtime.array import ArrayImpl, Cell
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
-from maxjax._transforms.simplify import CALLS
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
 MAX_OPERATIONS = 4096
@@ -262,9 +261,9 @@ class LazyTrace(Trace):
         if primitive.program is not None:
             closed, shardings = primitive.program(**params)
             return self.apply_whole(closed, shardings, args)
-        called = CALLS.get(primitive.name)
-        if called is not None:
-            return self.call(params[called], args)
+        callee = primitive.called(params)
+        if callee is not None:
+            return self.call(callee, args)
         avals = tuple([aval_of(arg) for arg in args])
         return self.call(program_module.call_of(primitive, avals, params), args,
                          name=primitive.name)

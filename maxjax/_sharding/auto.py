@@ -34,10 +34,11 @@ from maxjax._sharding.api import (
 )
 from maxjax._sharding.assignment import Assignment, computed_rule, finished
 from maxjax._sharding.cost import CostModel
-from maxjax._sharding.graph import BODIES, Operation, normalize, operations
+from maxjax._sharding.graph import Operation, normalize, operations
 from maxjax._sharding.propagate import AGGRESSIVE
 from maxjax._sharding.reshard import Layout, way
 from maxjax._sharding.specs import Axes, Dim, Dims, Mesh, Spec, product, show
+from maxjax._transforms.simplify import bodies_of
 
 _MOST_SPLITS = 64      # of one operation, the cheapest to compute first
 
@@ -294,8 +295,6 @@ def _times(jaxpr: Jaxpr, often: int = 1) -> dict[int, int]:
     found: dict[int, int] = {}
     for eqn in jaxpr.eqns:
         found[id(eqn)] = often
-        for name in BODIES.get(eqn.primitive.name, ()):
-            value = eqn.params[name]
-            for body in value if isinstance(value, tuple) else (value,):
-                found.update(_times(body.jaxpr, often * eqn.params.get("length", 1)))
+        for body in bodies_of(eqn):
+            found.update(_times(body.jaxpr, often * eqn.params.get("length", 1)))
     return found

@@ -15,10 +15,12 @@ from typing import Any
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._primitives.rules import FactorRule
 from maxjax._sharding.projection import rule_of
-from maxjax._transforms.simplify import eliminate_dead_code, inline_calls
-
-# Loops and branches: the names of their jaxprs' parameters.
-BODIES = {"scan": ("jaxpr",), "while": ("cond_jaxpr", "body_jaxpr"), "cond": ("branches",)}
+from maxjax._transforms.simplify import (
+    bodies_of,
+    eliminate_dead_code,
+    inline_calls,
+    with_bodies,
+)
 
 
 def normalize(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -30,11 +32,8 @@ def _normalize(closed: ClosedJaxpr) -> ClosedJaxpr:
     inlined = inline_calls(closed)
     eqns = []
     for eqn in inlined.jaxpr.eqns:
-        for name in BODIES.get(eqn.primitive.name, ()):
-            value = eqn.params[name]
-            inner: Any = (tuple(map(_normalize, value)) if isinstance(value, tuple)
-                          else _normalize(value))
-            eqn = eqn.replace(params={**eqn.params, name: inner})
+        if eqn.primitive.bodies:
+            eqn = eqn.replace(params=with_bodies(eqn, _normalize))
         eqns.append(eqn)
     return ClosedJaxpr(inlined.jaxpr.replace(eqns=eqns), inlined.consts)
 
@@ -42,10 +41,8 @@ def _normalize(closed: ClosedJaxpr) -> ClosedJaxpr:
 def all_equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
     """The equations of a normalized jaxpr, those of bodies before the one that holds them."""
     for eqn in jaxpr.eqns:
-        for name in BODIES.get(eqn.primitive.name, ()):
-            value = eqn.params[name]
-            for body in value if isinstance(value, tuple) else (value,):
-                yield from all_equations(body.jaxpr)
+        for body in bodies_of(eqn):
+            yield from all_equations(body.jaxpr)
         yield eqn
 
 

@@ -42,7 +42,7 @@ from maxjax._sharding.shard_body import runnable
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.simplify import MADE_CALLS, dead_code_rules, eliminate_dead_code
+from maxjax._transforms.simplify import eliminate_dead_code
 from maxjax._transforms.transpose import transpose_jaxpr
 
 P = PartitionSpec
@@ -497,6 +497,7 @@ shard_map_p = Primitive(
     program=_program_outside,
     multiple_results=True,
     cacheable=False,
+    calls=program_of,
+    dead_code=_without_dead_code,
+    shown=lambda params: {**params, "jaxpr": params["jaxpr"].jaxpr},
 )
-MADE_CALLS["shard_map"] = program_of
-dead_code_rules["shard_map"] = _without_dead_code

@@ -17,7 +17,6 @@ from maxjax._transforms.simplify import has_effects
 
 # What MAX computes with on a CPU: it has float8 dtypes, and compiles nothing of them there.
 COMPILED_DTYPES = frozenset((dtypes.bool_, *dtypes.INTS, *dtypes.FLOATS))
-CONTROL_FLOW = frozenset(("scan", "while", "cond"))
 
 
 class Piece:
@@ -55,7 +54,7 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
         return primitive.host_reason or "it has no lowering"
     if primitive.is_own and not control_flow:
         return "its rules, which are the user's, are for the Mojo backend"
-    if control_flow and primitive.name in CONTROL_FLOW:
+    if control_flow and primitive.bodies:
         return None
     if primitive.host_condition is not None:
         return primitive.host_condition(*[atom.aval for atom in eqn.invars], **eqn.params)

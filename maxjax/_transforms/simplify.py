@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
-from maxjax._ir.primitive import op_spec, registry
-
-# The primitives that only call a jaxpr: its name among their parameters.
-CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
-         "remat2": "jaxpr"}
-
-# Those whose jaxpr is made of the parameters: name -> what makes it.
-MADE_CALLS: dict[str, Callable[[dict[str, Any]], ClosedJaxpr]] = {}
-
-# What stands for several operations until it is compiled, one NumPy rule for all of them:
-# name -> what gives the jaxpr of an equation.
-EXPANSIONS: dict[str, Callable[[JaxprEqn], ClosedJaxpr]] = {}
+from maxjax._ir.primitive import Primitive, op_spec, registry
 
 
-def inline_calls(closed: ClosedJaxpr, names: Collection[str] | None = None) -> ClosedJaxpr:
+def called(eqn: JaxprEqn) -> Any:
+    """The jaxpr that an equation only calls."""
+    return eqn.primitive.called(eqn.params)
+
+
+def called_by(*primitives: Primitive) -> Callable[[JaxprEqn], Any]:
+    """``called``, but only of these primitives."""
+    return lambda eqn: called(eqn) if eqn.primitive in primitives else None
+
+
+def expansion(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The jaxpr of what stands for several operations until it is compiled."""
+    expand = eqn.primitive.expand
+    return None if expand is None else expand([atom.aval for atom in eqn.invars], eqn.params)
+
+
+def inline_calls(closed: ClosedJaxpr,
+                 jaxpr_of: Callable[[JaxprEqn], Any] = called) -> ClosedJaxpr:
     """Replaces calls by the equations that they call. Afterwards no two variables are shared.
 
     Args:
-      names: of the primitives; all that only call a jaxpr if None.
+      jaxpr_of: what takes the place of an equation; None where it stays.
     """
     constants: dict[int, tuple[Var, Any]] = {}
     eqns: list[JaxprEqn] = []
@@ -49,13 +55,12 @@ def inline_calls(closed: ClosedJaxpr, names: Collection[str] | None = None) -> C
 
         for eqn in jaxpr.eqns:
             invars = [read(atom) for atom in eqn.invars]
-            name = eqn.primitive.name
-            called = _called(eqn, names)
-            if called is not None:
-                if name == "remat2":
-                    invars = behind_barrier(eqn, invars)
-                inner, inner_consts = ((called.jaxpr, called.consts)
-                                       if isinstance(called, ClosedJaxpr) else (called, ()))
+            callee = jaxpr_of(eqn)
+            if callee is not None:
+                if eqn.primitive.guarded is not None:
+                    invars = behind_barrier(eqn, invars, eqn.primitive.guarded(eqn))
+                inner, inner_consts = ((callee.jaxpr, callee.consts)
+                                       if isinstance(callee, ClosedJaxpr) else (callee, ()))
                 results = inline(inner, inner_consts, invars)
                 env.update(zip(eqn.outvars, results, strict=True))
                 continue
@@ -64,12 +69,7 @@ def inline_calls(closed: ClosedJaxpr, names: Collection[str] | None = None) -> C
             eqns.append(eqn.replace(invars=invars, outvars=outvars))
         return [read(atom) for atom in jaxpr.outvars]
 
-    def behind_barrier(eqn: JaxprEqn, operands: list[Atom]) -> list[Atom]:
-        """What is computed again is not merged with what was computed before."""
-        prevented = eqn.params["prevent_cse"]
-        if not eqn.params["differentiated"] or not prevented:
-            return operands
-        flags = prevented if isinstance(prevented, tuple) else (True,) * len(operands)
+    def behind_barrier(eqn: JaxprEqn, operands: list[Atom], flags: Sequence[bool]) -> list[Atom]:
         kept = [atom for atom, flag in zip(operands, flags, strict=True)
                 if flag and isinstance(atom, Var)]
         results = [Var(atom.aval) for atom in kept]
@@ -88,28 +88,11 @@ def inline_calls(closed: ClosedJaxpr, names: Collection[str] | None = None) -> C
         [value for _, value in constants.values()])
 
 
-def _called(eqn: JaxprEqn, names: Collection[str] | None) -> Any:
-    """The jaxpr that an equation stands for, if it is to be replaced by it."""
-    name = eqn.primitive.name
-    if names is not None and name not in names:
-        return None
-    if name in CALLS:
-        return eqn.params[CALLS[name]]
-    if name in MADE_CALLS:
-        return MADE_CALLS[name](eqn.params)
-    return EXPANSIONS[name](eqn) if names is not None and name in EXPANSIONS else None
-
-
 def expand(closed: ClosedJaxpr) -> ClosedJaxpr:
     """With single operations in place of those that stand for several."""
-    if not any(eqn.primitive.name in EXPANSIONS for eqn in closed.jaxpr.eqns):
+    if all(eqn.primitive.expand is None for eqn in closed.jaxpr.eqns):
         return closed
-    return simplify(inline_calls(closed, EXPANSIONS))
-
-
-# For primitives with jaxprs inside: ``(eqn, which results are used)`` -> an equation of those
-# results (and others that they need), with only the operands that it needs.
-dead_code_rules: dict[str, Callable[[JaxprEqn, Sequence[bool]], JaxprEqn]] = {}
+    return simplify(inline_calls(closed, expansion))
 
 
 def eliminate_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -120,9 +103,8 @@ def eliminate_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
     for eqn in reversed(jaxpr.eqns):
         if not has_effects(eqn) and not any(var in used for var in eqn.outvars):
             continue
-        rule = dead_code_rules.get(eqn.primitive.name)
-        if rule is not None:
-            eqn = rule(eqn, [var in used for var in eqn.outvars])
+        if eqn.primitive.dead_code is not None:
+            eqn = eqn.primitive.dead_code(eqn, [var in used for var in eqn.outvars])
         used.update(atom for atom in eqn.invars if isinstance(atom, Var))
         kept.append(eqn.replace(outvars=[
             var if var in used else DropVar(var.aval) for var in eqn.outvars]))
@@ -307,15 +289,28 @@ def _folded(eqn: JaxprEqn) -> Literal | None:
     return Literal(np.asarray(value, aval.dtype)[()], aval)
 
 
+def bodies_of(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
+    """The jaxprs of a loop or a choice."""
+    for name in eqn.primitive.bodies:
+        value = eqn.params[name]
+        yield from value if isinstance(value, tuple) else (value,)
+
+
+def with_bodies(eqn: JaxprEqn, change: Callable[[ClosedJaxpr], ClosedJaxpr]) -> dict[str, Any]:
+    """The parameters of a loop or a choice with other jaxprs."""
+    params = dict(eqn.params)
+    for name in eqn.primitive.bodies:
+        value = params[name]
+        params[name] = tuple(map(change, value)) if isinstance(value, tuple) else change(value)
+    return params
+
+
 def simplify_bodies(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Simplifies the jaxprs of loops and branches."""
     eqns = []
     for eqn in closed.jaxpr.eqns:
-        if eqn.primitive.name in dead_code_rules:
-            eqn = eqn.replace(params={
-                name: simplify_once(value) if isinstance(value, ClosedJaxpr) else
-                tuple(map(simplify_once, value)) if name == "branches" else value
-                for name, value in eqn.params.items()})
+        if eqn.primitive.bodies:
+            eqn = eqn.replace(params=with_bodies(eqn, simplify_once))
         eqns.append(eqn)
     return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
 

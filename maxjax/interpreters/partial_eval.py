@@ -7,13 +7,14 @@ from typing import Any
 
 from maxjax._base.missing import missing_names
 from maxjax._higher_order.control import chosen
+from maxjax._higher_order.jit import jit_p
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.staging import DynamicJaxprTracer as DynamicJaxprTracer
 from maxjax._ir.staging import StagingTrace
 from maxjax._ir.trace import CompileTimeTrace, Tracer, aval_of, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
-from maxjax._transforms.simplify import dead_code_rules, has_effects
+from maxjax._transforms.simplify import has_effects
 from maxjax.extend.linear_util import WrappedFun
 
 __all__ = ["DynamicJaxprTracer", "PartialVal", "dce_jaxpr", "dce_jaxpr_consts",
@@ -136,10 +137,10 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool],
         used = [var in needed for var in eqn.outvars]
         if not any(used) and not has_effects(eqn):
             continue
-        if not all(used) or eqn.primitive.name == "jit":
-            rule = _pruned_call if eqn.primitive.name == "jit" else dead_code_rules.get(
-                eqn.primitive.name)
-            eqn = eqn if rule is None else rule(eqn, used)
+        if eqn.primitive is jit_p:
+            eqn = _pruned_call(eqn, used)
+        elif not all(used) and eqn.primitive.dead_code is not None:
+            eqn = eqn.primitive.dead_code(eqn, used)
         needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
         eqns.append(eqn)
     stays = [var in needed or keep for var, keep in zip(

@@ -15,7 +15,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import base_trace, context
 from maxjax._ir.types import ShapedArray
-from maxjax._transforms.simplify import EXPANSIONS, simplify_once
+from maxjax._transforms.simplify import simplify_once
 
 FLOATS = (dtypes.float32, dtypes.float64)
 WORDS = (dtypes.bool_, *dtypes.INTS, *FLOATS)
@@ -70,9 +70,8 @@ def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FL
         primitive = Primitive(
             f"whole_{name}", abstract=abstract, specialize=specialize,
             multiple_results=outputs > 1,
-            no_derivative="transformations see the operations that it stands for")
-        EXPANSIONS[primitive.name] = lambda eqn: jaxpr_of(
-            [atom.aval for atom in eqn.invars], eqn.params)
+            no_derivative="transformations see the operations that it stands for",
+            expand=jaxpr_of)
 
         @functools.wraps(function)
         def call(*arrays: Any, **params: Any) -> Any:

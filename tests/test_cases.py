@@ -73,6 +73,12 @@ def test_primitive_has_its_rules_or_reasons(name):
         missing.append("batch")
     if primitive.factors is None:
         missing.append("factors")
+    # What calls jaxprs or Python is as linear as these are.
+    by_itself = primitive.cacheable and primitive.calls is None and name not in CALLBACKS
+    if by_itself and primitive.transpose is not None and primitive.linearity is None:
+        missing.append("linearity")
+    if primitive.linearity is not None and primitive.transpose is None and name != "name":
+        missing.append("transpose")
     assert not missing, f"{name} lacks {', '.join(missing)}"
 
 

@@ -19,9 +19,6 @@ from maxjax._primitives.shape import full
 from maxjax._transforms.simplify import called_by, eliminate_dead_code, inline_calls
 from maxjax._transforms.transpose import backward_pass, missing_transpose
 
-# Linear in each of their operands, not in both at once.
-_BILINEAR = frozenset(("mul", "dot_general", "conv_general_dilated"))
-
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any,
                      reduce_axes: Any = ()) -> Callable[..., Any]:
@@ -93,12 +90,16 @@ def _check_linear(jaxpr: Jaxpr, num_consts: int) -> None:
         linear.update(eqn.outvars)
         if eqn.primitive.transpose is None:
             raise missing_transpose(eqn.primitive)
-        if len(dependent) > 1 and eqn.primitive.name in _BILINEAR:
-            raise _not_linear(eqn, "has two operands that depend on the arguments")
+        linearity = eqn.primitive.linearity
+        if linearity is not None:
+            allowed = linearity.positions(len(eqn.invars))
+            places = [place for place, atom in enumerate(eqn.invars) if atom in dependent]
+            if linearity.each and len(places) > 1:
+                raise _not_linear(eqn, "has two operands that depend on the arguments")
+            if not set(places) <= set(allowed):
+                raise _not_linear(eqn, "is not linear in the operand that depends on the arguments")
         if is_real and not all(dtypes.is_inexact(atom.aval.dtype) for atom in dependent):
             raise _not_linear(eqn, "has an integer operand that depends on the arguments")
-        if eqn.primitive.name == "div" and eqn.invars[1] in dependent:
-            raise _not_linear(eqn, "divides by what depends on the arguments")
 
 
 def _not_linear(eqn: JaxprEqn, why: str) -> AssertionError:

@@ -274,14 +274,6 @@ def module_text(name: str, closed: ClosedJaxpr) -> str:
     return f"module @jit_{symbol} {{\n{textwrap.indent(str(closed), '  ')}\n}}\n"
 
 
-# Primitives that move or make elements and compute none.
-_MOVEMENT = frozenset((
-    "broadcast_in_dim", "reshape", "squeeze", "transpose", "concatenate", "pad", "slice", "rev",
-    "iota", "copy", "gather", "dynamic_slice", "dynamic_update_slice", "stop_gradient",
-    "convert_element_type", "bitcast_convert_type", "split", "stack", "tile", "scatter",
-    "select_n"))
-
-
 def cost_of(closed: ClosedJaxpr) -> dict[str, float]:
     simplified = simplify(closed)
     moved = sum(aval.nbytes for aval in (*closed.in_avals, *closed.out_avals))
@@ -291,26 +283,12 @@ def cost_of(closed: ClosedJaxpr) -> dict[str, float]:
 
 def flops_of(eqn: JaxprEqn) -> float:
     """The floating-point operations of an equation, those of its jaxprs included."""
-    in_avals = [atom.aval for atom in eqn.invars]
-    out_avals = [var.aval for var in eqn.outvars]
-    primitive = eqn.primitive
-    if primitive.flops is not None:
-        return primitive.flops(in_avals, out_avals, **eqn.params)
     inner = [flops_of(inner_eqn) for sub in subjaxprs(eqn.params)
              for inner_eqn in sub.eqns]
     if inner:
         return sum(inner) * float(eqn.params.get("length", 1))
-    if primitive.name in _MOVEMENT:
-        return 0.0
-    if primitive.name == "dot_general":
-        (contracted, _), _ = eqn.params["dimension_numbers"]
-        depth = 1
-        for dim in contracted:
-            depth *= in_avals[0].shape[dim]
-        return 2.0 * depth * out_avals[0].size
-    if primitive.name.startswith("reduce_"):
-        return float(max(in_avals[0].size - out_avals[0].size, 0))
-    return float(max((aval.size for aval in out_avals), default=0))
+    return eqn.primitive.flops_of([atom.aval for atom in eqn.invars],
+                                  [var.aval for var in eqn.outvars], eqn.params)
 
 
 # --- structures that differ -----------------------------------------------------------------------

@@ -29,9 +29,17 @@ The rules, all optional but the first two, and their contracts:
     if absent.
 ``factors(in_avals, out_avals, **params)``
     The sharding rule (``FactorRule`` of ``_primitives/rules.py``).
-``linear_in``
-    The operands (a slice) that may be parts of sums along mesh axes, all along the same ones; the
-    results then are too. The other operands choose, say where, or fill. None: all must be whole.
+``shard_params(params, in_avals, in_shapes, out_shape)``
+    The parameters on one shard, of those shapes, where they hold sizes.
+``on_shard``
+    What a shard computes by itself though dimensions do not correspond (``OnShard`` of
+    ``_primitives/rules.py``).
+``linearity``
+    In which operands it is linear (``maxjax._ir.linearity``); None where it is not, or where the
+    jaxprs inside decide.
+``passes_unreduced``
+    The operands (a slice) that JAX lets be parts of sums along mesh axes in types, all along the
+    same ones; the results then are too. None: all must be whole.
 ``on_mesh``
     True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
     plain types, and ``mesh_types`` add to its results.
@@ -48,6 +56,8 @@ The rules, all optional but the first two, and their contracts:
     the operands that it needs.
 ``shown(params)``
     The parameters as a printed jaxpr shows them.
+``flops(in_avals, out_avals, **params)``
+    The floating-point operations of an application; absent: one for each element of the results.
 ``effects(**params)``
     The ``Effect``s of an application. A primitive with this rule, whatever it gives, is never
     dropped, merged with another or moved past one.
@@ -71,6 +81,7 @@ from typing import Any
 from maxjax._base.errors import InternalError
 from maxjax._ir.dimensions import active as dimensions_active
 from maxjax._ir.effects import Effect
+from maxjax._ir.linearity import Linearity
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 
@@ -101,6 +112,8 @@ class Primitive:
                  batch_named: Callable[..., Any] | None = None,
                  varies: Callable[..., frozenset[Any]] | None = None,
                  factors: Callable[..., Any] | None = None,
+                 shard_params: Callable[..., dict[str, Any]] | None = None,
+                 on_shard: Any = None,
                  effects: Callable[..., frozenset[Effect]] | None = None,
                  placement: Callable[..., Any] | None = None,
                  eager: Callable[..., Any] | None = None,
@@ -111,7 +124,8 @@ class Primitive:
                  no_derivative: str | None = None,
                  cacheable: bool = True,
                  on_mesh: bool = False,
-                 linear_in: slice | None = None,
+                 linearity: Linearity | None = None,
+                 passes_unreduced: slice | None = None,
                  calls: str | Callable[..., Any] | None = None,
                  guarded: Callable[..., Sequence[bool]] | None = None,
                  expand: Callable[..., Any] | None = None,
@@ -137,6 +151,8 @@ class Primitive:
         self.batch_named = batch_named
         self.varies = varies
         self.factors = factors
+        self.shard_params = shard_params
+        self.on_shard = on_shard
         self.effects = effects
         self.placement = placement
         self.eager = eager
@@ -147,7 +163,8 @@ class Primitive:
         self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
         self.cacheable = cacheable            # False where params hold jaxprs
         self.on_mesh = on_mesh or not cacheable
-        self.linear_in = linear_in
+        self.linearity = linearity
+        self.passes_unreduced = passes_unreduced
         self.calls = calls
         self.guarded = guarded
         self.expand = expand
@@ -167,6 +184,16 @@ class Primitive:
         if self.calls is None:
             return None
         return params[self.calls] if isinstance(self.calls, str) else self.calls(params)
+
+    def flops_of(self, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+                 params: dict[str, Any]) -> float:
+        """The floating-point operations of an application, those of jaxprs inside left out: as many
+        as results have elements, unless the primitive says otherwise."""
+        if self.flops is not None:
+            return self.flops(in_avals, out_avals, **params)
+        if self.linearity is not None and self.linearity.moves:
+            return 0.0
+        return float(sum([aval.size for aval in out_avals]))
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters of an equation as ``bind`` takes them."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
+from maxjax._ir.linearity import FIRST, PRODUCT, SUM
 from maxjax._ir.trace import base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import complex_values
@@ -42,30 +43,28 @@ _PYTHON_KINDS = {dtypes.float32: float, dtypes.float64: float, dtypes.int32: int
                  dtypes.int64: int, dtypes.complex64: complex, dtypes.complex128: complex}
 
 
-def _ufunc(name, function, *, accepts=NUMBERS, lower=None, jvp=None, transpose=None,
-           out_dtype=None):
+def _ufunc(name, function, *, accepts=NUMBERS, **rules):
     rule = complex_values.RULES.get(name, function)
-    return elementwise(
-        name, accepts=accepts, evaluate=widened(rule), specialize=specialized(function, rule),
-        lower=lower, jvp=jvp, transpose=transpose, out_dtype=out_dtype)
+    return elementwise(name, accepts=accepts, evaluate=widened(rule),
+                       specialize=specialized(function, rule), **rules)
 
 
 neg_p = _ufunc(
-    "neg", np.negative,
+    "neg", np.negative, linearity=SUM,
     lower=lambda ctx, x: ctx.native("neg", x) if ctx.is_float(x) else ctx.kernel("neg", x),
     jvp=lambda t, x, out: neg(t),
     transpose=lambda ct, x: [neg(ct)],
 )
 
 add_p = _ufunc(
-    "add", np.add, lower=native("add"),
+    "add", np.add, linearity=SUM, lower=native("add"),
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: broadcast_to_shape(t, out.shape)),
     transpose=lambda ct, x, y: [ct, ct],
 )
 
 sub_p = _ufunc(
-    "sub", np.subtract, lower=native("sub"),
+    "sub", np.subtract, linearity=SUM, lower=native("sub"),
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: neg(broadcast_to_shape(t, out.shape))),
     transpose=lambda ct, x, y: [ct, neg(ct) if is_linear(y) else None],
@@ -73,7 +72,7 @@ sub_p = _ufunc(
 provide(sub_p)
 
 mul_p = _ufunc(
-    "mul", np.multiply, lower=native("mul"),
+    "mul", np.multiply, linearity=PRODUCT, lower=native("mul"),
     jvp=(lambda t, x, y, out: mul(t, y), lambda t, x, y, out: mul(x, t)),
     transpose=lambda ct, x, y: [mul(ct, y) if is_linear(x) else None,
                                 mul(x, ct) if is_linear(y) else None],
@@ -109,7 +108,7 @@ def _div_specialize(in_avals, params, out_avals):
 
 
 div_p = elementwise(
-    "div", accepts=NUMBERS,
+    "div", linearity=FIRST, accepts=NUMBERS,
     evaluate=widened(_divide), specialize=_div_specialize,
     lower=lambda ctx, x, y: (ctx.native("div", x, y) if ctx.is_float(x)
                              else ctx.kernel("div", x, y)),
@@ -308,13 +307,13 @@ integer_pow_p = elementwise(
 COMPLEX = accepted("complexfloating")
 
 real_p = elementwise(
-    "real", accepts=COMPLEX, evaluate=np.real, out_dtype=dtypes.real_dtype,
+    "real", linearity=SUM, accepts=COMPLEX, evaluate=np.real, out_dtype=dtypes.real_dtype,
     host_reason=NO_COMPLEX,
     jvp=lambda t, x, out: real_p.bind(t),
     transpose=lambda ct, x: [complex_p.bind(ct, scalar_like(0, ct.dtype))])
 
 imag_p = elementwise(
-    "imag", accepts=COMPLEX, evaluate=np.imag, out_dtype=dtypes.real_dtype,
+    "imag", linearity=SUM, accepts=COMPLEX, evaluate=np.imag, out_dtype=dtypes.real_dtype,
     host_reason=NO_COMPLEX,
     jvp=lambda t, x, out: imag_p.bind(t),
     # A linear function's transpose, without conjugation: imag(i w) = w, and so on.
@@ -332,7 +331,7 @@ def _conj_transpose(ct, x, *, input_dtype):
 
 
 conj_p = elementwise(
-    "conj", accepts=accepted("float32 complexfloating float64"),
+    "conj", linearity=SUM, accepts=accepted("float32 complexfloating float64"),
     abstract=_conj_abstract,
     evaluate=lambda x, *, input_dtype: np.conj(x).astype(dtypes.complex_dtype(x.dtype)),
     host_reason=NO_COMPLEX,
@@ -350,7 +349,7 @@ def _complex_evaluate(real, imaginary):
 
 
 complex_p = elementwise(
-    "complex", accepts=accepted("float32 float64"),
+    "complex", linearity=SUM, accepts=accepted("float32 float64"),
     evaluate=_complex_evaluate,
     out_dtype=lambda real, imaginary: dtypes.complex_dtype(real),
     host_reason=NO_COMPLEX,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import (
@@ -28,17 +29,13 @@ from maxjax._primitives.shape import (
 
 def elementwise(name: str, *,
                 evaluate: Callable[..., Any],
-                lower: Callable[..., Any] | None = None,
-                host_reason: str | None = None,
                 out_dtype: Any = None,
                 jvp: Any = None,
                 transpose: Callable[..., Any] | None = None,
-                accepts: tuple[Any, ...] | None = None,
-                specialize: Any = None,
                 abstract: Callable[..., Any] | None = None,
                 batch: Callable[..., Any] | None = None,
                 no_derivative: str | None = None,
-                linear_in: slice | None = None) -> Primitive:
+                **rules: Any) -> Primitive:
     """A primitive that computes each element of its result from the same element of its operands.
 
     Operands share a dtype and a rank (sizes equal or 1), but for scalars, which join any shape.
@@ -51,8 +48,8 @@ def elementwise(name: str, *,
         contribution, or None where the derivative is zero. Absent: zero altogether.
       transpose: ``(cotangent, *operands, **params)``, a cotangent of the result's shape for each
         linear operand; broadcasting is undone here.
-      accepts: the dtypes that operands may have; the operations check it.
       no_derivative: why there is no jvp at all, in the words of the error.
+      rules: the primitive's others.
     """
     def default_abstract(*avals: ShapedArray, **params: Any) -> ShapedArray:
         shape = broadcast_shape(name, [aval.shape for aval in avals])
@@ -65,12 +62,12 @@ def elementwise(name: str, *,
         weak = all(aval.weak_type for aval in avals)
         return ShapedArray(shape, dtype, weak)
 
-    rules = (jvp,) if callable(jvp) else jvp
+    terms = (jvp,) if callable(jvp) else jvp or ()
 
     def default_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         out = primitive.bind(*primals, **params)
         total = None
-        for rule, tangent in zip(rules or (), tangents, strict=False):
+        for rule, tangent in zip(terms, tangents, strict=False):
             if tangent is None or rule is None:
                 continue
             term = rule(tangent, *primals, out, **params)
@@ -94,16 +91,12 @@ def elementwise(name: str, *,
         name,
         abstract=abstract or default_abstract,
         evaluate=evaluate,
-        specialize=specialize,
-        lower=lower,
-        host_reason=host_reason,
         jvp=None if no_derivative else default_jvp,
         transpose=default_transpose if transpose is not None else None,
         batch=batch or default_batch,
         factors=elementwise_factors,
         no_derivative=no_derivative,
-        accepts=accepts,
-        linear_in=linear_in,
+        **rules,
     )
     return primitive
 
@@ -136,7 +129,7 @@ def batch_elementwise(primitive: Primitive, operands: Sequence[Any],
 
 
 add_any_p = elementwise(
-    "add_any",
+    "add_any", linearity=SUM,
     evaluate=np.add,
     lower=native("add"),
     jvp=(lambda t, x, y, out: t, lambda t, x, y, out: t),

@@ -181,7 +181,7 @@ def _ppermute_batch_named(mapped, size, operands, batch_axes, *, axis_name, perm
 
 
 ppermute_p = _collective(
-    "ppermute", linear_in=slice(None),
+    "ppermute", passes_unreduced=slice(None),
     abstract=lambda x, **params: x,
     transpose=lambda cotangent, operand, *, axis_name, perm: [ppermute_p.bind(
         cotangent, axis_name=axis_name, perm=tuple((target, source) for source, target in perm))],
@@ -271,7 +271,7 @@ def _all_gather_transpose(cotangent, operand, *, all_gather_dimension, **params)
 
 
 all_gather_p = _collective(
-    "all_gather", linear_in=slice(None),
+    "all_gather", passes_unreduced=slice(None),
     abstract=all_gather_abstract,
     transpose=_all_gather_transpose,
     batch=all_gather_batch(lambda: all_gather_p),
@@ -317,7 +317,7 @@ def _reduce_scatter_transpose(cotangent, operand, *, scatter_dimension, **params
 
 
 reduce_scatter_p = _collective(
-    "reduce_scatter", linear_in=slice(None),
+    "reduce_scatter", passes_unreduced=slice(None),
     abstract=reduce_scatter_abstract,
     transpose=_reduce_scatter_transpose,
     batch=reduce_scatter_batch(lambda: reduce_scatter_p),
@@ -386,7 +386,7 @@ def _all_to_all_transpose(cotangent, operand, *, split_axis, concat_axis, **para
 
 
 all_to_all_p = _collective(
-    "all_to_all", linear_in=slice(None),
+    "all_to_all", passes_unreduced=slice(None),
     shown=lambda params: {name: value for name, value in params.items() if name != "axis_sizes"},
     abstract=_all_to_all_abstract,
     transpose=_all_to_all_transpose,

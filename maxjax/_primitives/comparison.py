@@ -6,10 +6,11 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
+from maxjax._ir.linearity import Linearity
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import complex_values
 from maxjax._primitives.builders import add_any_p, elementwise
-from maxjax._primitives.rules import is_linear, kernel, native, scalar_like
+from maxjax._primitives.rules import is_linear, kernel, native, no_flops, scalar_like
 from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_leading,
@@ -197,7 +198,8 @@ def _select_batch(size, operands, axes):
 
 
 select_n_p = elementwise(
-    "select_n", linear_in=slice(1, None),
+    "select_n", flops=no_flops,
+    linearity=Linearity(slice(1, None)), passes_unreduced=slice(1, None),
     abstract=_select_abstract,
     evaluate=_select_evaluate, specialize=_select_specialize,
     lower=lambda ctx, which, *cases: ctx.select(which, cases),

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from maxjax._base import dtypes, native
+from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
@@ -345,7 +346,7 @@ def _shown(params):
 
 
 dot_general_p = Primitive(
-    "dot_general",
+    "dot_general", linearity=PRODUCT,
     shown=_shown,
     abstract=_abstract,
     evaluate=_evaluate,

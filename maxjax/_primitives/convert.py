@@ -6,10 +6,11 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
+from maxjax._ir.linearity import SUMMED_FIRST, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import elementwise
-from maxjax._primitives.rules import factor_rule
+from maxjax._primitives.rules import factor_rule, no_flops
 from maxjax._primitives.shape import move_axis
 from maxjax._primitives.widths import FLOATING, bit_width, widened
 
@@ -52,6 +53,14 @@ def _convert_jvp(t, x, out, *, new_dtype, weak_type):
     return convert_element_type_p.bind(t, new_dtype=new_dtype, weak_type=weak_type)
 
 
+def _keeps_precision(in_avals, out_avals, params):
+    """Whether a conversion rounds nothing: to a wider type of the same kind."""
+    before, after = in_avals[0].dtype, out_avals[0].dtype
+    return (dtypes.is_inexact(before) == dtypes.is_inexact(after)
+            and before.kind != "b" and after.itemsize >= before.itemsize
+            and (before.kind == after.kind or dtypes.is_inexact(before)))
+
+
 def _convert_specialize(in_avals, params, out_avals):
     dtype, source = params["new_dtype"], in_avals[0].dtype
     if source == dtype:
@@ -62,7 +71,8 @@ def _convert_specialize(in_avals, params, out_avals):
 
 
 convert_element_type_p = elementwise(
-    "convert_element_type", linear_in=slice(None),
+    "convert_element_type", flops=no_flops,
+    linearity=Linearity(parts=_keeps_precision), passes_unreduced=slice(None),
     abstract=lambda x, *, new_dtype, weak_type: ShapedArray(x.shape, new_dtype, weak_type),
     evaluate=lambda x, *, new_dtype, weak_type: convert(x, new_dtype),
     specialize=_convert_specialize,
@@ -123,7 +133,7 @@ def _bitcast_factors(in_avals, out_avals, *, new_dtype):
 
 
 bitcast_convert_type_p = Primitive(
-    "bitcast_convert_type",
+    "bitcast_convert_type", flops=no_flops,
     abstract=_bitcast_abstract,
     evaluate=_bitcast_evaluate,
     lower=lambda ctx, x, *, new_dtype: ctx.bitcast(x, new_dtype),
@@ -134,7 +144,8 @@ bitcast_convert_type_p = Primitive(
 )
 
 stop_gradient_p = elementwise(
-    "stop_gradient", linear_in=slice(None), evaluate=lambda x: x, lower=lambda ctx, x: x)
+    "stop_gradient", flops=no_flops, passes_unreduced=slice(None),
+    evaluate=lambda x: x, lower=lambda ctx, x: x)
 
 # --- reduce_precision -----------------------------------------------------------------------------
 
@@ -174,7 +185,7 @@ def _reduce_precision(x, *, exponent_bits, mantissa_bits):
 
 
 reduce_precision_p = elementwise(
-    "reduce_precision", linear_in=slice(None), accepts=FLOATING,
+    "reduce_precision", linearity=SUMMED_FIRST, passes_unreduced=slice(None), accepts=FLOATING,
     evaluate=widened(_reduce_precision),
     jvp=lambda t, x, out, **params: reduce_precision_p.bind(t, **params),
     transpose=lambda ct, x, **params: [reduce_precision_p.bind(ct, **params)],

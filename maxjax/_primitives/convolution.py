@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
@@ -353,7 +354,7 @@ def _flops(in_avals, out_avals, *, dimension_numbers, **params):
 
 
 conv_general_dilated_p = Primitive(
-    "conv_general_dilated",
+    "conv_general_dilated", linearity=PRODUCT,
     abstract=_abstract,
     evaluate=_evaluate,
     specialize=_specialize,

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from maxjax._base import dtypes, native
+from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import complex_values
@@ -216,7 +217,7 @@ def _cumulative(name, kind, ufunc, combine, wide=True, lower=None):
 
 
 cumsum_p = linear_primitive(
-    "cumsum",
+    "cumsum", linearity=SUM,
     abstract=lambda x, *, axis, reverse: ShapedArray(x.shape, x.dtype, x.weak_type),
     evaluate=_accumulate("sum", np.add, True),
     lower=lambda ctx, x, *, axis, reverse: ctx.cumulative("sum", x, axis, reverse),

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.linearity import FIRST, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, ScatterDimensionNumbers
 from maxjax._primitives.indexing import CLIP, gather_p, scatter_p
-from maxjax._primitives.rules import FactorRule, axis_factors, is_linear, scalar_like
+from maxjax._primitives.rules import FactorRule, axis_factors, is_linear, no_flops, scalar_like
 from maxjax._primitives.shape import (
     broadcast_leading,
     concatenate,
@@ -144,7 +145,8 @@ def _dynamic_slice_factors(in_avals, out_avals, *, slice_sizes):
 
 
 dynamic_slice_p = Primitive(
-    "dynamic_slice",
+    "dynamic_slice", flops=no_flops, linearity=FIRST,
+    shard_params=lambda params, avals, shapes, out: {**params, "slice_sizes": out},
     abstract=_dynamic_slice_abstract,
     evaluate=lambda x, *starts, slice_sizes: x[_region(starts, slice_sizes, x.shape)],
     specialize=_dynamic_slice_specialize,
@@ -242,7 +244,8 @@ def _dynamic_update_slice_factors(in_avals, out_avals):
 
 
 dynamic_update_slice_p = Primitive(
-    "dynamic_update_slice", linear_in=slice(2),
+    "dynamic_update_slice", flops=no_flops,
+    linearity=Linearity(slice(2)), passes_unreduced=slice(2),
     abstract=_dynamic_update_slice_abstract,
     evaluate=_dynamic_update_slice_evaluate,
     lower=_dynamic_update_slice_lower,

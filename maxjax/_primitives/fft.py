@@ -12,6 +12,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_fft
+from maxjax._ir.linearity import SUM
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import conj, div, mul
 from maxjax._primitives.rules import FactorRule, factor_rule, linear_primitive, scalar_like
@@ -105,7 +106,8 @@ def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], 
 
 
 fft_p = linear_primitive(
-    "fft", abstract=_abstract, evaluate=_evaluate, transpose=_transpose, batch=_batch,
+    "fft", linearity=SUM,
+    abstract=_abstract, evaluate=_evaluate, transpose=_transpose, batch=_batch,
     factors=_factors, host_reason="MAX has no Fourier transform")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.linearity import ALL_SUMMED_FIRST, MOVEMENT
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
@@ -26,10 +27,11 @@ def _identity(name, **rules):
 
 
 stage_p = _identity(
-    "stage", batch=lambda size, operands, axes: (stage_p.bind(operands[0]), axes[0]))
+    "stage", linearity=MOVEMENT,
+    batch=lambda size, operands, axes: (stage_p.bind(operands[0]), axes[0]))
 
 name_p = Primitive(
-    "name",
+    "name", linearity=MOVEMENT,
     abstract=lambda x, *, name: x,
     evaluate=lambda x, *, name: x,
     lower=lambda ctx, x, *, name: x,
@@ -54,14 +56,15 @@ def _each_jvp(primitive):
     return jvp
 
 
-def _several(name, transpose):
+def _several(name, linearity):
     primitive = Primitive(
         name,
+        linearity=linearity,
         abstract=lambda *avals, **params: list(avals),
         evaluate=lambda *xs, **params: list(xs),
         lower=lambda ctx, *xs, **params: list(xs),
         jvp=_each_jvp(lambda: primitive),
-        transpose=transpose,
+        transpose=lambda cotangents, *operands, **params: list(cotangents),
         batch=lambda size, operands, axes, **params: (
             primitive.bind(*operands, **params), list(axes)),
         factors=lambda in_avals, out_avals, **params: factor_rule(
@@ -74,12 +77,8 @@ def _several(name, transpose):
     return primitive
 
 
-def _each_transpose(cotangents, *operands, **params):
-    return list(cotangents)
-
-
-optimization_barrier_p = _several("optimization_barrier", _each_transpose)
-device_put_p = _several("device_put", _each_transpose)
+optimization_barrier_p = _several("optimization_barrier", MOVEMENT)
+device_put_p = _several("device_put", ALL_SUMMED_FIRST)
 
 dce_sink_p = Primitive(
     "dce_sink",

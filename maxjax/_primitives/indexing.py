@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.linearity import Linearity, summed_first
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives import split_rows
 from maxjax._primitives.arithmetic import add, div, maximum, minimum, mul, neg
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.comparison import and_p, eq, ge, le_p, select
@@ -33,7 +35,7 @@ from maxjax._primitives.gather_plan import (
     window_sizes,
 )
 from maxjax._primitives.rows import scatter_rows_p, take_rows_p, write_rows
-from maxjax._primitives.rules import FactorRule, is_linear, scalar_like
+from maxjax._primitives.rules import FactorRule, OnShard, is_linear, no_flops, scalar_like
 from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_leading,
@@ -286,8 +288,26 @@ def _gather_factors(in_avals, out_avals, *, dimension_numbers, slice_sizes, **pa
     return FactorRule((operand, indices), (out,), sizes, replicated=replicated)
 
 
+def _fills_with_sum(in_avals, out_avals, params):
+    """Whether what stands outside the bounds is a sum of itself: NaN or 0."""
+    fill = params["fill_value"]
+    if fill is not None:
+        return bool(fill.value == 0)
+    return dtypes.is_inexact(out_avals[0].dtype)
+
+
+def _gather_on_shard(params, in_avals, shapes, out):
+    sizes = tuple(here if size == whole else size for size, here, whole in zip(
+        params["slice_sizes"], shapes[0], in_avals[0].shape, strict=True))
+    batching = params["dimension_numbers"].operand_batching_dims
+    return {**params, "slice_sizes": tuple(
+        1 if dim in batching else size for dim, size in enumerate(sizes))}
+
+
 gather_p = Primitive(
-    "gather",
+    "gather", flops=no_flops, shard_params=_gather_on_shard,
+    on_shard=OnShard(split_rows.gather, factors=split_rows.gather_factors),
+    linearity=Linearity(slice(1), each=True, parts=_fills_with_sum),
     abstract=_gather_abstract,
     evaluate=_gather_evaluate,
     specialize=_gather_specialize,
@@ -392,7 +412,9 @@ def _scatter_factors(in_avals, out_avals, *, dimension_numbers, **params):
 
 
 def _scatter(name: str, kind: str, jvp: Callable[..., Any],
-             transpose: Callable[..., Any] | None = None) -> Primitive:
+             transpose: Callable[..., Any] | None = None,
+             linearity: Linearity | None = None, combine: str | None = None) -> Primitive:
+    """``combine``: how the results of some of the updates combine with those of others."""
     primitive = Primitive(
         name,
         abstract=_scatter_abstract,
@@ -400,6 +422,9 @@ def _scatter(name: str, kind: str, jvp: Callable[..., Any],
         lower=_scatter_lower(kind),
         jvp=jvp,
         transpose=transpose,
+        linearity=linearity,
+        on_shard=OnShard(functools.partial(split_rows.scatter, combine=combine),
+                         factors=functools.partial(split_rows.scatter_factors, combine=combine)),
         batch=lambda size, operands, axes, **params: _scatter_batch(
             size, operands, axes, primitive=primitive, **params),
         factors=_scatter_factors,
@@ -512,21 +537,26 @@ def _scatter_extremum_jvp(primals, tangents, *, primitive, **params):
     return out, div(total, ties)
 
 
-scatter_p = _scatter("scatter", "set", _scatter_set_jvp, _scatter_set_transpose)
+# Operand and updates.
+_SUM = Linearity(slice(0, None, 2), parts=summed_first)
+_PRODUCT = Linearity(slice(0, None, 2), each=True, parts=summed_first)
+
+scatter_p = _scatter("scatter", "set", _scatter_set_jvp, _scatter_set_transpose, _SUM)
 scatter_add_p = _scatter(
     "scatter-add", "add",
     lambda primals, tangents, **params: _scatter_sum_jvp(
         primals, tangents, primitive=scatter_add_p, **params),
-    functools.partial(_scatter_sum_transpose, sign=1))
+    functools.partial(_scatter_sum_transpose, sign=1), _SUM, "add")
 scatter_sub_p = _scatter(
     "scatter-sub", "sub",
     lambda primals, tangents, **params: _scatter_sum_jvp(
         primals, tangents, primitive=scatter_sub_p, **params),
-    functools.partial(_scatter_sum_transpose, sign=-1))
-scatter_mul_p = _scatter("scatter-mul", "mul", _scatter_mul_jvp, _scatter_mul_transpose)
+    functools.partial(_scatter_sum_transpose, sign=-1), _SUM, "add")
+scatter_mul_p = _scatter(
+    "scatter-mul", "mul", _scatter_mul_jvp, _scatter_mul_transpose, _PRODUCT)
 scatter_min_p = _scatter(
     "scatter-min", "min", lambda primals, tangents, **params: _scatter_extremum_jvp(
-        primals, tangents, primitive=scatter_min_p, **params))
+        primals, tangents, primitive=scatter_min_p, **params), combine="min")
 scatter_max_p = _scatter(
     "scatter-max", "max", lambda primals, tangents, **params: _scatter_extremum_jvp(
-        primals, tangents, primitive=scatter_max_p, **params))
+        primals, tangents, primitive=scatter_max_p, **params), combine="max")

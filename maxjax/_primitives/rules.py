@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxjax._ir.dimensions import as_scalar, is_dimension
+from maxjax._ir.jaxpr import JaxprEqn
+from maxjax._ir.linearity import SUMMED_FIRST
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
@@ -97,6 +99,8 @@ def linear_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, primitive: Pr
 
 def linear_primitive(name: str, **rules: Any) -> Primitive:
     """A primitive that is linear in its first operand; its jvp is itself."""
+    rules.setdefault("linearity", SUMMED_FIRST)
+
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         return linear_jvp(primals, tangents, primitive=primitive, **params)
 
@@ -112,6 +116,18 @@ def native(name: str) -> Callable[..., Any]:
 def kernel(name: str) -> Callable[..., Any]:
     """A lowering to maxjax's own elementwise kernel of that name."""
     return lambda ctx, *values, **params: ctx.kernel(name, *values)
+
+
+def no_flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+             **params: Any) -> float:
+    """Of what moves elements, or makes them without arithmetic."""
+    return 0.0
+
+
+def reduction_flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+                    **params: Any) -> float:
+    """Of what combines the elements of an operand with one operation for two."""
+    return float(max(in_avals[0].size - out_avals[0].size, 0))
 
 
 # --- sharding factors -----------------------------------------------------------------------------
@@ -151,6 +167,21 @@ class FactorRule:
         extra = [f"{name}={getattr(self, name)}" for name in
                  ("reduction", "replicated", "permutation") if getattr(self, name)]
         return " ".join([text, *map(str, extra)])
+
+
+class OnShard(NamedTuple):
+    """What a shard computes by itself though the dimensions do not correspond.
+
+    Attributes:
+      apply: ``(shard, eqn, operands, params, in_dims, out_dims)`` -> the results on one shard. The
+        dimensions hold the mesh axes that split them; ``shard`` knows where it stands.
+      factors: changes a factor rule in place: what can be split thanks to ``apply``.
+      computed: the same, for what is split so only where that is asked for, and never proposed.
+    """
+
+    apply: Callable[..., Any]
+    factors: Callable[[JaxprEqn, FactorRule], None] | None = None
+    computed: Callable[[JaxprEqn, FactorRule], None] | None = None
 
 
 def factor_rule(operands: Sequence[Sequence[Any]], results: Sequence[Sequence[Any]],

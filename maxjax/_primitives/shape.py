@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, native
+from maxjax._ir.linearity import MOVEMENT, SUM, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import (
     FactorRule,
+    OnShard,
     axis_factors,
     factor_rule,
     is_linear,
     linear_primitive,
+    no_flops,
+    reduction_flops,
     replicated_factors,
     scalar_like,
 )
@@ -56,7 +60,8 @@ def _broadcast_in_dim_factors(in_avals, out_avals, *, shape, broadcast_dimension
 
 
 broadcast_in_dim_p = linear_primitive(
-    "broadcast_in_dim", linear_in=slice(None),
+    "broadcast_in_dim", shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
+    linearity=MOVEMENT, passes_unreduced=slice(None),
     shown=lambda params: {name: dims for name, dims in params.items()
                           if name == "broadcast_dimensions" and dims},
     abstract=lambda x, *, shape, broadcast_dimensions: ShapedArray(shape, x.dtype, x.weak_type),
@@ -154,7 +159,8 @@ def _reshape_batch(size, operands, axes, *, new_sizes, dimensions):
 
 
 reshape_p = linear_primitive(
-    "reshape", linear_in=slice(None),
+    "reshape", shard_params=lambda params, avals, shapes, out: {**params, "new_sizes": out},
+    linearity=MOVEMENT, passes_unreduced=slice(None),
     shown=lambda params: {**params, "sharding": None},
     abstract=lambda x, *, new_sizes, dimensions: ShapedArray(new_sizes, x.dtype, x.weak_type),
     evaluate=_reshape_evaluate,
@@ -178,7 +184,7 @@ def _squeeze_batch(size, operands, axes, *, dimensions):
 
 
 squeeze_p = linear_primitive(
-    "squeeze", linear_in=slice(None),
+    "squeeze", linearity=MOVEMENT, passes_unreduced=slice(None),
     abstract=lambda x, *, dimensions: ShapedArray(
         _squeezed(x.shape, dimensions), x.dtype, x.weak_type),
     evaluate=lambda x, *, dimensions: x.reshape(_squeezed(x.shape, dimensions)),
@@ -201,7 +207,7 @@ def _transpose_batch(size, operands, axes, *, permutation):
 
 
 transpose_p = linear_primitive(
-    "transpose", linear_in=slice(None),
+    "transpose", linearity=MOVEMENT, passes_unreduced=slice(None),
     abstract=lambda x, *, permutation: ShapedArray(
         tuple(x.shape[dim] for dim in permutation), x.dtype, x.weak_type),
     evaluate=lambda x, *, permutation: x.transpose(permutation),
@@ -253,7 +259,7 @@ def _concatenate_batch(size, operands, axes, *, dimension):
 
 
 concatenate_p = Primitive(
-    "concatenate", linear_in=slice(None),
+    "concatenate", flops=no_flops, linearity=SUM, passes_unreduced=slice(None),
     abstract=_concatenate_abstract,
     evaluate=lambda *xs, dimension: np.concatenate(xs, dimension),
     lower=lambda ctx, *xs, dimension: ctx.concatenate(xs, dimension),
@@ -338,7 +344,7 @@ def _pad_batch(size, operands, axes, *, padding_config):
 
 
 pad_p = Primitive(
-    "pad", linear_in=slice(1),
+    "pad", flops=no_flops, linearity=Linearity(slice(2)), passes_unreduced=slice(1),
     abstract=_pad_abstract,
     evaluate=_pad_evaluate,
     lower=lambda ctx, x, value, *, padding_config: ctx.pad(x, value, padding_config),
@@ -401,8 +407,14 @@ def _slice_specialize(in_avals, params, out_avals):
     return lambda x: x[index]
 
 
+def _slice_on_shard(params, in_avals, shapes, out):
+    limits = tuple(limit if here == size else here for limit, here, size in zip(
+        params["limit_indices"], shapes[0], in_avals[0].shape, strict=True))
+    return {**params, "limit_indices": limits}
+
+
 slice_p = linear_primitive(
-    "slice", linear_in=slice(None),
+    "slice", shard_params=_slice_on_shard, linearity=MOVEMENT, passes_unreduced=slice(None),
     abstract=lambda x, **params: ShapedArray(_slice_shape(**params), x.dtype, x.weak_type),
     evaluate=lambda x, **params: x[_slice_index(**params)],
     specialize=_slice_specialize,
@@ -449,7 +461,7 @@ def _split_batch(size, operands, axes, *, sizes, axis):
 
 
 split_p = Primitive(
-    "split", linear_in=slice(None),
+    "split", flops=no_flops, linearity=SUM, passes_unreduced=slice(None),
     abstract=lambda x, *, sizes, axis: [
         ShapedArray(shape, x.dtype, x.weak_type)
         for shape in _split_shapes(x.shape, sizes, axis)],
@@ -479,8 +491,18 @@ def _rev_batch(size, operands, axes, *, dimensions):
     return rev_p.bind(operands[0], dimensions=tuple(d + (d >= axis) for d in dimensions)), axis
 
 
+def _rev_on_shard(shard, eqn, operands, params, in_dims, out_dims):
+    out = rev_p.bind(*operands, **params)
+    for dimension in params["dimensions"]:
+        for axis in out_dims[0][dimension]:
+            out = shard.reversed_along(out, axis)
+    return out
+
+
 rev_p = linear_primitive(
-    "rev",
+    "rev", linearity=MOVEMENT,
+    # A shard reverses its own part, which is then sent on.
+    on_shard=OnShard(_rev_on_shard, computed=lambda eqn, rule: None),
     abstract=lambda x, *, dimensions: x,
     evaluate=_rev_evaluate,
     lower=lambda ctx, x, *, dimensions: ctx.reverse(x, dimensions),
@@ -504,8 +526,23 @@ def _iota_evaluate(*, dtype, shape, dimension):
     return np.broadcast_to(line.reshape(sizes), shape)
 
 
+def _split_where_exact(eqn, rule):
+    """Each shard counts from its own start: not where numbers wrap around."""
+    if eqn.params["dtype"] in (dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.float32,
+                               dtypes.float64):
+        rule.replicated = frozenset()
+
+
+def _iota_on_shard(shard, eqn, operands, params, in_dims, out_dims):
+    axes = out_dims[0][eqn.params["dimension"]]
+    out = iota_p.bind(**params)
+    return shard.counted_from_start(out, eqn.params["dimension"], axes) if axes else out
+
+
 iota_p = Primitive(
-    "iota",
+    "iota", flops=no_flops,
+    shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
+    on_shard=OnShard(_iota_on_shard, computed=_split_where_exact),
     shown=lambda params: {**params, "sharding": None},
     abstract=lambda *, dtype, shape, dimension: ShapedArray(shape, dtype),
     evaluate=_iota_evaluate,
@@ -518,7 +555,7 @@ iota_p = Primitive(
 # --- copy -----------------------------------------------------------------------------------------
 
 copy_p = linear_primitive(
-    "copy", linear_in=slice(None),
+    "copy", linearity=MOVEMENT, passes_unreduced=slice(None),
     abstract=lambda x: x,
     evaluate=lambda x: np.array(x),
     lower=lambda ctx, x: x,
@@ -574,7 +611,7 @@ def _reduce_sum_specialize(in_avals, params, out_avals):
 
 
 reduce_sum_p = linear_primitive(
-    "reduce_sum", linear_in=slice(None),
+    "reduce_sum", flops=reduction_flops, linearity=SUM, passes_unreduced=slice(None),
     shown=lambda params: {**params, "out_sharding": None},
     abstract=lambda x, *, axes: ShapedArray(reduced_shape(x.shape, axes), x.dtype, x.weak_type),
     evaluate=_reduce_sum_evaluate,

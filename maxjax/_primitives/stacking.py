@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.rules import FactorRule, factor_rule, is_linear, linear_primitive
+from maxjax._primitives.rules import FactorRule, factor_rule, is_linear, linear_primitive, no_flops
 from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_leading,
@@ -41,7 +42,7 @@ def _stack_batch(size, operands, axes, *, axis):
 
 
 stack_p = Primitive(
-    "stack",
+    "stack", flops=no_flops, linearity=SUM,
     abstract=lambda *avals, axis: ShapedArray(
         _with(avals[0].shape, axis, len(avals)), avals[0].dtype,
         all(aval.weak_type for aval in avals)),
@@ -85,7 +86,7 @@ def _unstack_lower(ctx, x, *, axis):
 
 
 unstack_p = Primitive(
-    "unstack",
+    "unstack", flops=no_flops, linearity=SUM,
     abstract=lambda x, *, axis: [
         ShapedArray(_without(x.shape, axis), x.dtype, x.weak_type)] * x.shape[axis],
     evaluate=lambda x, *, axis: list(np.moveaxis(np.asarray(x), axis, 0)),
@@ -134,8 +135,15 @@ def _tile_factors(in_avals, out_avals, *, reps):
                       (tuple(((dim, "r"), (dim, "e")) for dim in range(len(shape))),), sizes)
 
 
+def _tile_on_shard(params, in_avals, shapes, out):
+    return {**params, "reps": tuple(
+        size // here if here else rep
+        for size, here, rep in zip(out, shapes[0], params["reps"], strict=True))}
+
+
 tile_p = linear_primitive(
-    "tile",
+    "tile", flops=no_flops, linearity=SUM,
+    shard_params=_tile_on_shard,
     abstract=lambda x, *, reps: ShapedArray(_tiled(x.shape, reps), x.dtype, x.weak_type),
     evaluate=_tile_evaluate,
     lower=lambda ctx, x, *, reps: ctx.decompose(

@@ -176,7 +176,7 @@ pvary_p = _conversion(
     on_mesh=True)
 
 psum_invariant_p = _conversion(
-    "psum_invariant", linear_in=slice(None),
+    "psum_invariant", passes_unreduced=slice(None),
     abstract=lambda x, *, axes: x,
     transpose=lambda cotangent, operand, *, axes: [pvary_p.bind(cotangent, axes=axes)],
     varies=lambda own, *, axes: own.difference(axes))
@@ -197,7 +197,7 @@ def _all_gather_invariant_transpose(cotangent, operand, *, all_gather_dimension,
 
 
 all_gather_invariant_p = linear_primitive(
-    "all_gather_invariant", linear_in=slice(None),
+    "all_gather_invariant", passes_unreduced=slice(None),
     abstract=all_gather_abstract,
     transpose=_all_gather_invariant_transpose,
     batch=all_gather_batch(lambda: all_gather_invariant_p),

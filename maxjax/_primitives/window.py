@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.linearity import SUM, SUMMED_FIRST
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add
@@ -390,7 +391,7 @@ def _sum_transpose(cotangent, operand, *, window_dimensions, window_strides, pad
 
 
 reduce_window_sum_p = linear_primitive(
-    "reduce_window_sum",
+    "reduce_window_sum", linearity=SUM,
     abstract=window_abstract,
     evaluate=_windowed_evaluate(np.add, lambda dtype: np.zeros((), dtype)[()]),
     lower=_windowed_lower("sum", lambda dtype: 0),
@@ -450,7 +451,7 @@ def _scatter_transpose(cotangent, source, operand, **params):
 
 
 select_and_gather_add_p = Primitive(
-    "select_and_gather_add",
+    "select_and_gather_add", linearity=SUMMED_FIRST,
     abstract=lambda tangents, operand, *, select_prim, **params: window_abstract(
         tangents, **params),
     evaluate=_gather_evaluate,
@@ -462,7 +463,7 @@ select_and_gather_add_p = Primitive(
 )
 
 select_and_scatter_add_p = Primitive(
-    "select_and_scatter_add",
+    "select_and_scatter_add", linearity=SUMMED_FIRST,
     abstract=lambda source, operand, **params: ShapedArray(operand.shape, source.dtype),
     evaluate=_scatter_evaluate,
     lower=_scatter_lower,

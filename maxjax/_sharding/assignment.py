@@ -13,7 +13,6 @@ from typing import Any
 from maxjax._ir.jaxpr import Atom, JaxprEqn
 from maxjax._primitives.rules import FactorRule
 from maxjax._sharding.cost import CostModel
-from maxjax._sharding.local import shifts
 from maxjax._sharding.projection import project, rivals, rule_of, unproject
 from maxjax._sharding.reshard import Layout, way
 from maxjax._sharding.specs import Axes, Dims, Mesh, product
@@ -47,12 +46,12 @@ class Assignment:
 
 
 def computed_rule(eqn: JaxprEqn) -> FactorRule:
-    """The rule with what a shard can compute by itself: a count from its own start, a reversal of
-    its own part that is sent on."""
+    """The rule with what a shard can compute by itself."""
     rule = rule_of(eqn)
-    if shifts(eqn):
-        rule.replicated = frozenset()
-    if rule.permutation and eqn.primitive.name != "rev":
+    on_shard = eqn.primitive.on_shard
+    if on_shard is not None and on_shard.computed is not None:
+        on_shard.computed(eqn, rule)
+    else:
         rule.replicated = rule.replicated | rule.permutation
     return rule
 

@@ -47,7 +47,7 @@ def joined_reductions(closed: ClosedJaxpr, model: CostModel) -> tuple[
 
 def _reduces(eqn: JaxprEqn) -> bool:
     """Whether it is a reduction between shards; along dimensions alone it is none."""
-    return eqn.primitive.name in REDUCTIONS and bool(named(eqn.params["axes"]))
+    return eqn.primitive in REDUCTIONS.values() and bool(named(eqn.params["axes"]))
 
 
 def _groups(jaxpr: Jaxpr, model: CostModel) -> list[list[int]]:

@@ -66,8 +66,6 @@ class CostModel:
         """An equation split evenly over ``shards`` devices."""
         in_avals = [atom.aval for atom in eqn.invars]
         out_avals = [var.aval for var in eqn.outvars]
-        rule = eqn.primitive.flops
-        flops = (rule(in_avals, out_avals, **eqn.params) if rule is not None
-                 else sum(aval.size for aval in out_avals))
+        flops = eqn.primitive.flops_of(in_avals, out_avals, eqn.params)
         nbytes = sum(aval.nbytes for aval in (*in_avals, *out_avals))
         return (flops / self.flops + nbytes / self.memory) / shards

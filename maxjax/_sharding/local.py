@@ -1,17 +1,16 @@
-"""An application on one shard: the parameters that hold shapes, and what depends on positions.
+"""An application on one shard, and the steps that move values between layouts.
 
-Everything else of a primitive is the same on a shard as on the whole value: that is what its factor
-rule says.
+A primitive does on a shard what it does on the whole value: its factor rule says that. Where its
+parameters hold sizes, or something depends on where the shard stands, the primitive says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
 from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._primitives.arithmetic import add, mul
@@ -30,7 +29,6 @@ from maxjax._primitives.convert import convert_element_type_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.rules import FactorRule
 from maxjax._primitives.shape import broadcast_in_dim, select, zeros_like
-from maxjax._sharding.indexed import apply_rows, needs_rows
 from maxjax._sharding.reshard import Step
 from maxjax._sharding.specs import Axes, Dims, Mesh, local_shape, product
 
@@ -84,61 +82,33 @@ def apply_step(step: Step, x: Any, mesh: Mesh) -> list[Any]:
     return results
 
 
-# --- parameters that hold shapes ------------------------------------------------------------------
-
-Params = dict[str, Any]
-Shape = tuple[int, ...]
+# --- an application -------------------------------------------------------------------------------
 
 
-def _slice(params: Params, eqn: JaxprEqn, shapes: Sequence[Shape], out: Shape) -> Params:
-    whole = eqn.invars[0].aval.shape
-    limits = tuple(limit if here == size else here for limit, here, size in zip(
-        params["limit_indices"], shapes[0], whole, strict=True))
-    return {**params, "limit_indices": limits}
+class Shard:
+    """Where a shard stands, for what depends on it."""
 
+    def __init__(self, mesh: Mesh):
+        self._mesh = mesh
 
-def _gather(params: Params, eqn: JaxprEqn, shapes: Sequence[Shape], out: Shape) -> Params:
-    sizes = tuple(here if size == whole else size for size, here, whole in zip(
-        params["slice_sizes"], shapes[0], eqn.invars[0].aval.shape, strict=True))
-    batching = params["dimension_numbers"].operand_batching_dims
-    return {**params, "slice_sizes": tuple(
-        1 if dim in batching else size for dim, size in enumerate(sizes))}
+    def position(self, axes: Axes) -> Any:
+        """Which shard this is along several axes; int32."""
+        return position(axes, self._mesh)
 
+    def count(self, axes: Axes) -> int:
+        """The number of shards along several axes."""
+        return product(axes, self._mesh)
 
-def _tile(params: Params, eqn: JaxprEqn, shapes: Sequence[Shape], out: Shape) -> Params:
-    return {**params, "reps": tuple(
-        size // here if here else rep
-        for size, here, rep in zip(out, shapes[0], params["reps"], strict=True))}
+    def counted_from_start(self, x: Any, dimension: int, axes: Axes) -> Any:
+        """Indices along a dimension of this shard as those of the whole."""
+        start = mul(self.position(axes), np.int32(x.shape[dimension]))
+        return add(x, convert_element_type_p.bind(start, new_dtype=x.dtype, weak_type=False))
 
-
-_PARAMS: dict[str, Callable[[Params, JaxprEqn, Sequence[Shape], Shape], Params]] = {
-    "broadcast_in_dim": lambda params, eqn, shapes, out: {**params, "shape": out},
-    "reshape": lambda params, eqn, shapes, out: {**params, "new_sizes": out},
-    "iota": lambda params, eqn, shapes, out: {**params, "shape": out},
-    "dynamic_slice": lambda params, eqn, shapes, out: {**params, "slice_sizes": out},
-    "slice": _slice,
-    "gather": _gather,
-    "tile": _tile,
-}
-
-
-# --- what depends on positions --------------------------------------------------------------------
-
-
-def shifts(eqn: JaxprEqn) -> bool:
-    """Whether an iota can be counted from each shard's own start: not where numbers wrap around."""
-    return eqn.primitive.name == "iota" and eqn.params["dtype"] in (
-        dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.float32, dtypes.float64)
-
-
-def _offset_iota(eqn: JaxprEqn, out: Any, dims: Dims, mesh: Mesh) -> Any:
-    dimension = eqn.params["dimension"]
-    axes = dims[dimension]
-    if not axes:
-        return out
-    start = mul(position(axes, mesh), np.int32(out.shape[dimension]))
-    return add(out, convert_element_type_p.bind(
-        start, new_dtype=out.dtype, weak_type=False))
+    def reversed_along(self, x: Any, axis: str) -> Any:
+        """The value of the shard that stands as far from the other end of an axis."""
+        size = self._mesh[axis]
+        return ppermute_p.bind(x, axis_name=(axis,), perm=tuple(
+            (number, size - 1 - number) for number in range(size)))
 
 
 def apply_local(eqn: JaxprEqn, rule: FactorRule, operands: Sequence[Any], in_dims: Sequence[Dims],
@@ -151,11 +121,11 @@ def apply_local(eqn: JaxprEqn, rule: FactorRule, operands: Sequence[Any], in_dim
     primitive, params = eqn.primitive, eqn.params
     out_shapes = [local_shape(var.aval.shape, dims, mesh)
                   for var, dims in zip(eqn.outvars, out_dims, strict=True)]
-    change = _PARAMS.get(primitive.name)
-    if change is not None:
-        params = change(params, eqn, [operand.shape for operand in operands], out_shapes[0])
-    if needs_rows(eqn, in_dims):
-        result = apply_rows(eqn, operands, in_dims, params, position, mesh)
+    if primitive.shard_params is not None:
+        params = primitive.shard_params(params, [atom.aval for atom in eqn.invars],
+                                        [operand.shape for operand in operands], out_shapes[0])
+    if primitive.on_shard is not None:
+        result = primitive.on_shard.apply(Shard(mesh), eqn, operands, params, in_dims, out_dims)
     else:
         result = primitive.bind(*operands, **params)
     results = list(result) if primitive.multiple_results else [result]
@@ -163,17 +133,4 @@ def apply_local(eqn: JaxprEqn, rule: FactorRule, operands: Sequence[Any], in_dim
         if tuple(value.shape) != shape:
             raise InternalError(f"{primitive.name} on a shard gives the shape {value.shape}, but "
                                 f"its factor rule {rule} says {shape}")
-    if primitive.name == "iota":
-        results = [_offset_iota(eqn, results[0], out_dims[0], mesh)]
-    if primitive.name == "rev":
-        for dimension in eqn.params["dimensions"]:
-            for axis in out_dims[0][dimension]:
-                results = [reversed_along(results[0], axis, mesh)]
     return results
-
-
-def reversed_along(x: Any, axis: str, mesh: Mesh) -> Any:
-    size = mesh[axis]
-    return ppermute_p.bind(x, axis_name=(axis,), perm=tuple(
-        (number, size - 1 - number) for number in range(size)))
-

@@ -13,28 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from maxjax._base import dtypes
 from maxjax._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._primitives.arithmetic import add_p
+from maxjax._primitives.builders import add_any_p
 
 Parts = Mapping[str, str]      # axis -> how the parts combine
-
-# Linear in each of the named operands by itself (None: in any), the others being whole.
-_ONE: dict[str, tuple[int, ...] | None] = {
-    "mul": None, "dot_general": None, "conv_general_dilated": None, "div": (0,),
-    "gather": (0,), "dynamic_slice": (0,), "triangular_solve": (1,),
-}
-# Linear in all of the named operands together (None: all of them).
-_ALL: dict[str, tuple[int, ...] | None] = {
-    "add": None, "add_any": None, "sub": None, "concatenate": None, "stack": None,
-    "complex": None, "select_n": (), "dynamic_update_slice": (0, 1), "pad": (0, 1),
-    "neg": None, "real": None, "imag": None, "conj": None, "reduce_sum": None, "cumsum": None,
-    "reduce_window_sum": None, "split": None, "unstack": None, "tile": None, "fft": None,
-    "convert_element_type": None,
-}
-# Movement of elements: any kind of part will do.
-_MOVES = frozenset({"reshape", "transpose", "squeeze", "broadcast_in_dim", "slice", "copy", "rev",
-                    "stage", "name", "optimization_barrier"})
-
 
 def accumulators(jaxpr: Jaxpr, carries_in: Sequence[Var], carries_out: Sequence[Atom]) -> list[int]:
     """The carries of a loop that are only ever added to: ``out = in + x``."""
@@ -45,50 +28,33 @@ def accumulators(jaxpr: Jaxpr, carries_in: Sequence[Var], carries_out: Sequence[
     found = []
     for number, (source, target) in enumerate(zip(carries_in, carries_out, strict=True)):
         eqn = makers.get(target) if isinstance(target, Var) else None
-        if (eqn is not None and eqn.primitive.name in ("add", "add_any") and source in eqn.invars
+        if (eqn is not None and eqn.primitive in (add_p, add_any_p) and source in eqn.invars
                 and uses[source] == 1 and isinstance(target, Var) and uses[target] == 1):
             found.append(number)
     return found
 
 
-def _keeps_precision(eqn: JaxprEqn) -> bool:
-    """A conversion is linear if it rounds nothing: to a wider type of the same kind."""
-    before, after = eqn.invars[0].aval.dtype, eqn.outvars[0].aval.dtype
-    return (dtypes.is_inexact(before) == dtypes.is_inexact(after)
-            and before.kind != "b" and after.itemsize >= before.itemsize
-            and (before.kind == after.kind or dtypes.is_inexact(before)))
-
-
 def passes(eqn: JaxprEqn, axis: str, kind: str, parts: Sequence[Parts]) -> bool:
     """Whether the result is in parts as the operands are, which hold them along ``axis``."""
-    name = eqn.primitive.name
+    linearity = eqn.primitive.linearity
     here = [number for number, part in enumerate(parts) if axis in part]
-    if any(parts[number][axis] != kind for number in here):
+    if linearity is None or any(parts[number][axis] != kind for number in here):
         return False
-    if name in _MOVES:
+    if linearity.moves:
         return True
-    if kind != "add":
+    if kind != "add" or not _exact(eqn):
         return False
-    if name == "gather" and not _fills_with_sum(eqn):
-        return False
-    if name in _ONE:
-        places = _ONE[name]
-        return len(here) == 1 and (places is None or here[0] in places)
-    if name not in _ALL or (name == "convert_element_type" and not _keeps_precision(eqn)):
-        return False
-    places = _ALL[name]
-    wanted = (range(1, len(parts)) if name == "select_n"
-              else range(len(parts)) if places is None else places)
-    return set(here) <= set(wanted) and all(
-        number in here or _is_zero(eqn.invars[number]) for number in wanted)
+    linear = linearity.positions(len(parts))
+    if linearity.each:
+        return len(here) == 1 and here[0] in linear
+    return set(here) <= set(linear) and all(
+        number in here or _is_zero(eqn.invars[number]) for number in linear)
 
 
-def _fills_with_sum(eqn: JaxprEqn) -> bool:
-    """What stands outside the bounds must be a sum of itself: NaN or 0."""
-    fill = eqn.params["fill_value"]
-    if fill is not None:
-        return bool(fill.value == 0)
-    return dtypes.is_inexact(eqn.outvars[0].aval.dtype)
+def _exact(eqn: JaxprEqn) -> bool:
+    rule = eqn.primitive.linearity.parts
+    return rule is None or rule([atom.aval for atom in eqn.invars],
+                                [var.aval for var in eqn.outvars], eqn.params)
 
 
 def _is_zero(atom: Atom) -> bool:
@@ -127,7 +93,7 @@ def kept(jaxpr: Jaxpr, made: Callable[[JaxprEqn], Parts], used: Callable[[JaxprE
             incoming = {axis: kind for part in operands for axis, kind in part.items()}
             if incoming:
                 # Of a barrier's operands each has its own result: all or none stays in parts.
-                several = len(eqn.outvars) > 1 and eqn.primitive.name == "optimization_barrier"
+                several = len(eqn.outvars) > 1 and len(eqn.invars) > 1
                 busy = used(eqn)
                 for axis, kind in incoming.items():
                     if several or axis in busy or axis in own or not passes(

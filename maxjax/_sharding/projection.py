@@ -12,7 +12,6 @@ from typing import Any
 
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._primitives.rules import FactorRule, call_factors, replicated_factors
-from maxjax._sharding.indexed import with_rows
 from maxjax._sharding.specs import Axes, Dims, Mesh
 
 # How partial results combine in a collective; other reductions want the factor whole.
@@ -30,7 +29,10 @@ def rule_of(eqn: JaxprEqn) -> FactorRule:
     factors = eqn.primitive.factors
     if factors is None or factors is call_factors:
         factors = replicated_factors
-    rule = with_rows(eqn, factors(in_avals, out_avals, **eqn.params))
+    rule = factors(in_avals, out_avals, **eqn.params)
+    on_shard = eqn.primitive.on_shard
+    if on_shard is not None and on_shard.factors is not None:
+        on_shard.factors(eqn, rule)
     odd = {factor for factor, kind in rule.reduction.items() if kind not in COMBINES}
     if odd:
         rule.replicated = rule.replicated | odd

@@ -27,15 +27,15 @@ from maxjax._sharding.specs import Axes, Dims, Mesh, Spec, product
 
 BASIC, AGGRESSIVE = "basic", "aggressive"
 _LAST = 2
-# Operations that go first: they move elements, or compute each from those in its place.
-_MOVEMENT = frozenset({"reshape", "transpose", "squeeze", "rev"})
 
 
 def operation_priority(operation: Operation) -> int:
+    """0 where all values have all dimensions: what moves elements, or computes each from those in
+    its place."""
     rule = operation.rule
-    if operation.eqn is None or operation.name in _MOVEMENT:
+    if operation.eqn is None:
         return 0
-    if rule.reduction or operation.name in ("broadcast_in_dim", "tile"):
+    if rule.reduction:
         return 1
     whole = set(rule.sizes)
     for value in (*rule.operands, *rule.results):

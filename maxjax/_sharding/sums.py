@@ -1,7 +1,7 @@
 """Parts of sums in types: ``float32[8@a,4]{U:b}`` is a value whose shards along ``b`` are summands.
 
-Only what is linear (``Primitive.linear_in``) may be done to such a value before ``reshard`` or,
-inside ``shard_map``, ``psum`` sums it. ``{R:b}`` is a whole value, the same along ``b``, whose
+Only what is linear (``Primitive.passes_unreduced``) may be done to such a value before ``reshard``
+or, inside ``shard_map``, ``psum`` sums it. ``{R:b}`` is a whole value, the same along ``b``, whose
 cotangent is ``{U:b}``: the sum over ``b`` that its gradient needs waits until it is asked for. A
 product of the two is a part of a sum again.
 """
@@ -35,7 +35,7 @@ def axes_of_results(primitive: Primitive, in_avals: Sequence[ShapedArray]) -> tu
     if not found or primitive.name == "dot_general":
         return NONE, NONE
     manual = any(aval.manual_axis_type.reduced for aval in in_avals)
-    asked = (manual and primitive.linear_in) or slice(None)
+    asked = (manual and primitive.passes_unreduced) or slice(None)
     for aval, own in zip(in_avals[asked], reduced[asked], strict=True):
         if own != found and (manual or aval.mesh_spec is not None):
             raise ShardingTypeError(
@@ -65,9 +65,9 @@ def _of_parts(primitive: Primitive, in_avals: Sequence[ShapedArray], unreduced: 
         return _alike(name, unreduced)
     if name == "mul":
         return _of_product(in_avals, unreduced, reduced)
-    if primitive.linear_in is not None:
+    if primitive.passes_unreduced is not None:
         manual = any(aval.manual_axis_type.unreduced for aval in in_avals)
-        asked = primitive.linear_in
+        asked = primitive.passes_unreduced
         return _alike(name, [own for own, aval in zip(
             unreduced[asked], in_avals[asked], strict=True)
             if own or manual or aval.mesh_spec is not None])

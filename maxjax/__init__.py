@@ -119,7 +119,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     return named_scope(name or str(own))(fun)
 
 
-# Context managers of options that change nothing.
+# Context managers by the names of their options.
 for _name in ("allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast",
               "debug_key_reuse", "enable_checks", "enable_custom_prng", "explain_cache_misses",
               "jax2tf_associative_scan_reductions", "legacy_prng_key", "no_execution",
@@ -132,7 +132,7 @@ for _name in ("allow_f16_reductions", "array_garbage_collection_guard", "auto_pc
 
 @contextlib.contextmanager
 def transfer_guard(new_val: str) -> Iterator[None]:
-    """Accepted: there is one memory, so nothing is moved. Checks the level."""
+    """Accepted, and told to have no effect: arrays lie in the host's memory. Checks the level."""
     with contextlib.ExitStack() as stack:
         for name in ("", "_host_to_device", "_device_to_device", "_device_to_host"):
             stack.enter_context(_options.config.option(f"jax_transfer_guard{name}")(new_val))
@@ -149,11 +149,12 @@ def process_index(backend: str | None = None) -> int:
 
 def process_count(backend: str | None = None) -> int:
     """The number of processes: 1."""
-    return 1
+    return len(process_indices(backend))
 
 
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of all processes."""
+    devices(backend)
     return [0]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, spans
-from maxjax._base.config import checks_values
+from maxjax._base.config import checks_values, watched
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh
 from maxjax._base.meshes import ever_set as mesh_set
@@ -29,6 +29,7 @@ from maxjax._runtime import array as array_module
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
+from maxjax._runtime.devices import allow_execution, default_device
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
@@ -194,7 +195,7 @@ class LazyTrace(Trace):
     @property
     def platform(self) -> str:
         """That of the default device."""
-        return all_devices()[0].platform
+        return default_device().platform
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         inputs: list[Any] = []
@@ -245,8 +246,10 @@ class LazyTrace(Trace):
         graph = pending
         graph.cells.append(cell)
         graph.bytes += spec.weight
-        if checks_values[0]:
-            invalid.check(primitive.name, results if primitive.multiple_results else [result])
+        if watched[0]:
+            allow_execution(primitive.name)
+            if checks_values[0]:
+                invalid.check(primitive.name, results if primitive.multiple_results else [result])
         if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:
             graph.flush()
         return result
@@ -361,7 +364,10 @@ class LazyTrace(Trace):
         if place is not None or out_shardings is not None or mesh_set[0]:
             ran, places = on_mesh.placed_program(closed, leaves, place, out_shardings)
         program: Program = ran.cache.get("program") or program_of(ran)
-        kept = self._kept_operands(closed, leaves, values) if checks_values[0] else None
+        kept = None
+        if watched[0]:
+            allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
+            kept = self._kept_operands(closed, leaves, values) if checks_values[0] else None
         outputs = program.run(values)
         if foreign:
             # The caller may write to its arrays later: no result is one of them, or a view of one.

@@ -344,8 +344,6 @@ captured_constants_warn_bytes = config.define(
     "jax_captured_constants_warn_bytes", 2 * 10 ** 9,
     "From how many bytes of constants on a function under jit gives a warning; -1: never.")
 no_execution = config.define("jax_no_execution", False, "Raise where something would be computed.")
-allow_f16_reductions = config.define(
-    "jax_allow_f16_reductions", True, "Whether sums may be taken in float16 and bfloat16.")
 disallow_mesh_context_manager = config.define(
     "jax_disallow_mesh_context_manager", False, "Whether ``with mesh:`` is an error.")
 logging_level = config.define(
@@ -431,7 +429,8 @@ _decide_checks_values()
 
 _TRACE_OPTIONS = (enable_x64, rank_promotion, dtype_promotion, threefry_partitionable,
                   default_prng_impl, disable_jit, default_matmul_precision, default_device,
-                  random_seed_offset, explicit_x64_dtypes)
+                  random_seed_offset, explicit_x64_dtypes, check_static_indices,
+                  high_dynamic_range_gumbel, softmax_custom_jvp)
 
 
 class _TraceState(threading.local):
@@ -451,6 +450,12 @@ def trace_state() -> tuple[Any, ...]:
             _generation[0],
             (*(option.value for option in _TRACE_OPTIONS), _trace_state.meshes))
     return cached[1]
+
+
+def trace_state_changes(now: tuple[Any, ...], before: tuple[Any, ...]) -> list[tuple[str, Any, Any]]:
+    """What differs between two values of ``trace_state``: names, with both values."""
+    names = [*(option.name for option in _TRACE_OPTIONS), "the mesh"]
+    return [change for change in zip(names, now, before, strict=True) if change[1] != change[2]]
 
 
 def set_trace_meshes(meshes: Any) -> None:

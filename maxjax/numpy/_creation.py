@@ -349,10 +349,15 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
     >>> jnp.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
     """
-    a = _like(a, "full_like")
-    check_arraylike("full_like", fill_value)
+    return _full_like("full_like", a, fill_value, dtype, shape, device, out_sharding)
+
+
+def _full_like(name: str, a: Any, fill_value: Any, dtype: Any, shape: Any, device: Any,
+               out_sharding: Any) -> Array:
+    a = _like(a, name)
+    check_arraylike(name, fill_value)
     weak = dtype is None and getattr(a, "weak_type", False)
-    wanted = dtypes.canonical(a.dtype) if dtype is None else canonical_dtype(dtype, "full_like")
+    wanted = dtypes.canonical(a.dtype) if dtype is None else canonical_dtype(dtype, name)
     size = tuple(a.shape) if shape is None else canonical_shape(shape)
     if weak and not getattr(fill_value, "shape", ()):
         result = broadcast_to(as_array(cast(fill_value, wanted, True)), size)
@@ -371,8 +376,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     >>> jnp.zeros_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
     """
-    return full_like(_like(a, "zeros_like"), 0, dtype, shape, device=device,
-                     out_sharding=out_sharding)
+    return _full_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
@@ -382,8 +386,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     >>> jnp.ones_like(jnp.array([1.5, 2.5]))
     Array([1., 1.], dtype=float32)
     """
-    return full_like(_like(a, "ones_like"), 1, dtype, shape, device=device,
-                     out_sharding=out_sharding)
+    return _full_like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *,
@@ -393,4 +396,4 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *,
     >>> jnp.empty_like(jnp.arange(2))
     Array([0, 0], dtype=int32)
     """
-    return full_like(_like(prototype, "empty_like"), 0, dtype, shape, device=device)
+    return _full_like("empty_like", prototype, 0, dtype, shape, device, None)

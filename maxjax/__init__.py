@@ -21,6 +21,7 @@ from maxjax import typing as typing
 from maxjax import version as version
 from maxjax._base import accepted_options as _accepted_options
 from maxjax._base import config as _options
+from maxjax._base import variables as _variables
 from maxjax._base.config import config as config
 from maxjax._base.dtypes import float0 as float0
 from maxjax._base.missing import attribute_error as _attribute_error
@@ -61,6 +62,9 @@ from maxjax._transforms.vmap import vmap as vmap
 from maxjax.core import ensure_compile_time_eval as ensure_compile_time_eval
 from maxjax.version import __version__ as __version__
 from maxjax.version import __version_info__ as __version_info__
+
+_variables.cache_max_bytes(0)      # refuses what is none, before anything is kept
+_variables.warn_of_unknown()
 
 jacobian = jacrev
 local_device_count = device_count

@@ -38,18 +38,20 @@ class Option:
 
     Attributes:
       is_flag: set for the process alone, to anything, and read by ``config.read`` alone.
+      is_own: JAX does not have it.
       by_read: whether ``config.read`` gives it.
       without_effect: why every value but ``suffices`` changes nothing; None for options that act.
     """
 
     def __init__(self, name: str, default: Any, doc: str, kind: Kind, variable: str | None, *,
-                 is_flag: bool = False, by_read: bool = False,
+                 is_flag: bool = False, is_own: bool = False, by_read: bool = False,
                  without_effect: str | None = None, suffices: tuple[Any, ...] = ()):
         self.name = name
         self.__name__ = name.removeprefix("jax_")
         self.__doc__ = doc
         self.kind = kind
         self.is_flag = is_flag
+        self.is_own = is_own
         self.by_read = by_read
         self.without_effect = without_effect
         self.suffices = (default, *suffices)
@@ -190,13 +192,19 @@ class Config:
         """A new option of maxjax's own: its environment variable is MAXJAX_ and its name."""
         variable = f"MAXJAX_{name.upper()}"
         return self._add(Option(name, default, doc, kind or option_kinds.kind_of(default),
-                                variable if os.environ.get(variable) else None, by_read=True))
+                                variable if os.environ.get(variable) else None, is_own=True,
+                                by_read=True))
 
     def _add(self, option: Option) -> Option:
         if option.name in self._options:
             raise InternalError(f"two options are called {option.name!r}")
         self._options[option.name] = option
         return option
+
+    @property
+    def own_names(self) -> list[str]:
+        """The options that JAX does not have."""
+        return [name for name, option in self._options.items() if option.is_own]
 
     def option(self, name: str) -> Option:
         """The option of a name: also its context manager."""

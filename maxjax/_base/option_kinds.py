@@ -28,9 +28,10 @@ def _text_itself(name: str, variable: str, text: str) -> str:
     return text
 
 
-def invalid(name: str, text: str) -> ValueError:
+def _invalid(name: str, variable: str, text: str) -> ValueError:
     """The error for an environment variable's text that the option does not take."""
-    return ValueError(f'Invalid value "{text}" for JAX flag {name}')
+    which = f"JAX flag {name}" if variable == name.upper() else f"environment variable {variable}"
+    return ValueError(f'Invalid value "{text}" for {which}')
 
 
 def _read_boolean(name: str, variable: str, text: str) -> bool:
@@ -54,7 +55,7 @@ def _number(kind: type, accepts: type | tuple[type, ...]) -> Kind:
         try:
             return kind(text)
         except ValueError:
-            raise invalid(name, text) from None
+            raise _invalid(name, variable, text) from None
 
     return Kind(parse, read)
 
@@ -94,7 +95,7 @@ def one_of(choices: tuple[Any, ...]) -> Kind:
 
     def read(name: str, variable: str, text: str) -> str:
         if text not in names:
-            raise invalid(name, text)
+            raise _invalid(name, variable, text)
         return text
 
     return Kind(parse, read)
@@ -114,19 +115,9 @@ def member_of(kind: type[enum.Enum]) -> Kind:
         try:
             return kind(text)
         except ValueError:
-            raise invalid(name, text) from None
+            raise _invalid(name, variable, text) from None
 
     return Kind(parse, read)
-
-
-def checked(kind: Kind, refuses: Callable[[Any], str]) -> Kind:
-    """The kind without the values that ``refuses`` gives a reason against."""
-    def parse(value: Any) -> Any:
-        if reason := refuses(value):
-            raise ValueError(reason)
-        return kind.parse(value)
-
-    return dataclasses.replace(kind, parse=parse)
 
 
 def kind_of(default: Any) -> Kind:

@@ -31,6 +31,7 @@ from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
 from maxjax._runtime.devices import allow_execution, default_device
 from maxjax._runtime.devices import devices as all_devices
+from maxjax._runtime.memory import out_of_memory
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
 from maxjax._transforms.simplify import CALLS
@@ -77,6 +78,17 @@ class PendingGraph:
             self.run(self.take())
 
     def run(self, cells: list[Cell]) -> None:
+        """Runs operations that are in order.
+
+        Raises:
+          JaxRuntimeError: out of memory.
+        """
+        try:
+            self._run(cells)
+        except MemoryError as error:
+            raise out_of_memory(error) from error
+
+    def _run(self, cells: list[Cell]) -> None:
         with np.errstate(all="ignore"):
             if len(cells) > 1:
                 cells = _needed(cells)
@@ -368,7 +380,10 @@ class LazyTrace(Trace):
         if watched[0]:
             allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
             kept = self._kept_operands(closed, leaves, values) if checks_values[0] else None
-        outputs = program.run(values)
+        try:
+            outputs = program.run(values)
+        except MemoryError as error:
+            raise out_of_memory(error) from error
         if foreign:
             # The caller may write to its arrays later: no result is one of them, or a view of one.
             outputs = [value.copy() if any(np.may_share_memory(value, array) for array in foreign)

@@ -438,7 +438,8 @@ def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value
     """
     checked = mode in (None, PROMISE) and config.check_static_indices.value
     if checked:
-        index = tuple([int(part) if isinstance(part, np.integer) else part
+        index = tuple([int(part) if isinstance(part, np.integer) else
+                       asarray(part) if isinstance(part, np.ndarray) else part      # as if traced
                        for part in as_tuple(index)])
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)

@@ -258,7 +258,9 @@ class StringEnum(str, enum.Enum):
     """An enumeration whose members are strings, and print as such."""
 
     __str__ = str.__str__
-    __format__ = str.__format__
+
+    def __format__(self, format_spec: str) -> str:
+        return format(str(self), format_spec)
 
 
 class NumpyDtypePromotion(StringEnum):
@@ -460,7 +462,8 @@ def trace_state() -> tuple[Any, ...]:
     return cached[1]
 
 
-def trace_state_changes(now: tuple[Any, ...], before: tuple[Any, ...]) -> list[tuple[str, Any, Any]]:
+def trace_state_changes(now: tuple[Any, ...],
+                        before: tuple[Any, ...]) -> list[tuple[str, Any, Any]]:
     """What differs between two values of ``trace_state``: names, with both values."""
     names = [*(option.name for option in _TRACE_OPTIONS), "the mesh"]
     return [change for change in zip(names, now, before, strict=True) if change[1] != change[2]]

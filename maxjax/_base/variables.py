@@ -23,8 +23,8 @@ def cache_max_bytes(default: int) -> int:
     """
     text = os.environ.get("MAXJAX_CACHE_MAX_BYTES", "").strip()
     if text and not text.isdecimal():
-        raise ValueError(f"environment variable MAXJAX_CACHE_MAX_BYTES is {text!r}, and needs to be "
-                         "a whole number of bytes, such as 1000000000")
+        raise ValueError(f"environment variable MAXJAX_CACHE_MAX_BYTES is {text!r}, and needs to "
+                         "be a whole number of bytes, such as 1000000000")
     return int(text) if text else default
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maxjax._base import config, pytree
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.api import ShapeDtypeStruct, eval_shape, shape_structs, trace_abstract
-from maxjax._higher_order.constraints import named
 from maxjax._higher_order.cache_misses import tree_differences
+from maxjax._higher_order.constraints import named
 from maxjax._higher_order.jit import Entry, PjitFunction, argument_names
 from maxjax._higher_order.jit_sharded import ShardedFunction
 from maxjax._higher_order.target import check_options

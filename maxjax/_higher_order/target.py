@@ -1,4 +1,4 @@
-"""What a function under jit is to be compiled for: the arguments of jit that choose nothing here."""
+"""What a function under jit is to be compiled for: a platform, and options of XLA's."""
 
 from __future__ import annotations
 

@@ -225,7 +225,8 @@ class ArtifactCache:
     """
 
     def __init__(self, directory: Path | None = None, max_bytes: int | None = None):
-        self.max_bytes = variables.cache_max_bytes(DEFAULT_MAX_BYTES) if max_bytes is None else max_bytes
+        self.max_bytes = (variables.cache_max_bytes(DEFAULT_MAX_BYTES) if max_bytes is None
+                          else max_bytes)
         # Names of artifacts whose digest this process has checked, with the state of the file.
         self._verified: dict[str, tuple[int, int, int]] = {}
         self.reason: str | None = None

@@ -15,7 +15,6 @@ import jax
 import numpy as np
 import pytest
 from against_jax import agree, assert_same_error, errors_of, first_line
-
 from jax._src import config as jax_config
 
 import maxjax
@@ -124,7 +123,8 @@ def test_context_managers_decorate():
         @j.numpy_rank_promotion("raise")
         def added(x, y):
             return x + y
-        return [added(j.numpy.ones(3), j.numpy.ones(3)), j.config.jax_numpy_rank_promotion == "allow"]
+        return [added(j.numpy.ones(3), j.numpy.ones(3)),
+                j.config.jax_numpy_rank_promotion == "allow"]
     agree(run)
     assert_same_error(lambda j: j.numpy_rank_promotion("raise")(
         lambda: j.numpy.ones((2, 3)) + j.numpy.ones(3))(), whole=True)

@@ -166,7 +166,7 @@ def product(j, backward):
 @pytest.mark.parametrize("name", BACKWARD)
 def test_disable_bwd_checks(name, disabled):
     for use in (lambda j, f: j.grad(f, (0, 1)), lambda j, f: j.jit(j.grad(f, (0, 1))),
-                lambda j, f: lambda x, y: j.vjp(f, x, y)[1](j.numpy.float32(1))):
+                lambda j, f: lambda *xs: j.vjp(f, *xs)[1](j.numpy.float32(1))):
         results = []
         for j in LIBRARIES:
             with option(j, "jax_disable_bwd_checks")(disabled):

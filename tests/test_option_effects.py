@@ -379,6 +379,38 @@ def test_the_default_device(device):
         assert outcome(run, maxjax) == outcome(run, jax)
 
 
+MADE = {
+    "ones": lambda j, x: j.numpy.ones(3), "asarray": lambda j, x: j.numpy.asarray(np.ones(3)),
+    "array": lambda j, x: j.numpy.array([1., 2.]), "a scalar": lambda j, x: j.numpy.float32(1),
+    "a number": lambda j, x: j.numpy.asarray(1.), "an operation": lambda j, x: x + 1,
+    "a program without arguments": lambda j, x: j.jit(lambda: j.numpy.ones(3))(),
+    "a program": lambda j, x: j.jit(lambda v: v + 1)(x), "an index": lambda j, x: x[0],
+    "device_put": lambda j, x: j.device_put(np.ones(3)), "itself": lambda j, x: j.device_put(x),
+    "put elsewhere": lambda j, x: j.device_put(x, j.devices()[2]) + 1,
+    "a key": lambda j, x: j.random.key_data(j.random.key(0)),
+    "a derivative": lambda j, x: j.grad(lambda v: v * 2)(1.),
+    "mapped": lambda j, x: j.vmap(lambda v: v * 2)(x),
+    "a loop": lambda j, x: j.lax.scan(lambda c, a: (c + a, c), 0., x)[0],
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_where_arrays_lie_that_were_made_on_the_default_device(name):
+    found = []
+    for j in LIBRARIES:
+        x = j.numpy.ones(3)
+        with j.default_device(j.devices()[1]):
+            made = MADE[name](j, x)
+        j.config.update("jax_default_device", j.devices()[1])
+        try:
+            other = MADE[name](j, x)
+        finally:
+            j.config.update("jax_default_device", None)
+        found.append([str(value.devices()) + str(value.committed)
+                      for value in (made, other, made + 0, other + x[0], x)])
+    assert found[0] == found[1]
+
+
 def test_a_tpu_is_refused():
     """JAX's message is about its own library."""
     for use in (lambda j: j.devices("tpu"), lambda j: j.jit(lambda x: x, backend="tpu")(1.)):

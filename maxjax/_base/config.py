@@ -424,7 +424,7 @@ def _decide_checks_values() -> None:
                            for option in (debug_nans, debug_infs))
     watched[0] = bool(
         not started[0] or checks_values[0] or no_execution.overrides or no_execution.process_value
-        or default_device.overrides or isinstance(default_device.process_value, str))
+        or default_device.overrides or default_device.process_value is not None)
 
 
 def set_started() -> None:

@@ -163,8 +163,19 @@ def default_device() -> Device:
     return devices(chosen)[0]
 
 
+def first_device() -> Device:
+    """The device of arrays that were put nowhere."""
+    return _devices[0] if _devices else start()[0]
+
+
+def chosen_device() -> Device | None:
+    """The device that ``jax_default_device`` has new arrays on, if that is not the first one."""
+    chosen = config.default_device.value
+    return chosen if isinstance(chosen, Device) and chosen is not first_device() else None
+
+
 def allow_execution(name: str) -> None:
-    """Sees to it that something may run, and where.
+    """Sees to it that something may run.
 
     Args:
       name: the primitive's, or the function's.

@@ -29,7 +29,7 @@ from maxjax._runtime import array as array_module
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
-from maxjax._runtime.devices import allow_execution, default_device
+from maxjax._runtime.devices import Device, allow_execution, chosen_device, default_device
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.memory import out_of_memory
 from maxjax._runtime.program import Program, program_of, run_heavy
@@ -259,9 +259,11 @@ class LazyTrace(Trace):
         graph.cells.append(cell)
         graph.bytes += spec.weight
         if watched[0]:
+            made = results if primitive.multiple_results else [result]
             allow_execution(primitive.name)
+            put_on_chosen(made)
             if checks_values[0]:
-                invalid.check(primitive.name, results if primitive.multiple_results else [result])
+                invalid.check(primitive.name, made)
         if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:
             graph.flush()
         return result
@@ -325,7 +327,12 @@ class LazyTrace(Trace):
 
     def constant(self, value: Any, aval: ShapedArray) -> ArrayImpl:
         """An array of a NumPy value."""
-        return ArrayImpl(aval, np.asarray(value))
+        return self._put_on_chosen(ArrayImpl(aval, np.asarray(value)))
+
+    def _put_on_chosen(self, made: ArrayImpl) -> ArrayImpl:
+        if watched[0]:
+            put_on_chosen([made])
+        return made
 
     def signature(self, leaves: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
         """The types of concrete leaves; None if one is a tracer or no array at all."""
@@ -404,6 +411,8 @@ class LazyTrace(Trace):
             leaf = leaves[position]
             if leaf.__class__ is ArrayImpl:
                 leaf.delete()
+        if watched[0]:
+            put_on_chosen(results)
         return results
 
     def _kept_operands(self, closed: ClosedJaxpr, leaves: Sequence[Any],
@@ -433,7 +442,8 @@ class LazyTrace(Trace):
         kind = leaf.__class__
         if kind in dtypes.PYTHON_SCALARS:
             dtype, weak = dtypes.python_scalar(kind)
-            return ArrayImpl(ShapedArray((), dtype, weak), python_value(leaf, dtype))
+            return self._put_on_chosen(
+                ArrayImpl(ShapedArray((), dtype, weak), python_value(leaf, dtype)))
         aval = leaf_aval(leaf)
         if aval is None:
             if hasattr(leaf, "__jax_array__"):
@@ -441,7 +451,7 @@ class LazyTrace(Trace):
             raise TypeError(
                 f"Value {leaf!r} with type {type(leaf)} is not a valid JAX type")
         # The caller may write to its array later: it is copied.
-        return ArrayImpl(aval, np.array(leaf, dtype=aval.dtype))
+        return self._put_on_chosen(ArrayImpl(aval, np.array(leaf, dtype=aval.dtype)))
 
 
 def _check_donated_once(leaves: Sequence[Any], donated: Sequence[int]) -> None:
@@ -497,6 +507,8 @@ def common_place(name: str, known: Any, operand: ArrayImpl, operands: Sequence[A
       ValueError: two are on different devices.
     """
     here = (operand._place, operand._committed)
+    if not here[1] and here[0].__class__ is Device:
+        return known        # where it happens to be, results need not be
     if known is None or known[0] is here[0]:
         return here if known is None or here[1] else known
     if not (known[1] and here[1]):
@@ -512,6 +524,15 @@ def common_place(name: str, known: Any, operand: ArrayImpl, operands: Sequence[A
         raise ValueError(on_mesh.incompatible(name, operands, first, operand, closed))
     one = on_mesh.is_one_device(known[0])
     return here if one and not on_mesh.is_one_device(here[0]) else known
+
+
+def put_on_chosen(results: Sequence[ArrayImpl]) -> None:
+    """Puts what lies nowhere yet on the device that ``jax_default_device`` names."""
+    device = chosen_device()
+    if device is not None:
+        for result in results:
+            if result._place is None:
+                result._place = device
 
 
 def put_results(results: Sequence[ArrayImpl], place: Any, spec: Any,

@@ -16,7 +16,6 @@ from maxjax._primitives.comparison import ne_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import broadcast_in_dim, copy_p, reshape
 from maxjax._primitives.sharding import freed
-from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
@@ -107,7 +106,7 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     if kind in PYTHON_SCALARS:
         if dtype is None:
             return base_trace[0].operand(value)
-        return ArrayImpl(ShapedArray((), dtype), _python_number(value, dtype))
+        return base_trace[0].constant(_python_number(value, dtype), ShapedArray((), dtype))
     if isinstance(value, Array):
         if dtype is not None and (value.aval.dtype != dtype or value.aval.weak_type):
             return convert_element_type(value, dtype)
@@ -132,7 +131,7 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     if isinstance(value, (np.ndarray, np.generic)):     # values are NumPy's: so are its casts
         with np.errstate(invalid="ignore", over="ignore"):
             host = np.asarray(value).astype(dtype)
-        return ArrayImpl(ShapedArray(host.shape, dtype), host)
+        return base_trace[0].constant(host, ShapedArray(host.shape, dtype))
     return convert_element_type(base_trace[0].operand(value), dtype)
 
 
@@ -176,7 +175,7 @@ def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
                 f"Value '{host.flat[0]}' with dtype {host.dtype} is not a valid JAX array type. "
                 "Only arrays of numeric types are supported by JAX.")
         host = host.astype(dtype)
-    return ArrayImpl(ShapedArray(host.shape, dtype), host)
+    return base_trace[0].constant(host, ShapedArray(host.shape, dtype))
 
 
 def _common_dtype(leaves: list[Any]) -> Any:

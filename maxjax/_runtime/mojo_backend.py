@@ -132,7 +132,7 @@ class _Compile:
             reason = f"{type(failure).__name__}: {failure}"
         if compiled is None:
             # The pack's failure matters only where this program needs what failed.
-            reason = reason or "; ".join(self._errors) or "a kernel is gone"
+            reason = reason or "; ".join(dict.fromkeys(self._errors)) or "a kernel is gone"
         try:
             self.done(compiled, reason)
         finally:

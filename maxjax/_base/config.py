@@ -393,7 +393,8 @@ def _set_logging_level() -> None:
 
 
 logging_level.on_change.append(_set_logging_level)
-_set_logging_level()
+if logging_level.process_value != "NOTSET":
+    _set_logging_level()
 
 # Whether compiled programs run without further question: one look, in place of two at options.
 runs_compiled = [False]

@@ -578,6 +578,29 @@ def test_no_c_compiler(monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_programs_without_a_c_compiler_are_interpreted_at_once(tmp_path):
+    """``compile="always"`` does not wait for the graph backend, which would take minutes."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "cache").mkdir(mode=0o700)
+    program = """
+import warnings
+import maxjax
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for scale in (2., 3.):
+        jitted = maxjax.jit(lambda x: maxjax.numpy.exp(x) * scale)
+        print(float(jitted(maxjax.numpy.zeros(8)).sum()))
+print(*[str(w.message) for w in caught], sep="\\n")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True,
+        env={**os.environ, "PATH": str(tmp_path / "bin"), "MAXJAX_COMPILE": "always",
+             "MAXJAX_BACKEND": "mojo", "MAXJAX_CACHE_DIR": str(tmp_path / "cache")})
+    assert done.stdout.splitlines() == [
+        "16.0", "24.0", "maxjax: no C compiler, which the Mojo compiler links with: PATH has none "
+        "of cc, gcc, clang"]
+
+
 def test_a_c_compiler_that_mojo_does_not_find():
     said = "mojo: error: unable to find suitable c compiler for linking"
     with pytest.raises(toolchain.ToolchainError, match="no C compiler") as caught:

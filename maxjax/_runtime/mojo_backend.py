@@ -44,6 +44,11 @@ class MojoBackend:
     def directory(self) -> str:
         return str(self.store.libraries.cache.directory)
 
+    @property
+    def broken(self) -> str | None:
+        """Why nothing can be compiled, where a build has shown that: no compiler is there."""
+        return self.pack.broken or self.store.broken
+
     def prepare(self, program: Program) -> str | None:
         """Cuts the program into pieces and plans them; or why that cannot be."""
         if program.plans:

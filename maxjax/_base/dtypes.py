@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 import ml_dtypes
@@ -134,6 +135,33 @@ def canonical(dtype: Any) -> Any:
     if not config.enable_x64.value:
         return _TO_32.get(dtype, dtype)
     return dtype
+
+
+def requested(dtype: Any, name: str) -> Any:
+    """The dtype that stands for one that was asked for, not as a Python type, in ``name``.
+
+    While 64 bits are off that is, as ``jax_explicit_x64_dtypes`` has it, the 32-bit one, with a
+    warning, or the dtype itself.
+
+    Raises:
+      ValueError: the option has 64 bits refused.
+    """
+    result = canonical(dtype)
+    mode = config.explicit_x64_dtypes.value
+    if result == dtype or mode == config.ExplicitX64Mode.ALLOW:
+        return dtype
+    where = f" requested in {name}" if name else ""
+    site = "See https://github.com/jax-ml/jax#current-gotchas for more."
+    if mode == config.ExplicitX64Mode.ERROR:
+        raise ValueError(
+            f"Explicitly requested dtype {dtype.name}{where} is not available. To enable more "
+            "dtypes, set the jax_enable_x64 or allow_explicit_x64_dtypes configuration options."
+            + site)
+    warnings.warn(
+        f"Explicitly requested dtype {dtype.name}{where} is not available, and will be truncated "
+        f"to dtype {result.name}. To enable more dtypes, set the jax_enable_x64 configuration "
+        f"option or the JAX_ENABLE_X64 shell environment variable. {site}", stacklevel=4)
+    return result
 
 
 def is_bool(dtype: Any) -> bool:
@@ -308,8 +336,6 @@ def _promote(operands: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) ->
     node = _join(nodes)
     if node in _WEAK_NODES:
         return _WEAK_NODES[node][x64], True
-    if not x64:
-        node = _TO_32.get(node, node)
     return node, False
 
 
@@ -322,9 +348,11 @@ def promote(operands: tuple[tuple[Any, bool], ...], x64: bool | None = None) -> 
     >>> promote(((int8, False), (float32, True)))
     (dtype('float32'), True)
     """
-    return _promote(
-        operands, config.dtype_promotion.value == "strict",
-        bool(config.enable_x64.value) if x64 is None else x64)
+    wide = bool(config.enable_x64.value) if x64 is None else x64
+    result = _promote(operands, config.dtype_promotion.value == "strict", wide)
+    if not wide and not result[1] and result[0] in _TO_32 and len(set(operands)) > 1:
+        return requested(result[0], "dtype"), False
+    return result
 
 
 # bool is a subclass of int and keeps no weakness: True + True is a bool.

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._base import config
 from maxjax._base.config import set_trace_meshes
 
 
@@ -475,6 +476,8 @@ class Mesh(_Axes):
                     self.axis_types if axis_types is None else axis_types)
 
     def __enter__(self) -> Mesh:
+        if config.disallow_mesh_context_manager.value:
+            raise RuntimeError("Mesh context manager is disabled.")
         _current.push(physical=self)
         return self
 

@@ -20,6 +20,7 @@ from maxjax._higher_order.jit import (
     with_constants,
 )
 from maxjax._higher_order.jit_sharded import with_shardings
+from maxjax._higher_order.target import Target
 from maxjax._ir.axes import named_axes
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import AbstractRef, Ref
@@ -275,12 +276,16 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
         traced once more. maxjax's own: JAX does not have it.
       in_shardings, out_shardings: a ``Sharding``, a ``PartitionSpec`` (of the mesh that is set) or
         None (left open) for each argument, or result; prefix pytrees of them.
-      keep_unused, device, backend, compiler_options: accepted.
+      backend: the platform, which has to be there.
+      compiler_options: options of XLA's, which have no effect; that is told once.
+      keep_unused, device: accepted.
 
     Raises:
       TypeError: ``fun`` is not callable.
       ValueError: it does not take the arguments that are named. At a call: one symbol of
-        ``dynamic_dims`` has two sizes.
+        ``dynamic_dims`` has two sizes; ``compiler_options`` inside of another function.
+      RuntimeError: at a call, there is no such platform.
+      JaxRuntimeError: at a call, one of ``compiler_options`` is none of XLA's.
       DynamicSizeError: the function needs a dynamic size as a number.
 
     >>> mean = jit(lambda x: x.sum(0) / x.shape[0], dynamic_dims={0: {0: "batch"}})
@@ -289,10 +294,14 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
     """
     if device is not None or backend is not None:
         _check_placement(device, backend)
+    target = None
+    if backend is not None or compiler_options:
+        target = Target(backend, dict(compiler_options.items()) if compiler_options else None)
 
     def decorate(function: Callable[..., Any]) -> PjitFunction:
         made = make_jit(function, static_argnums, static_argnames, donate_argnums,
                         donate_argnames, keep_unused, inline, dynamic_dims)
+        made._target = target
         if in_shardings is UNSPECIFIED and out_shardings is UNSPECIFIED:
             return made
         return with_shardings(made, in_shardings, out_shardings)
@@ -308,7 +317,7 @@ def _check_placement(device: Any, backend: str | None) -> None:
         "same behavior.", DeprecationWarning, stacklevel=3)
     if device is not None and backend is not None:
         raise ValueError("can't specify both a device and a backend for jit, got "
-                         f"device={device} and backend={backend!r}")
+                         f"device={device!r} and backend={backend!r}")
 
 
 def _callable(fun: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,10 +11,10 @@ import numpy as np
 from maxjax._base import config, dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.api import ShapeDtypeStruct, trace_abstract
+from maxjax._higher_order.cache_misses import tree_differences
 from maxjax._higher_order.custom_vjp import custom_vjp
 from maxjax._higher_order.dynamic import MAX_SIZES
 from maxjax._higher_order.jit import PjitFunction, jit_p, make_jit
-from maxjax._higher_order.stages import tree_differences
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from maxjax._ir.refs import RefsTouched

@@ -10,7 +10,7 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_parts
 from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
-from maxjax._runtime.devices import Device, default_device
+from maxjax._runtime.devices import Device, first_device
 
 
 class Cell:
@@ -106,12 +106,12 @@ class ArrayImpl(Array):
         """Where the array's parts are."""
         place = self._place
         return place if isinstance(place, Sharding) else SingleDeviceSharding(
-            place or default_device())
+            place or first_device())
 
     @property
     def device(self) -> Any:
         """The device that holds the array; its sharding if there are several."""
-        return self._place or default_device()
+        return self._place or first_device()
 
     def devices(self) -> set[Device]:
         """The devices that hold the array."""

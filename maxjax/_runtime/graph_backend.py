@@ -22,6 +22,7 @@ class GraphBackend:
     """Compiles with MAX's graph compiler."""
 
     name = "graph"
+    broken = None       # it has nothing to turn to: what fails is told by each program
     # A call of a compiled program costs about this much, whatever it computes: a program that
     # tier 0 runs in less is never compiled.
     DISPATCH_NANOSECONDS = 40_000

@@ -44,6 +44,11 @@ class MojoBackend:
     def directory(self) -> str:
         return str(self.store.libraries.cache.directory)
 
+    @property
+    def broken(self) -> str | None:
+        """Why nothing can be compiled, where a build has shown that: no compiler is there."""
+        return self.pack.broken or self.store.broken
+
     def prepare(self, program: Program) -> str | None:
         """Cuts the program into pieces and plans them; or why that cannot be."""
         if program.plans:
@@ -132,7 +137,7 @@ class _Compile:
             reason = f"{type(failure).__name__}: {failure}"
         if compiled is None:
             # The pack's failure matters only where this program needs what failed.
-            reason = reason or "; ".join(self._errors) or "a kernel is gone"
+            reason = reason or "; ".join(dict.fromkeys(self._errors)) or "a kernel is gone"
         try:
             self.done(compiled, reason)
         finally:

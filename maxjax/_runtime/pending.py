@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, spans
-from maxjax._base.config import checks_values
+from maxjax._base.config import checks_values, watched
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh
 from maxjax._base.meshes import ever_set as mesh_set
@@ -29,7 +29,9 @@ from maxjax._runtime import array as array_module
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl, Cell
+from maxjax._runtime.devices import Device, allow_execution, chosen_device, default_device
 from maxjax._runtime.devices import devices as all_devices
+from maxjax._runtime.memory import out_of_memory
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
 from maxjax._transforms.simplify import CALLS
@@ -76,6 +78,17 @@ class PendingGraph:
             self.run(self.take())
 
     def run(self, cells: list[Cell]) -> None:
+        """Runs operations that are in order.
+
+        Raises:
+          JaxRuntimeError: out of memory.
+        """
+        try:
+            self._run(cells)
+        except MemoryError as error:
+            raise out_of_memory(error) from error
+
+    def _run(self, cells: list[Cell]) -> None:
         with np.errstate(all="ignore"):
             if len(cells) > 1:
                 cells = _needed(cells)
@@ -194,7 +207,7 @@ class LazyTrace(Trace):
     @property
     def platform(self) -> str:
         """That of the default device."""
-        return all_devices()[0].platform
+        return default_device().platform
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         inputs: list[Any] = []
@@ -245,8 +258,12 @@ class LazyTrace(Trace):
         graph = pending
         graph.cells.append(cell)
         graph.bytes += spec.weight
-        if checks_values[0]:
-            invalid.check(primitive.name, results if primitive.multiple_results else [result])
+        if watched[0]:
+            made = results if primitive.multiple_results else [result]
+            allow_execution(primitive.name)
+            put_on_chosen(made)
+            if checks_values[0]:
+                invalid.check(primitive.name, made)
         if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:
             graph.flush()
         return result
@@ -310,7 +327,12 @@ class LazyTrace(Trace):
 
     def constant(self, value: Any, aval: ShapedArray) -> ArrayImpl:
         """An array of a NumPy value."""
-        return ArrayImpl(aval, np.asarray(value))
+        return self._put_on_chosen(ArrayImpl(aval, np.asarray(value)))
+
+    def _put_on_chosen(self, made: ArrayImpl) -> ArrayImpl:
+        if watched[0]:
+            put_on_chosen([made])
+        return made
 
     def signature(self, leaves: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
         """The types of concrete leaves; None if one is a tracer or no array at all."""
@@ -361,8 +383,14 @@ class LazyTrace(Trace):
         if place is not None or out_shardings is not None or mesh_set[0]:
             ran, places = on_mesh.placed_program(closed, leaves, place, out_shardings)
         program: Program = ran.cache.get("program") or program_of(ran)
-        kept = self._kept_operands(closed, leaves, values) if checks_values[0] else None
-        outputs = program.run(values)
+        kept = None
+        if watched[0]:
+            allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
+            kept = self._kept_operands(closed, leaves, values) if checks_values[0] else None
+        try:
+            outputs = program.run(values)
+        except MemoryError as error:
+            raise out_of_memory(error) from error
         if foreign:
             # The caller may write to its arrays later: no result is one of them, or a view of one.
             outputs = [value.copy() if any(np.may_share_memory(value, array) for array in foreign)
@@ -383,6 +411,8 @@ class LazyTrace(Trace):
             leaf = leaves[position]
             if leaf.__class__ is ArrayImpl:
                 leaf.delete()
+        if watched[0]:
+            put_on_chosen(results)
         return results
 
     def _kept_operands(self, closed: ClosedJaxpr, leaves: Sequence[Any],
@@ -412,7 +442,8 @@ class LazyTrace(Trace):
         kind = leaf.__class__
         if kind in dtypes.PYTHON_SCALARS:
             dtype, weak = dtypes.python_scalar(kind)
-            return ArrayImpl(ShapedArray((), dtype, weak), python_value(leaf, dtype))
+            return self._put_on_chosen(
+                ArrayImpl(ShapedArray((), dtype, weak), python_value(leaf, dtype)))
         aval = leaf_aval(leaf)
         if aval is None:
             if hasattr(leaf, "__jax_array__"):
@@ -420,7 +451,7 @@ class LazyTrace(Trace):
             raise TypeError(
                 f"Value {leaf!r} with type {type(leaf)} is not a valid JAX type")
         # The caller may write to its array later: it is copied.
-        return ArrayImpl(aval, np.array(leaf, dtype=aval.dtype))
+        return self._put_on_chosen(ArrayImpl(aval, np.array(leaf, dtype=aval.dtype)))
 
 
 def _check_donated_once(leaves: Sequence[Any], donated: Sequence[int]) -> None:
@@ -476,6 +507,8 @@ def common_place(name: str, known: Any, operand: ArrayImpl, operands: Sequence[A
       ValueError: two are on different devices.
     """
     here = (operand._place, operand._committed)
+    if not here[1] and here[0].__class__ is Device:
+        return known        # where it happens to be, results need not be
     if known is None or known[0] is here[0]:
         return here if known is None or here[1] else known
     if not (known[1] and here[1]):
@@ -491,6 +524,15 @@ def common_place(name: str, known: Any, operand: ArrayImpl, operands: Sequence[A
         raise ValueError(on_mesh.incompatible(name, operands, first, operand, closed))
     one = on_mesh.is_one_device(known[0])
     return here if one and not on_mesh.is_one_device(here[0]) else known
+
+
+def put_on_chosen(results: Sequence[ArrayImpl]) -> None:
+    """Puts what lies nowhere yet on the device that ``jax_default_device`` names."""
+    device = chosen_device()
+    if device is not None:
+        for result in results:
+            if result._place is None:
+                result._place = device
 
 
 def put_results(results: Sequence[ArrayImpl], place: Any, spec: Any,

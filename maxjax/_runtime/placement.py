@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from typing import Any
 
 import numpy as np
@@ -123,10 +124,21 @@ def device_count(backend: str | None = None) -> int:
 
 def local_devices(process_index: int | None = None, backend: str | None = None,
                   host_id: int | None = None) -> list[Device]:
-    """The devices of this process: all."""
+    """The devices of this process: all.
+
+    Raises:
+      RuntimeError: there is no such platform.
+      ValueError: there is no such process.
+    """
+    if host_id is not None:
+        warnings.warn("The argument to jax.local_devices has been renamed from `host_id` to "
+                      "`process_index`. This alias will eventually be removed; please update your "
+                      "code.", stacklevel=2)
+        process_index = host_id
+    found = all_devices(backend)
     if process_index not in (None, 0):
         raise ValueError(f"Unknown process_index {process_index}")
-    return all_devices(backend)
+    return found
 
 
 def default_backend() -> str:
@@ -140,7 +152,7 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     Args:
       platform: the devices' kind, such as "cpu"; None for the default one.
     """
-    wanted = platform or default_backend()
+    wanted = all_devices(platform)[0].platform
     return [x for x in gc.get_objects()
             if type(x) is ArrayImpl and not x.is_deleted()
             and next(iter(x.devices())).platform == wanted]

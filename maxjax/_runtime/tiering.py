@@ -114,8 +114,12 @@ class Tiering:
 
         return self.backend_of(program).submit(program, priority, done)
 
-    def compile_now(self, program: Program) -> None:
+    def compile_now(self, program: Program, waits_for_graph: bool = True) -> None:
         """Waits until a program is compiled; for ``compile="always"`` and ahead of time.
+
+        Args:
+          waits_for_graph: whether the graph backend, which takes minutes, stands in for the Mojo
+            backend where that one has no compiler.
 
         Raises:
           CompileError: it cannot be.
@@ -129,14 +133,15 @@ class Tiering:
             backend = self.backend_of(program)
             program.state = "queued"
             backend.wait(self.submit(program, float("inf")), _progress_line(program))
-            if program.state == "failed" and not self._fall_back(program):
+            if program.state == "failed" and (
+                    backend.broken and not waits_for_graph or not self._fall_back(program)):
                 raise CompileError(program.reason or "there is no compiled program")
 
     def compile_or_warn(self, program: Program) -> None:
         """Waits for the compiler; where it fails, the program stays interpreted, with a warning.
         """
         try:
-            self.compile_now(program)
+            self.compile_now(program, waits_for_graph=False)
         except CompileError as error:
             self.fail(program, str(error))
 

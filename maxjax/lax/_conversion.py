@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
@@ -50,22 +49,16 @@ def dtype(x: Any) -> Any:
 
 
 def dtype_argument(new_dtype: Any, name: str) -> Any:
-    """A dtype argument in its canonical form; 64 bits that are off become 32, with a warning."""
+    """A dtype argument in its canonical form; of 64 bits that are off, see ``dtypes.requested``."""
     wanted = dtypes.as_dtype(new_dtype)
     if dtypes.is_key(wanted):
         return wanted
     if not (dtypes.is_numeric(wanted) or wanted in (dtypes.bool_, dtypes.float0)):
         raise TypeError(
             f"JAX only supports number, bool, and string dtypes, got dtype {new_dtype} in {name}")
-    result = dtypes.canonical(wanted)
-    if result != wanted and new_dtype not in _PYTHON_TYPES:
-        warnings.warn(
-            f"Explicitly requested dtype {wanted.name} requested in {name} is not available, and "
-            f"will be truncated to dtype {result.name}. To enable more dtypes, set the "
-            "jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment "
-            "variable. See https://github.com/jax-ml/jax#current-gotchas for more.",
-            stacklevel=3)
-    return result
+    if any(new_dtype is kind for kind in _PYTHON_TYPES):
+        return dtypes.canonical(wanted)
+    return dtypes.requested(wanted, name)
 
 
 _PYTHON_TYPES = tuple(dtypes.PYTHON_SCALARS)
@@ -205,7 +198,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     if dtype is None:
         value = base_trace[0].operand(fill_value)
     else:
-        value = convert_element_type(fill_value, dtype)
+        value = convert_element_type(fill_value, dtype_argument(dtype, "full"))
     return broadcast_in_dim(value, sizes, ()) if sizes else value
 
 

@@ -28,6 +28,7 @@ from maxjax._primitives.shape import (
     transpose_p,
 )
 from maxjax._primitives.stacking import stack_p, tile_p, unstack_p
+from maxjax.lax._conversion import dtype_argument
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._operands import same_dtypes_error
 
@@ -234,7 +235,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
-    dtype = dtypes.canonical(dtype)
+    dtype = dtype_argument(dtype, "broadcasted_iota")
     shape = integers(shape)
     dimension = operator.index(dimension)
     if not dtypes.is_numeric(dtype):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
-from maxjax._base import dtypes
+from maxjax._base import config, dtypes
+from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit import make_jit
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import stop_gradient_p
@@ -39,11 +42,30 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """
     check_arraylike("softmax", x)
     x = jnp.asarray(x)
+    if config.softmax_custom_jvp.value:
+        return _softmax_with_jvp(x, axis, where)
+    return _softmax(x, axis, where, stop_gradient_p.bind)
+
+
+def _softmax(x: Any, axis: Any, where: Any, constant: Callable[[Any], Any]) -> Any:
+    """``constant`` is applied to the largest element, on which the result does not depend."""
     largest = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
     kept = x if where is None else jnp.where(where, x, -jnp.inf)
-    powers = jnp.exp(kept - stop_gradient_p.bind(largest))
+    powers = jnp.exp(kept - constant(largest))
     result = powers / jnp.sum(powers, axis, where=where, keepdims=True)
     return result if where is None else jnp.where(where, result, 0)
+
+
+@partial(custom_jvp, nondiff_argnums=(1,))
+def _softmax_with_jvp(x: Any, axis: Any, where: Any) -> Any:
+    return _softmax(x, axis, where, lambda largest: largest)
+
+
+@_softmax_with_jvp.defjvp
+def _softmax_jvp(axis: Any, primals: Any, tangents: Any) -> Any:
+    (x, where), (tangent, _) = primals, tangents
+    y = _softmax_with_jvp(x, axis, where)
+    return y, y * (tangent - (y * tangent).sum(axis, where=where, keepdims=True))
 
 
 @_jit("log_softmax", "axis")

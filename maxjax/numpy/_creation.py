@@ -16,7 +16,6 @@ from maxjax._primitives.comparison import ne_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import broadcast_in_dim, copy_p, reshape
 from maxjax._primitives.sharding import freed
-from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
@@ -107,7 +106,7 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     if kind in PYTHON_SCALARS:
         if dtype is None:
             return base_trace[0].operand(value)
-        return ArrayImpl(ShapedArray((), dtype), _python_number(value, dtype))
+        return base_trace[0].constant(_python_number(value, dtype), ShapedArray((), dtype))
     if isinstance(value, Array):
         if dtype is not None and (value.aval.dtype != dtype or value.aval.weak_type):
             return convert_element_type(value, dtype)
@@ -132,7 +131,7 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     if isinstance(value, (np.ndarray, np.generic)):     # values are NumPy's: so are its casts
         with np.errstate(invalid="ignore", over="ignore"):
             host = np.asarray(value).astype(dtype)
-        return ArrayImpl(ShapedArray(host.shape, dtype), host)
+        return base_trace[0].constant(host, ShapedArray(host.shape, dtype))
     return convert_element_type(base_trace[0].operand(value), dtype)
 
 
@@ -176,7 +175,7 @@ def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
                 f"Value '{host.flat[0]}' with dtype {host.dtype} is not a valid JAX array type. "
                 "Only arrays of numeric types are supported by JAX.")
         host = host.astype(dtype)
-    return ArrayImpl(ShapedArray(host.shape, dtype), host)
+    return base_trace[0].constant(host, ShapedArray(host.shape, dtype))
 
 
 def _common_dtype(leaves: list[Any]) -> Any:
@@ -349,10 +348,15 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
     >>> jnp.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
     """
-    a = _like(a, "full_like")
-    check_arraylike("full_like", fill_value)
+    return _full_like("full_like", a, fill_value, dtype, shape, device, out_sharding)
+
+
+def _full_like(name: str, a: Any, fill_value: Any, dtype: Any, shape: Any, device: Any,
+               out_sharding: Any) -> Array:
+    a = _like(a, name)
+    check_arraylike(name, fill_value)
     weak = dtype is None and getattr(a, "weak_type", False)
-    wanted = dtypes.canonical(a.dtype) if dtype is None else canonical_dtype(dtype, "full_like")
+    wanted = dtypes.canonical(a.dtype) if dtype is None else canonical_dtype(dtype, name)
     size = tuple(a.shape) if shape is None else canonical_shape(shape)
     if weak and not getattr(fill_value, "shape", ()):
         result = broadcast_to(as_array(cast(fill_value, wanted, True)), size)
@@ -371,8 +375,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     >>> jnp.zeros_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
     """
-    return full_like(_like(a, "zeros_like"), 0, dtype, shape, device=device,
-                     out_sharding=out_sharding)
+    return _full_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
@@ -382,8 +385,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     >>> jnp.ones_like(jnp.array([1.5, 2.5]))
     Array([1., 1.], dtype=float32)
     """
-    return full_like(_like(a, "ones_like"), 1, dtype, shape, device=device,
-                     out_sharding=out_sharding)
+    return _full_like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *,
@@ -393,4 +395,4 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *,
     >>> jnp.empty_like(jnp.arange(2))
     Array([0, 0], dtype=int32)
     """
-    return full_like(_like(prototype, "empty_like"), 0, dtype, shape, device=device)
+    return _full_like("empty_like", prototype, 0, dtype, shape, device, None)

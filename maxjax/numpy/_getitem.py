@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import config, dtypes
 from maxjax._base.errors import NonConcreteBooleanIndexError
 from maxjax._ir.dimensions import (
     SizeRange,
@@ -431,9 +431,20 @@ def _flag(entry: Any) -> bool | None:
 def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value: Any = None,
          unique_indices: bool = False, indices_are_sorted: bool = False,
          wrap_negative: bool = True) -> Array:
-    """``x[index]`` in a mode: None clips what is out of bounds, and promises that nothing is."""
+    """``x[index]`` in a mode: None clips what is out of bounds, and promises that nothing is.
+
+    Raises:
+      IndexError: an integer breaks the promise, and ``jax_check_static_indices`` is set.
+    """
+    checked = mode in (None, PROMISE) and config.check_static_indices.value
+    if checked:
+        index = tuple([int(part) if isinstance(part, np.integer) else
+                       asarray(part) if isinstance(part, np.ndarray) else part      # as if traced
+                       for part in as_tuple(index)])
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
+    if checked:
+        _check_integers(entries, x.aval.shape, wrap_negative)
     fills = mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     kinds = {entry.kind for entry in entries}
     shape = x.aval.shape
@@ -445,6 +456,14 @@ def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value
         return run_steps(x, static_steps(shape, entries, wrap_negative))
     return _take_arrays(x, entries, mode or PROMISE, fill_parameter(fill_value, x.dtype)
                         if fills else None, unique_indices, indices_are_sorted, wrap_negative)
+
+
+def _check_integers(entries: list[Entry], shape: tuple[int, ...], wrap_negative: bool) -> None:
+    for entry in entries:
+        if entry.kind == "int" and is_outside(entry, shape, wrap_negative):
+            raise IndexError(
+                f"index {entry.value} out of bounds for axis {entry.dim} with size "
+                f"{shape[entry.dim]} (normalize_indices={wrap_negative})")
 
 
 def _take_dynamic(x: Array, entries: list[Entry], wrap_negative: bool) -> Array:

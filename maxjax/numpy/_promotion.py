@@ -301,10 +301,11 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
 
 
 def canonical_dtype(dtype: Any, name: str) -> Any:
-    """A dtype argument in its canonical form; warns when 64 bits are asked for and off.
+    """A dtype argument in its canonical form; of 64 bits that are off, see ``dtypes.requested``.
 
     Raises:
       TypeError: it names no dtype of arrays of numbers.
+      ValueError: 64 bits are off, and refused.
     """
     try:
         wanted = dtypes.as_dtype(dtype)
@@ -315,15 +316,9 @@ def canonical_dtype(dtype: Any, name: str) -> Any:
     if not (dtypes.is_numeric(wanted) or wanted in (dtypes.bool_, dtypes.float0)):
         raise TypeError(
             f"JAX only supports number, bool, and string dtypes, got dtype {dtype} in {name}")
-    result = dtypes.canonical(wanted)
-    if result != wanted and dtype is not None and dtype not in (int, float, complex):
-        warnings.warn(
-            f"Explicitly requested dtype {wanted.name} requested in {name} is not available, and "
-            f"will be truncated to dtype {result.name}. To enable more dtypes, set the "
-            "jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment "
-            "variable. See https://github.com/jax-ml/jax#current-gotchas for more.",
-            stacklevel=3)
-    return result
+    if dtype is None or dtype is int or dtype is float or dtype is complex:
+        return dtypes.canonical(wanted)
+    return dtypes.requested(wanted, name)
 
 
 def concrete(value: Any, message: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
-from maxjax._base import dtypes
+from maxjax._base import config, dtypes
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, base_trace
@@ -441,7 +441,7 @@ def _uniform_positive(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def gumbel_mode(mode: str | None) -> str:
     if mode is None:
-        return "low"
+        return "high" if config.high_dynamic_range_gumbel.value else "low"
     if mode not in ("high", "low"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
     return mode

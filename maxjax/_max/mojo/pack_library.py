@@ -93,7 +93,7 @@ class Pack:
         self._queue = Queue("maxjax-pack")
         self._addresses: dict[str, int] = {}
         self._looked = float("-inf")
-        self._broken: str | None = None
+        self.broken: str | None = None
 
     @functools.cached_property
     def units(self) -> list[_Unit]:
@@ -179,8 +179,8 @@ class Pack:
         return {unit.name: unit.failure for unit in self.units if unit.failure is not None}
 
     def _failure(self, units: Sequence[_Unit] | None = None) -> str | None:
-        if self._broken is not None:
-            return self._broken
+        if self.broken is not None:
+            return self.broken
         failures = {unit.name: unit.failure for unit in units or self.units if unit.failure}
         return "; ".join(f"{name}: {why}" for name, why in failures.items()) or None
 
@@ -208,7 +208,7 @@ class Pack:
 
     def _build(self, unit: _Unit) -> str | None:
         deadline = time.monotonic() + self.libraries.foreign_seconds
-        while unit.native is None and unit.failure is None and self._broken is None:
+        while unit.native is None and unit.failure is None and self.broken is None:
             if self._adopt(unit, self.libraries.load(unit.key)):
                 break
             with self.libraries.locked([unit.key]) as locked:
@@ -222,11 +222,11 @@ class Pack:
                         self._fail(unit, error)
                     break
             time.sleep(_LOCK_POLL_SECONDS)
-        return unit.failure or self._broken
+        return unit.failure or self.broken
 
     def _fail(self, unit: _Unit, error: ToolchainError) -> None:
         if error.kind in ("missing", "ending"):
-            self._broken = str(error)
+            self.broken = str(error)
         else:
             unit.failure = str(error)
         if error.kind != "ending":

@@ -303,7 +303,7 @@ class KernelStore:
         self.libraries = Libraries(cache)
         self._addresses: dict[str, int] = {}
         self._failed: dict[str, str] = {}
-        self._broken: str | None = None
+        self.broken: str | None = None
         self._queue = Queue("maxjax-kernels")
 
     def find(self, sources: Iterable[str]) -> dict[str, int]:
@@ -345,7 +345,7 @@ class KernelStore:
         deadline = time.monotonic() + self.libraries.foreign_seconds
         while True:
             missing = self._missing(wanted)
-            if not missing or self._broken is not None:
+            if not missing or self.broken is not None:
                 break
             keys = {self._key(source): source for source in missing}
             patient = time.monotonic() < deadline
@@ -360,7 +360,7 @@ class KernelStore:
         if failed:
             many = f" ({len(failed)} kernels)" if len(failed) > 1 else ""
             return f"{self._failed[failed[0]]}{many}"
-        return self._broken if self._missing(wanted) else None
+        return self.broken if self._missing(wanted) else None
 
     def failures(self) -> dict[str, str]:
         """The kernels that cannot be built, and why."""
@@ -416,7 +416,7 @@ class KernelStore:
 
     def _build(self, sources: Sequence[str], bisections: int = 0) -> None:
         """Builds kernels into one library, or, where one of them is at fault, into several."""
-        if self._broken is not None or not sources:
+        if self.broken is not None or not sources:
             return
         kernels = [Kernel(source) for source in sources]
         text, first_lines = self._assemble(kernels)
@@ -438,7 +438,7 @@ class KernelStore:
                  first_lines: Sequence[int], bisections: int) -> None:
         """Saves what can be saved after a failed build."""
         if error.kind in ("missing", "ending"):
-            self._broken = str(error)
+            self.broken = str(error)
             if error.kind == "missing":
                 warn_once(str(error))
             return

@@ -77,6 +77,9 @@ if code < 0:
 os._exit(code)
 """
 _NO_COMPILER = 97  # the launcher's exit status
+# What links: the Mojo compiler looks for one only after it has compiled everything.
+_LINKERS = ("cc", "gcc", "clang")
+_NO_LINKER = "unable to find suitable c compiler"
 _ERROR_LINE = re.compile(r"^(?:.*?: )?error: (.*)$", re.MULTILINE)
 
 _lock = threading.Lock()
@@ -88,9 +91,9 @@ class ToolchainError(Exception):
     """There is no library; the message says why in one line.
 
     Attributes:
-      kind: ``"missing"`` (no compiler), ``"rejected"`` (an error in the source), ``"crashed"``,
-        ``"killed"`` (from outside, by SIGKILL), ``"timeout"``, ``"disk"`` or ``"ending"`` (the
-        interpreter).
+      kind: ``"missing"`` (no compiler, or none of C), ``"rejected"`` (an error in the source),
+        ``"crashed"``, ``"killed"`` (from outside, by SIGKILL), ``"timeout"``, ``"disk"`` or
+        ``"ending"`` (the interpreter).
       output: what the compiler printed.
     """
 
@@ -128,6 +131,8 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
     Raises:
       ToolchainError: there is no library, and nothing is left behind.
     """
+    if not any(map(shutil.which, _LINKERS)):
+        raise _no_linker()
     folder = (directory or output.parent) / f"building-{os.urandom(12).hex()}"
     try:
         folder.mkdir(mode=0o700)
@@ -193,6 +198,8 @@ def _judge(code: int, output: str) -> None:
         raise ToolchainError("disk", "no space left on device to build native code", output)
     if code == _NO_COMPILER:
         raise ToolchainError("missing", f"no Mojo compiler: {last}", output)
+    if _NO_LINKER in output:
+        raise _no_linker(output)
     if code < 0:
         try:
             name = signal.Signals(-code).name
@@ -206,6 +213,11 @@ def _judge(code: int, output: str) -> None:
         raise ToolchainError(
             "crashed", f"the Mojo compiler ended with status {code}: {last}", output)
     raise ToolchainError("rejected", f"the Mojo compiler failed: {found[1]}", output)
+
+
+def _no_linker(output: str = "") -> ToolchainError:
+    return ToolchainError("missing", "no C compiler, which the Mojo compiler links with: PATH has "
+                          f"none of {', '.join(_LINKERS)}", output)
 
 
 def compiler_folder() -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.shardings import Sharding
-from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import bitcast_convert_type_p
 from maxjax._runtime.array import ArrayImpl

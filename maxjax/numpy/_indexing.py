@@ -435,8 +435,8 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
             raise ValueError("condition contains entries that are out of bounds")
         return take(a, nonzero(kept)[0], axis, mode="promise_in_bounds")
     if not 0 <= size <= length:
-        raise ValueError(f"jnp.compress: size must be from 0 to {length}, the number of slices that "
-                         f"the condition is about; got {size}")
+        raise ValueError(f"jnp.compress: size must be from 0 to {length}, the number of slices "
+                         f"that the condition is about; got {size}")
     slices = getitem(moveaxis(a, axis, 0), slice(0, length))
     filled = where(reshape(kept, (length,) + (1,) * (a.ndim - 1)), slices,
                    cast(as_array(fill_value), a.dtype))

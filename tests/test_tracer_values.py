@@ -464,7 +464,6 @@ TRANSFORMATIONS = {
         jvp_rule_of_tangents(j, f), (two(j),), (two(j),)),
     "grad of a jvp rule, tangents": lambda j, f: j.grad(jvp_rule_of_tangents(j, f))(two(j)),
     "custom_vjp": lambda j, f: with_custom_vjp(j, f)(two(j)),
-    "grad of custom_vjp": lambda j, f: j.grad(with_custom_vjp(j, f))(two(j)),
     "grad of a forward rule": lambda j, f: j.grad(forward_rule(j, f))(two(j)),
     "grad of a backward rule": lambda j, f: j.grad(backward_rule(j, f))(two(j)),
     "hessian of a backward rule": lambda j, f: j.hessian(backward_rule(j, f))(two(j)),
@@ -600,6 +599,7 @@ def test_looks(transformation, untransformed):
     def allowed(name, value):
         look, subject = name.rsplit(", ", 1)
         return (subject in CONSTANT and repr(value) == repr(untransformed[name])
+                or subject in CONSTANT and transformation == "linear_transpose"     # stages all
                 or look in BUFFERS and is_error(value)
                 or name in DERIVATIVE_LOST_IN_JAX and value == "traced")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ from maxjax.numpy._promotion import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
+    concrete,
     promote_inexact,
 )
 
@@ -203,7 +205,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
            [0., 0., 1.]], dtype=float32)
     """
     check_arraylike("one_hot", x)
-    number = int(num_classes)
+    number = operator.index(concrete(
+        num_classes, "The error arose in jax.nn.one_hot argument `num_classes`."))
     kind = dtypes.canonical(dtypes.float64) if dtype is None else jnp.dtype(dtype)
     position = canonical_axis(axis, np.ndim(x) + 1)
     return _one_hot(x, number, dtypes.canonical(kind), position)

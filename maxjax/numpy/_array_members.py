@@ -9,7 +9,7 @@ import numpy as np
 
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.shardings import Sharding
-from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import bitcast_convert_type_p
 from maxjax._runtime.array import ArrayImpl
@@ -160,9 +160,6 @@ _OF_BOTH = ("item", "tolist", "tobytes", "__array__", "__bool__", "__complex__",
 
 def _needs_value(name: str, kind: str) -> Any:
     def member(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(self, Tracer) and (value := self.concrete()) is not None:
-            found = getattr(value, name)
-            return found(*args, **kwargs) if kind == "method" else found
         raise ConcretizationTypeError(
             self, f"The {name} {kind} was called on traced array with shape "
             f"{self.aval.str_short()}.")
@@ -174,8 +171,6 @@ def _needs_value(name: str, kind: str) -> Any:
 
 def _absent(name: str) -> Any:
     def member(self: Any) -> Any:
-        if isinstance(self, Tracer) and (value := self.concrete()) is not None:
-            return getattr(value, name)
         raise AttributeError(
             f"The {name!r} attribute is not available on traced array with shape "
             f"{self.aval.str_short()}." + (

@@ -108,7 +108,7 @@ class _IndexUpdateRef:
         The default fill value is NaN, the least signed or the greatest unsigned integer.
         """
         parsed = None if mode is None else GatherScatterMode.from_any(mode)
-        fill_value = concrete(fill_value, "fill_value argument to indexed get()")
+        concrete(fill_value, "fill_value argument to indexed get()")
         if out_sharding is not None:
             return with_out_sharding(take, out_sharding, self.array, self.index, parsed, fill_value,
                                      unique_indices, indices_are_sorted, wrap_negative_indices)

@@ -97,7 +97,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     line = iota(dtype, size)
     if by == 1 and first == 0:
         return on_device(line, device, out_sharding)
-    return on_device(constant(first, dtype) + line * constant(by, dtype), device, out_sharding)
+    return on_device(constant(first_, dtype) + line * constant(by_, dtype), device, out_sharding)
 
 
 def _number(value: Any) -> Any:

@@ -15,7 +15,7 @@ from maxjax._base.lazy import scipy_special
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
 from maxjax._primitives.special_functions import gamma_complex_p, gamma_p, loggamma_complex_p
-from maxjax.numpy._promotion import bind, check_arraylike
+from maxjax.numpy._promotion import bind, check_arraylike, concrete
 from maxjax.scipy.special._common import operands, refuse_complex
 
 
@@ -183,7 +183,7 @@ def multigammaln(a: Any, d: Any) -> Array:
     >>> jax.scipy.special.multigammaln(3.0, 2)
     Array(1.550195, dtype=float32)
     """
-    d = operator.index(d) if not isinstance(d, float) else int(d)
+    d = int(concrete(d, "d argument of multigammaln"))
     a, = operands("multigammaln", a)
     constant = 0.25 * d * (d - 1) * math.log(math.pi)
     parts = jnp.expand_dims(a, -1) - jnp.arange(d) / 2

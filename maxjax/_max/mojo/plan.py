@@ -68,12 +68,14 @@ class Plan:
       constants: bytes that kernels read, and where each is.
       kernels: the sources it needs, without repetition.
       functions: the pack's functions that it needs.
+      texts: the sources, by all that they depend on.
     """
 
     def __init__(self, jaxpr: Jaxpr, cores: int):
         self.cores = cores
         self.kernels: dict[str, None] = {}
         self.functions: dict[str, None] = {}
+        self.texts: dict[Any, str] = {}
         self._constants: list[bytes] = []
         self._constant_places: dict[bytes, int] = {}
         self._constant_size = 0
@@ -265,7 +267,7 @@ class Part:
         """First and last steps of each buffer, then its place."""
         for unit, _ in units:
             if isinstance(unit, Group):
-                self.kernels[unit] = emit(unit, self.fusion, self._placement)
+                self.kernels[unit] = emit(unit, self.fusion, self._placement, self.plan.texts)
         for number, (unit, detail) in enumerate(units):
             for node in self._makes(unit, detail):
                 owner = self.owner(node)
@@ -501,7 +503,7 @@ def _sizes(numbers: Sequence[int]) -> str:
 
 def _signature(inputs: Sequence[Node], outputs: Sequence[Node]) -> str:
     """Types of a call's operands, for people to read."""
-    before, after = (", ".join(f"{node.dtype}[{_sizes(node.shape)}]" for node in nodes)
+    before, after = (", ".join(f"{dtypes.name_of(node.dtype)}[{_sizes(node.shape)}]" for node in nodes)
                      for nodes in (inputs, outputs))
     return f"{before} -> {after}" if before else after
 

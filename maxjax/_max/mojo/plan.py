@@ -503,8 +503,9 @@ def _sizes(numbers: Sequence[int]) -> str:
 
 def _signature(inputs: Sequence[Node], outputs: Sequence[Node]) -> str:
     """Types of a call's operands, for people to read."""
-    before, after = (", ".join(f"{dtypes.name_of(node.dtype)}[{_sizes(node.shape)}]" for node in nodes)
-                     for nodes in (inputs, outputs))
+    before, after = (
+        ", ".join(f"{dtypes.name_of(node.dtype)}[{_sizes(node.shape)}]" for node in nodes)
+        for nodes in (inputs, outputs))
     return f"{before} -> {after}" if before else after
 
 

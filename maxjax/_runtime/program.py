@@ -129,11 +129,10 @@ class Program:
             self.best_interpreted = elapsed     # of the last few: machines are not equally busy
         if self.rejected is not None and self.interpreted_calls >= self.retry_at:
             tiering.retry(self)
-        if not self.looked and self.state == "cold" \
-                and self.heat > tiering.LOOKUP_NANOSECONDS * max(1.0, self.size):
+        if self.heat > tiering.LOOKUP_NANOSECONDS and not self.looked and self.state == "cold":
             tiering.warm(self)
         # What ran only once, however long it took, may never run again.
-        if (self.state == "cold" and self.heat > tiering.HOT_NANOSECONDS * max(1.0, self.size / 10)
+        if (self.heat > tiering.HOT_NANOSECONDS and self.state == "cold"
                 and self.interpreted_calls >= tiering.HOT_CALLS):
             tiering.request(self)
         return outputs

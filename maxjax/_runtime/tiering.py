@@ -79,7 +79,8 @@ class Tiering:
 
     def warm(self, program: Program) -> None:
         """Loads a program on which tier 0 has spent as much as planning it takes."""
-        if config.compile_mode.value == "auto":
+        if config.compile_mode.value == "auto" \
+                and program.heat > self.LOOKUP_NANOSECONDS * program.size:
             self.look(program)
 
     def look(self, program: Program) -> None:
@@ -97,7 +98,8 @@ class Tiering:
 
     def request(self, program: Program) -> None:
         """Has a hot program compiled in the background."""
-        if config.compile_mode.value != "auto":
+        if config.compile_mode.value != "auto" \
+                or program.heat < self.HOT_NANOSECONDS * program.size / 10:
             return
         backend = self.backend_of(program)
         if program.heat < backend.DISPATCH_NANOSECONDS * program.interpreted_calls:

@@ -204,6 +204,12 @@ _SHORT.update({d: f"u{d.itemsize * 8}" for d in UNSIGNED})
 _SHORT.update({int2: "i2", int4: "i4", uint2: "u2", uint4: "u4"})
 
 
+@functools.cache
+def name_of(dtype: np.dtype) -> str:
+    """``dtype.name``, which NumPy puts together anew each time."""
+    return dtype.name
+
+
 def short_name(dtype: Any) -> str:
     """``f32`` for float32 and so on, as jaxprs print it."""
     name = _SHORT.get(dtype)

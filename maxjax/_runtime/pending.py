@@ -6,13 +6,16 @@ pending; a graph that grows long or would hold much memory is run without waitin
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from maxjax._base import dtypes, spans
 from maxjax._base.config import checks_values, watched
@@ -42,6 +45,8 @@ MAX_BYTES = 256 << 20
 # Below this many bytes of results a graph is interpreted straight away, without being looked up:
 # the look-up would cost more than compiling could save.
 LIGHT_BYTES = 1 << 20
+# Arrays that a result is held against one by one, whether it shares memory with them.
+_FEW = 8
 
 _new_array = ArrayImpl.__new__
 _reference = weakref.ref
@@ -393,8 +398,8 @@ class LazyTrace(Trace):
             raise out_of_memory(error) from error
         if foreign:
             # The caller may write to its arrays later: no result is one of them, or a view of one.
-            outputs = [value.copy() if any(np.may_share_memory(value, array) for array in foreign)
-                       else value for value in outputs]
+            shares = _sharing(foreign)
+            outputs = [value.copy() if shares(value) else value for value in outputs]
         results = [ArrayImpl(aval, value if value.__class__ is np.ndarray else np.asarray(value))
                    for aval, value in zip(closed.out_avals, outputs, strict=True)]
         if places is not None:
@@ -452,6 +457,24 @@ class LazyTrace(Trace):
                 f"Value {leaf!r} with type {type(leaf)} is not a valid JAX type")
         # The caller may write to its array later: it is copied.
         return self._put_on_chosen(ArrayImpl(aval, np.array(leaf, dtype=aval.dtype)))
+
+
+def _sharing(arrays: Sequence[np.ndarray]) -> Callable[[Any], bool]:
+    """Tells whether a value may share memory with one of many arrays."""
+    if len(arrays) <= _FEW:
+        return lambda value: any(np.may_share_memory(value, array) for array in arrays)
+    bounds = sorted(byte_bounds(array) for array in arrays if array.size)
+    begins = [begin for begin, _ in bounds]
+    ends = list(itertools.accumulate((end for _, end in bounds), max))
+
+    def shares(value: Any) -> bool:
+        if value.__class__ is not np.ndarray or not value.size:     # NumPy's scalars are copies
+            return False
+        begin, end = byte_bounds(value)
+        earlier = bisect.bisect_left(begins, end)
+        return earlier > 0 and ends[earlier - 1] > begin
+
+    return shares
 
 
 def _check_donated_once(leaves: Sequence[Any], donated: Sequence[int]) -> None:

@@ -39,11 +39,12 @@ _RETRY_CALLS = 256
 class Tiering:
     """The policy and the compiled programs' life."""
 
-    # What a compile costs in processor time: a program must have spent some of that first.
+    # What a compile costs in processor time: a program must have spent some of that first; a tenth
+    # of it for each thousand of equations, where that is more.
     HOT_NANOSECONDS = 400_000_000
     HOT_CALLS = 2
-    # After so much time in tier 0 it is worth planning a program, to see whether all it needs has
-    # been compiled before.
+    # After so much time in tier 0 for each thousand of equations, which is what planning takes, it
+    # is worth planning a program, to see whether all it needs has been compiled before.
     LOOKUP_NANOSECONDS = 30_000_000
     # A program that is estimated to take this long looks for its artifact at its first call.
     EAGER_LOOKUP_SECONDS = 3e-4
@@ -62,15 +63,24 @@ class Tiering:
     def backend_of(self, program: Program) -> Any:
         return self.backends[program.backend or config.backend.value]
 
-    def estimate(self, jaxpr: Jaxpr) -> float:
-        return estimated_seconds(jaxpr)
+    def estimate(self, jaxpr: Jaxpr) -> tuple[float, float]:
+        """Seconds that a call takes, and thousands of equations."""
+        return estimated_seconds(jaxpr), equation_count(jaxpr) / 1000
 
     # --- finding or making what is compiled ---
     def first_call(self, program: Program) -> None:
         """Loads a substantial program that was compiled before, or whose kernels are known."""
-        if config.compile_mode.value == "auto" and (
-                program.cost > self.EAGER_LOOKUP_SECONDS
-                or program.heat > self.LOOKUP_NANOSECONDS):
+        if config.compile_mode.value != "auto":
+            return
+        planning = self.LOOKUP_NANOSECONDS * max(1.0, program.size)
+        if program.heat > planning or program.cost > self.EAGER_LOOKUP_SECONDS and (
+                program.size <= 1.0 or program.cost * 1e9 > planning):
+            self.look(program)
+
+    def warm(self, program: Program) -> None:
+        """Loads a program on which tier 0 has spent as much as planning it takes."""
+        if config.compile_mode.value == "auto" \
+                and program.heat > self.LOOKUP_NANOSECONDS * program.size:
             self.look(program)
 
     def look(self, program: Program) -> None:
@@ -88,7 +98,8 @@ class Tiering:
 
     def request(self, program: Program) -> None:
         """Has a hot program compiled in the background."""
-        if config.compile_mode.value != "auto":
+        if config.compile_mode.value != "auto" \
+                or program.heat < self.HOT_NANOSECONDS * program.size / 10:
             return
         backend = self.backend_of(program)
         if program.heat < backend.DISPATCH_NANOSECONDS * program.interpreted_calls:
@@ -292,6 +303,12 @@ def estimated_seconds(jaxpr: Jaxpr) -> float:
             avals = [atom.aval for atom in eqn.invars]
             total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11
     return total
+
+
+def equation_count(jaxpr: Jaxpr) -> int:
+    """Equations, with those of the jaxprs inside."""
+    return sum(1 + sum(equation_count(x.jaxpr if isinstance(x, ClosedJaxpr) else x)
+                       for x in subjaxprs(eqn.params)) for eqn in jaxpr.eqns)
 
 
 def check_tiers(program: Program, compiled: CompiledProgram, values: list[Any]) -> list[Any]:

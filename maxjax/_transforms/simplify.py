@@ -61,7 +61,7 @@ def inline_calls(closed: ClosedJaxpr, names: Collection[str] | None = None) -> C
                 continue
             outvars = [type(var)(var.aval) for var in eqn.outvars]
             env.update(zip(eqn.outvars, outvars, strict=True))
-            eqns.append(eqn.replace(invars=invars, outvars=outvars))
+            eqns.append(JaxprEqn(eqn.primitive, invars, eqn.params, outvars, eqn.source))
         return [read(atom) for atom in jaxpr.outvars]
 
     def behind_barrier(eqn: JaxprEqn, operands: list[Atom]) -> list[Atom]:
@@ -124,8 +124,10 @@ def eliminate_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
         if rule is not None:
             eqn = rule(eqn, [var in used for var in eqn.outvars])
         used.update(atom for atom in eqn.invars if isinstance(atom, Var))
-        kept.append(eqn.replace(outvars=[
-            var if var in used else DropVar(var.aval) for var in eqn.outvars]))
+        if any(var not in used for var in eqn.outvars):
+            eqn = eqn.replace(outvars=[
+                var if var in used else DropVar(var.aval) for var in eqn.outvars])
+        kept.append(eqn)
     kept.reverse()
     constants = [(var, value) for var, value in zip(jaxpr.constvars, closed.consts, strict=True)
                  if var in used]
@@ -154,19 +156,27 @@ def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
         return env.get(atom, atom) if isinstance(atom, Var) else atom
 
     for eqn in jaxpr.eqns:
-        invars = [read(atom) for atom in eqn.invars]
-        eqn = eqn.replace(invars=invars)
+        eqn = _with_operands(eqn, env)
         if eqn.primitive.cacheable and not has_effects(eqn):
-            key = (eqn.primitive, tuple(map(_atom_key, invars)), tuple(eqn.params.items()))
+            key = (eqn.primitive, tuple(map(_atom_key, eqn.invars)), tuple(eqn.params.items()))
             known = seen.get(key)
             if known is not None:
                 env.update(zip(eqn.outvars, known, strict=True))
                 continue
             seen[key] = [var if type(var) is Var else Var(var.aval) for var in eqn.outvars]
-            eqn = eqn.replace(outvars=seen[key])
+            if any(type(var) is not Var for var in eqn.outvars):
+                eqn = eqn.replace(outvars=seen[key])
         eqns.append(eqn)
     return ClosedJaxpr(
         jaxpr.replace(eqns=eqns, outvars=[read(atom) for atom in jaxpr.outvars]), closed.consts)
+
+
+def _with_operands(eqn: JaxprEqn, env: dict[Var, Atom]) -> JaxprEqn:
+    """An equation with what has come in the place of its operands."""
+    if not any(atom in env for atom in eqn.invars if isinstance(atom, Var)):
+        return eqn
+    return eqn.replace(invars=[
+        env.get(atom, atom) if isinstance(atom, Var) else atom for atom in eqn.invars])
 
 
 def _atom_key(atom: Atom) -> Any:
@@ -198,8 +208,7 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
                 uses[atom] = uses.get(atom, 0) + 1
     eqns = []
     for eqn in jaxpr.eqns:
-        eqn = eqn.replace(invars=[
-            env.get(atom, atom) if isinstance(atom, Var) else atom for atom in eqn.invars])
+        eqn = _with_operands(eqn, env)
         result: Any = _rewritten(eqn, made, uses)
         if isinstance(result, (Var, Literal)):
             env[eqn.outvars[0]] = result
@@ -268,6 +277,10 @@ _ELEMENTWISE = frozenset((
 
 def _with_scalars(eqn: JaxprEqn, made: dict[Var, JaxprEqn]) -> JaxprEqn:
     shape = eqn.outvars[0].aval.shape
+    if not any(isinstance(atom, Var) and atom in made
+               and made[atom].primitive.name in ("broadcast_in_dim", "reshape")
+               for atom in eqn.invars):
+        return eqn
     scalars: list[Atom] = []
     for atom in eqn.invars:
         current = atom

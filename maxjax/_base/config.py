@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from maxjax._base import spans
+from maxjax._base import spans, threads
 
 _MISSING = object()
 
@@ -34,7 +34,7 @@ class _Overrides(threading.local):
 
 
 _overrides = _Overrides()
-_count_lock = threading.Lock()
+_count_lock = threads.lock()
 
 
 class Option:

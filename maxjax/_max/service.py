@@ -59,6 +59,7 @@ class Job:
         self.submitted = time.monotonic()
         self.callbacks: list[Done] = []
         self.ready = threads.Event()
+        self.process = threads.forks[0]  # where it is under way
         self.not_before = 0.0  # while another process compiles the same key
         self.unlocked_after = 0.0
 
@@ -309,9 +310,10 @@ class CompileService:
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
             job.priority = float("inf")
-            if not job.ready.is_set() and (self._thread is None or not self._thread.is_alive()):
-                # After a fork there is none; what the parent's was about to announce is done anew.
-                self._jobs.setdefault(job.key, job)
+            if job.process != threads.forks[0] and not job.ready.is_set():
+                job.process = threads.forks[0]
+                job = self._jobs.setdefault(job.key, job)
+            if job.key in self._jobs:
                 self._start_thread()
             self._condition.notify_all()
         on_own_thread = threading.current_thread() is self._thread
@@ -524,7 +526,8 @@ class CompileService:
     def _after_fork_in_child(self) -> None:
         """A forked child has neither the thread nor the worker: it drops its copies of the pipes.
 
-        Its pending jobs stay; a thread and a worker of its own start when it asks for something.
+        Pending jobs are the parent's: they are begun anew where they are waited for, with a thread
+        and a worker that start when the child asks for something.
         """
         if self._worker is not None:
             self._worker.abandon()
@@ -535,6 +538,7 @@ class CompileService:
         for job in self._jobs.values():
             job.started = None
             job.not_before = 0.0
+        self._jobs = {}
 
 
 _services: weakref.WeakSet[CompileService] = weakref.WeakSet()

@@ -94,6 +94,7 @@ class Queue:
     def __init__(self, name: str):
         self.name = name
         self._jobs: list[Job] = []
+        self._inherited: list[Job] = []     # by a fork
         self._thread: threading.Thread | None = None
         # Taken by itself, not through the condition, whose `with` an interrupt can leave locked.
         self._lock = threads.lock()
@@ -119,6 +120,9 @@ class Queue:
         """
         with self._lock:
             job.priority = float("inf")
+            if job in self._inherited:
+                self._inherited.remove(job)
+                self._jobs.append(job)
             problem = self._start() if job in self._jobs else None  # after a fork it is gone
             self._condition.notify_all()
         if problem is not None:
@@ -166,9 +170,11 @@ class Queue:
         job.ready.set()
 
     def _after_fork_in_child(self) -> None:
-        """Jobs that were pending are begun anew, by a thread of this process, when waited for."""
+        """Jobs that were pending are the parent's: they are begun anew where they are waited for."""
         self._thread = None
-        for job in self._jobs:
+        self._inherited += self._jobs
+        self._jobs = []
+        for job in self._inherited:
             job.ready.clear()
             job.started = None
 

@@ -126,11 +126,12 @@ def test_a_fork_waits_for_what_cannot_be_renewed():
     timer = threading.Timer(0.3, done.set)
     timer.start()
     start = time.monotonic()
-    assert in_a_child(lambda: threads.unforked.acquire(blocking=False))
+    assert in_a_child(lambda: thread.ident not in threads.unforked._inside)
     assert 0.2 < time.monotonic() - start < 5
     thread.join()
     with threads.unforked:      # by the forking thread itself
-        assert in_a_child(lambda: True)
+        assert in_a_child(lambda: sum(threads.unforked._inside.values()) == 1)
+    assert not threads.unforked._inside
 
 
 def test_a_fork_does_not_wait_for_ever(monkeypatch):
@@ -138,8 +139,8 @@ def test_a_fork_does_not_wait_for_ever(monkeypatch):
     done = threading.Event()
     thread = hold(threads.unforked, done)
     try:
-        assert in_a_child(lambda: threads.unforked.acquire(blocking=False))
-        assert not threads.unforked.acquire(blocking=False)
+        assert in_a_child(lambda: not threads.unforked._inside)
+        assert list(threads.unforked._inside) == [thread.ident]
     finally:
         done.set()
         thread.join()
@@ -186,3 +187,27 @@ def test_an_event():
     assert not event.is_set() and not event.wait(0.02)
     threading.Timer(0.05, event.set).start()
     assert event.wait(10) and event.is_set()
+
+
+def test_no_thread_is_amid_what_forks_wait_for():
+    """Many threads go in and out, and none is kept out for long."""
+    stop, counts = threading.Event(), [0] * 4
+
+    def work(number: int) -> None:
+        while not stop.is_set():
+            with threads.unforked, threads.unforked:
+                counts[number] += 1
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(len(counts))]
+    for worker in workers:
+        worker.start()
+    try:
+        for _ in range(20):
+            assert in_a_child(lambda: not threads.unforked._inside)
+        before = list(counts)
+        time.sleep(0.3)
+        assert all(count > earlier for count, earlier in zip(counts, before, strict=True))
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join()

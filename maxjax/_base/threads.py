@@ -9,7 +9,8 @@ there. So
 - what else has to change in a child is said to ``after_fork``;
 - threads are waited for by ``Event``, which holds no lock;
 - what a child could neither renew nor do without is done ``with unforked``: importing a module,
-  loading a library, starting a process. A fork waits for that, some milliseconds as a rule.
+  loading a library, starting a process, calling BLAS. A fork waits for that, some milliseconds as
+  a rule.
 
 Nothing else is waited for before a fork: plans and compiles take seconds, and holding many locks
 takes an order among them. Instead, what a lock protects must be usable as a copy at any moment,
@@ -32,6 +33,7 @@ from typing import Any, Generic, TypeVar, overload
 _Result = TypeVar("_Result")
 
 _POLL_SECONDS = 0.01
+_SHORT_POLL_SECONDS = 0.0005
 # A fork goes on after this long: whatever holds it up, it is not to be for ever.
 _LONGEST_WAIT_SECONDS = 10.0
 
@@ -41,8 +43,53 @@ _calls: list[Callable[[], Callable[[], None] | None]] = []
 # How many forks this process is away from the first: what belongs to a process is kept with this.
 forks = [0]
 
-unforked = threading.RLock()
-_waited: dict[int, bool] = {}     # whether `unforked` was got, by threads that are forking
+
+class _Unforked:
+    """A context that many threads may be in, and that other threads' forks wait for.
+
+    It holds no lock: each thread changes an entry of its own, before it looks whether one forks;
+    and one that forks says so before it looks for entries.
+    """
+
+    def __init__(self) -> None:
+        self._inside: dict[int, int] = {}       # how often, by threads
+        self._forking: set[int] = set()
+
+    def __enter__(self) -> None:
+        thread = threading.get_ident()
+        inside = self._inside.get(thread, 0)
+        self._inside[thread] = inside + 1
+        if self._forking and not inside and thread not in self._forking:
+            while self._forking:
+                del self._inside[thread]
+                time.sleep(_SHORT_POLL_SECONDS)
+                self._inside[thread] = 1
+
+    def __exit__(self, *error: object) -> None:
+        thread = threading.get_ident()
+        inside = self._inside[thread] - 1
+        if inside:
+            self._inside[thread] = inside
+        else:
+            del self._inside[thread]
+
+    def before_fork(self) -> None:
+        self._forking.add(threading.get_ident())
+        deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
+        # Not for those that fork too, as they may wait for this one.
+        while set(self._inside) - self._forking and time.monotonic() < deadline:
+            time.sleep(_SHORT_POLL_SECONDS)
+
+    def after_fork_in_parent(self) -> None:
+        self._forking.discard(threading.get_ident())
+
+    def after_fork_in_child(self) -> None:
+        thread = threading.get_ident()
+        self._forking.clear()
+        self._inside = {thread: self._inside[thread]} if thread in self._inside else {}
+
+
+unforked = _Unforked()
 
 
 def lock() -> Any:
@@ -120,22 +167,12 @@ def after_fork(call: Callable[[], None]) -> Callable[[], None]:
     return call
 
 
-def _before_fork() -> None:
-    _waited[threading.get_ident()] = unforked.acquire(timeout=_LONGEST_WAIT_SECONDS)
-
-
-def _after_fork_in_parent() -> None:
-    if _waited.pop(threading.get_ident()):
-        unforked.release()
-
-
 def _after_fork_in_child() -> None:
     forks[0] += 1
-    _after_fork_in_parent()
-    _waited.clear()
-    for held in (unforked, *_locks):
-        if not held._is_owned():  # type: ignore[attr-defined]
-            held._at_fork_reinit()
+    unforked.after_fork_in_child()
+    for made in list(_locks):
+        if not made._is_owned():
+            made._at_fork_reinit()
     for reference in _calls:
         call = reference()
         if call is not None:
@@ -143,5 +180,5 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent,
-                        after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=unforked.before_fork, after_in_child=_after_fork_in_child,
+                        after_in_parent=unforked.after_fork_in_parent)

@@ -170,7 +170,7 @@ class Queue:
         job.ready.set()
 
     def _after_fork_in_child(self) -> None:
-        """Jobs that were pending are the parent's: they are begun anew where they are waited for."""
+        """Pending jobs are the parent's: they are begun anew where they are waited for."""
         self._thread = None
         self._inherited += self._jobs
         self._jobs = []

@@ -89,6 +89,7 @@ def test_a_fork_begins_anew():
     """Also amid calls of another thread."""
     x = inputs(7)
     expected = np.cumsum(x, 1, np.int32)
+    assert np.array_equal(cumsum(x, 64), expected)
     stop = threading.Event()
 
     def work() -> None:

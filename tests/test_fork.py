@@ -11,9 +11,15 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import maxjax
+import maxjax.numpy as jnp
 from maxjax._base import threads
+from maxjax._max import session
+from maxjax._runtime.program import Program
+from maxjax._runtime.tiering import Tiering
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
@@ -211,3 +217,29 @@ def test_no_thread_is_amid_what_forks_wait_for():
         stop.set()
         for worker in workers:
             worker.join()
+
+
+# --- programs -------------------------------------------------------------------------------------
+
+def program(state: str, backend: str) -> Program:
+    made = Program(maxjax.make_jaxpr(jnp.sin)(np.ones(3, np.float32)))
+    made.state, made.backend = state, backend
+    made.compiled = made.proven = None if state == "queued" else object()
+    return made
+
+
+def test_programs_of_a_child(monkeypatch):
+    """What is with the parent's compiler becomes hot again; what needs its session of MAX is
+    interpreted."""
+    monkeypatch.setattr(session, "_inherited", True)
+    tiering = Tiering()
+    queued, mojo, graph = programs = [
+        program("queued", "mojo"), program("compiled", "mojo"), program("compiled", "graph")]
+    tiering._submitted.update(programs)
+    tiering._after_fork_in_child()
+    assert queued.state == "cold"
+    assert mojo.state == "compiled" and mojo.proven is not None
+    assert graph.state == "host" and graph.compiled is graph.proven is None
+    assert "forked" in graph.reason
+    new = program("cold", "graph")
+    assert not tiering.prepare(new) and "forked" in new.reason

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import platform
 import sys
@@ -24,6 +23,7 @@ from maxjax._base import config as _options
 from maxjax._base import variables as _variables
 from maxjax._base.config import config as config
 from maxjax._base.dtypes import float0 as float0
+from maxjax._base.lazy import import_module as _import_module
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import missing_names as _missing_names
 from maxjax._base.source import scopes as _scopes
@@ -229,7 +229,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise _attribute_error(__name__, name)
     try:
-        found = importlib.import_module(target)
+        found = _import_module(target)
     except ModuleNotFoundError as error:
         if error.name != target:
             raise

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from maxjax._base import option_kinds, spans
+from maxjax._base import option_kinds, spans, threads
 from maxjax._base.errors import InternalError
 from maxjax._base.option_kinds import Kind, one_of
 
@@ -30,7 +30,7 @@ class _Overrides(threading.local):
 
 
 _overrides = _Overrides()
-_count_lock = threading.Lock()
+_count_lock = threads.lock()
 
 
 class Option:
@@ -254,23 +254,14 @@ class Config:
         raise AttributeError(f"property '{known.name}' of 'Config' object has no setter")
 
 
-class StringEnum(str, enum.Enum):
-    """An enumeration whose members are strings, and print as such."""
-
-    __str__ = str.__str__
-
-    def __format__(self, format_spec: str) -> str:
-        return format(str(self), format_spec)
-
-
-class NumpyDtypePromotion(StringEnum):
+class NumpyDtypePromotion(enum.StrEnum):
     """What an implicit promotion of dtypes does."""
 
     STANDARD = "standard"
     STRICT = "strict"
 
 
-class LegacyPrngKeyState(StringEnum):
+class LegacyPrngKeyState(enum.StrEnum):
     """What becomes of random keys that are arrays of integers."""
 
     ALLOW = "allow"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
+from maxjax._base import threads
 from maxjax._base.errors import DuplicateSpecError, IndivisibleError
 from maxjax._base.meshes import (
     UNCONSTRAINED,
@@ -220,7 +220,7 @@ class NamedSharding(Sharding):
         """The axes along which the parts are the same."""
         return frozenset(self.mesh.axis_names) - set(spec_axes(self.spec)) - self.spec.unreduced
 
-    @functools.cached_property
+    @threads.cached
     def in_types(self) -> bool:
         """Whether the type of an array tells of it: the mesh has Explicit axes."""
         return bool(self.mesh.explicit_axes)

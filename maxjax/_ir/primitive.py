@@ -46,15 +46,21 @@ The rules, all optional but the first two, and their contracts:
     What an application outside programs runs: (a jaxpr of whole values, the sharding of each
     result or None).
 
+``calls_blas``
+    True where NumPy computes by BLAS, which does not survive a fork amid a call that uses its
+    threads: forks wait for it.
+
 Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, and 1 equals 1.0.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Collection
 from typing import Any
 
+from maxjax._base import threads
 from maxjax._base.errors import InternalError
 from maxjax._ir.dimensions import active as dimensions_active
 from maxjax._ir.effects import Effect
@@ -97,6 +103,7 @@ class Primitive:
                  multiple_results: bool = False,
                  no_derivative: str | None = None,
                  cacheable: bool = True,
+                 calls_blas: bool = False,
                  on_mesh: bool = False,
                  linear_in: slice | None = None,
                  registered: bool = True):
@@ -123,6 +130,7 @@ class Primitive:
         self.eager = eager
         self.program = program
         self.flops = flops
+        self.calls_blas = calls_blas
         self.accepts = accepts                # dtypes of the operands, for the operations to check
         self.multiple_results = multiple_results
         self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
@@ -163,8 +171,28 @@ class OpSpec:
         self.weight = sum([aval.nbytes for aval in self.out_avals])
 
 
+# BLAS has no use for threads where the sizes of the operands, multiplied, are not beyond this.
+_SMALL_PRODUCT = 1 << 13
+
+
 def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
             out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
+    run = _own_runner(primitive, in_avals, params, out_avals)
+    if run is None or not primitive.calls_blas:
+        return run
+    sizes = [aval.size for aval in in_avals]
+    if len(sizes) > 1 and all(type(size) is int for size in sizes) and (
+            math.prod(sizes) <= _SMALL_PRODUCT):
+        return run
+
+    def run_unforked(*arrays: Any) -> Any:
+        with threads.unforked:
+            return run(*arrays)
+    return run_unforked
+
+
+def _own_runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
+                out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
     if primitive.specialize is not None:
         run = primitive.specialize(in_avals, params, out_avals)
         if run is not None:

@@ -343,6 +343,7 @@ dot_general_p = Primitive(
     batch=_batch,
     factors=_factors,
     flops=_flops,
+    calls_blas=True,
 )
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import os
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from maxjax._base import dtypes, spans
+from maxjax._base import dtypes, spans, threads
 from maxjax._base.config import checks_values, watched
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh
@@ -59,7 +57,7 @@ class PendingGraph:
         self.cells: list[Cell] = []
         self.bytes = 0
         # Reentrant: running a graph may look at arrays (a host callback does).
-        self.lock = threading.RLock()
+        self.lock = threads.lock()
 
     def take(self) -> list[Cell]:
         cells = self.cells
@@ -193,15 +191,6 @@ def _ancestors(cell: Cell) -> list[Cell]:
 
 
 pending = PendingGraph()
-
-
-def _after_fork_in_child() -> None:
-    """A thread that was running a graph is not here: nobody would release its lock."""
-    pending.lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 class LazyTrace(Trace):

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 import time
+import weakref
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes, monitoring, spans
+from maxjax._base import config, dtypes, monitoring, spans, threads
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from maxjax._max import session
 from maxjax._max.mojo.crew import cores
 from maxjax._max.service import CompileService
 from maxjax._max.warning import warn_once
@@ -53,7 +54,21 @@ class Tiering:
         mojo = MojoBackend()
         self.backends: dict[str, Any] = {"mojo": mojo, "graph": GraphBackend(lambda: mojo.pack)}
         self.core = CompilerCore()
-        self._planning = threading.RLock()
+        self._planning = threads.lock()
+        # Those that are with a compiler, or were compiled: what a fork may take from them.
+        self._submitted: weakref.WeakSet[Program] = weakref.WeakSet()
+        threads.after_fork(self._after_fork_in_child)
+
+    def _after_fork_in_child(self) -> None:
+        """Programs that the parent's threads have compiled become hot again, and what needs the
+        parent's session of MAX is interpreted from now on."""
+        unavailable = session.why_unavailable()
+        for program in list(self._submitted):
+            if program.state == "queued":
+                program.state = "cold"
+            elif program.backend == "graph" and unavailable is not None:
+                program.compiled = program.proven = program.rejected = None
+                program.state, program.reason = "host", unavailable
 
     @property
     def service(self) -> CompileService:
@@ -108,11 +123,12 @@ class Tiering:
             return
         if not self.prepare(program):
             return
-        program.state = "queued"
         self.submit(program, priority=float(program.heat))
 
     def submit(self, program: Program, priority: float) -> Any:
         started, start, since = time.monotonic(), spans.clock(), time.time()
+        self._submitted.add(program)
+        program.state = "queued"
         self.core.leave()
 
         def done(compiled: CompiledProgram | None, error: str | None) -> None:
@@ -142,7 +158,6 @@ class Tiering:
         self.look(program)
         while program.compiled is None and program.state != "host":
             backend = self.backend_of(program)
-            program.state = "queued"
             backend.wait(self.submit(program, float("inf")), _progress_line(program))
             if program.state == "failed" and (
                     backend.broken and not waits_for_graph or not self._fall_back(program)):
@@ -221,11 +236,11 @@ class Tiering:
             if config.compile_mode.value == "auto":
                 if self._fall_back(program):
                     warn_once(error or "unknown")
-                    program.state = "queued"
                     self.submit(program, priority=float(program.heat))
                 else:
                     self.fail(program, program.reason)
             return
+        self._submitted.add(program)
         program.compiled = compiled
         program.state = "compiled"
         program.reason = None
@@ -271,9 +286,16 @@ class CompilerCore:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
         self._jobs = 0
         self._limits: Any = None
+        threads.after_fork(self._after_fork_in_child)
+
+    def _after_fork_in_child(self) -> None:
+        """The jobs are the parent's: all cores are free."""
+        limits, self._jobs, self._limits = self._limits, 0, None
+        if limits is not None:
+            limits.restore_original_limits()
 
     def leave(self) -> None:
         with self._lock:
@@ -284,7 +306,7 @@ class CompilerCore:
 
     def take_back(self) -> None:
         with self._lock:
-            self._jobs -= 1
+            self._jobs = max(0, self._jobs - 1)
             if self._jobs == 0 and self._limits is not None:
                 self._limits.restore_original_limits()
                 self._limits = None

@@ -7,11 +7,11 @@ that one propagation covers the bodies of scan and while and the branches of con
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from maxjax._base import threads
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._primitives.rules import FactorRule
 from maxjax._sharding.projection import rule_of
@@ -59,7 +59,7 @@ class Operation:
     eqn: JaxprEqn | None
     name: str
 
-    @functools.cached_property
+    @threads.cached
     def values(self) -> list[tuple[Var, Sequence[Any]]]:
         """The variables with their factors, operands first; literals have no dimensions."""
         pairs = zip([*self.operands, *self.results],

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from maxjax._base import threads
 from maxjax._max import kernel_digest
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import toolchain
@@ -95,14 +96,14 @@ class Pack:
         self._looked = float("-inf")
         self.broken: str | None = None
 
-    @functools.cached_property
+    @threads.cached
     def units(self) -> list[_Unit]:
         """The files, in the order in which they are built."""
         paths = sorted(self.sources.glob("*.mojo"), key=lambda path: (
             _FIRST.index(path.stem) if path.stem in _FIRST else len(_FIRST), path.stem))
         return [_Unit(path) for path in paths]
 
-    @functools.cached_property
+    @threads.cached
     def names(self) -> dict[str, str]:
         """The file of each function, by the function's name."""
         return {export: unit.name for unit in self.units for export in unit.exports}

@@ -7,9 +7,10 @@ acts is in ``config.py``.
 
 from __future__ import annotations
 
+import enum
 from typing import Any, NamedTuple
 
-from maxjax._base.config import StringEnum, config
+from maxjax._base.config import config
 from maxjax._base.option_kinds import ANYTHING, BOOLEAN, INTEGER, OPTIONAL_STRING, Kind, one_of
 
 _GUARD = one_of((None, "allow", "log", "disallow", "log_explicit", "disallow_explicit"))
@@ -17,7 +18,7 @@ _LEVEL = one_of(("UNKNOWN", "O0", "O1", "O2", "O3"))
 _ERRORS = one_of(("ignore", "raise"))
 
 
-class RuntimeTracebackMode(StringEnum):
+class RuntimeTracebackMode(enum.StrEnum):
     """How much of Python's traceback a program is told when it is run."""
 
     OFF = "off"

@@ -186,7 +186,9 @@ def sici(x: Any) -> tuple[Array, Array]:
     x, = operands("sici", x)
     if dtypes.is_complex(x.dtype):
         raise ValueError(f"Argument `x` to sici must be real-valued. Got dtype {x.dtype}.")
-    return bind(sine_integral_p, x), bind(cosine_integral_p, x)
+    # On the negative axis the cosine integral is complex: NaN, at its end as well.
+    cosine = jnp.where(x == -np.inf, np.nan, bind(cosine_integral_p, x))
+    return bind(sine_integral_p, x), cosine
 
 
 @sici.defjvp

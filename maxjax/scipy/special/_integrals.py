@@ -184,6 +184,7 @@ def sici(x: Any) -> tuple[Array, Array]:
     (Array(0.946083..., ...), Array(0.337403..., ...))
     """
     x, = operands("sici", x)
+    x = lax.convert_element_type(x, x.dtype)
     if dtypes.is_complex(x.dtype):
         raise ValueError(f"Argument `x` to sici must be real-valued. Got dtype {x.dtype}.")
     # On the negative axis the cosine integral is complex: NaN, at its end as well.

@@ -107,7 +107,8 @@ polygamma_p = _special(
     host_reason=HOST)
 zeta_p = _special(
     "zeta", _zeta,
-    (_zeta_by_exponent, lambda t, x, q, out: mul(t, mul(neg(x), zeta_p.bind(add(x, constant(1, x)), q)))),
+    (_zeta_by_exponent,
+     lambda t, x, q, out: mul(t, mul(neg(x), zeta_p.bind(add(x, constant(1, x)), q)))),
     host_reason=HOST)
 digamma_p = _special(
     "digamma", vectorized("digamma", _digamma),

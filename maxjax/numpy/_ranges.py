@@ -19,7 +19,7 @@ from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.shape import broadcast_in_dim, iota_p, reshape
 from maxjax._primitives.transcendental import log_p
 from maxjax.numpy import _whole_rules as rules
-from maxjax.numpy._creation import full, on_device, zeros
+from maxjax.numpy._creation import on_device, zeros
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,

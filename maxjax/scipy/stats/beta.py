@@ -23,7 +23,7 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     value = (special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b)
              - jnp.log(scale))
     value = jnp.where((z < 0) | (z > 1), -np.inf, value)
-    return inside((a > 0) & (b > 0) & (scale > 0), value, np.nan)
+    return inside((a <= 0) | (b <= 0) | (scale <= 0), np.nan, value)
 
 
 def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:

@@ -18,7 +18,7 @@ import numpy as np
 from maxjax._base import config, dtypes, pytree
 from maxjax._base.errors import UnexpectedTracerError
 from maxjax._base.treedef import PyTreeDef
-from maxjax._higher_order.composed import bind_composed, composed
+from maxjax._higher_order.composed import composed
 from maxjax._higher_order.custom_rules import (
     Positional,
     Results,
@@ -32,7 +32,7 @@ from maxjax._higher_order.custom_rules import (
 from maxjax._higher_order.jit import check_outputs, hoist_tracers
 from maxjax._ir.axes import ANY_AXIS
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.printing import shown_params
 from maxjax._ir.refs import Ref
@@ -43,6 +43,7 @@ from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.batching import BatchTrace
+from maxjax._transforms.simplify import dead_code_rules, eliminate_dead_code
 
 Backward = Callable[[list[Any], list[Any]], list[Any]]
 
@@ -174,8 +175,44 @@ def stage(trace: StagingTrace, function: Callable[..., list[Any]], rule: Any, ar
         "symbolic_zeros": symbolic_zeros, "num_consts": len(captured)})
 
 
-# The forward rule of a function with ``optimize_remat``, as one operation.
+# The forward rule of a function with ``optimize_remat``, as one operation: where no residual is
+# used, it is the function itself, which is its parameter ``primal``.
 remat_opt_p = composed("remat_opt")
+shown_params["remat_opt"] = lambda params: {}
+
+
+def _bind_remat_opt(function: Callable[..., list[Any]], forward: Callable[..., list[Any]],
+                    primals: Sequence[Any]) -> list[Any]:
+    results: list[Any] = []
+
+    def both(*xs: Any) -> list[Any]:
+        results[:] = function(*xs)
+        return [*results, *forward(*xs)]
+
+    closed = trace_to_jaxpr(both, [aval_of(x) for x in primals], "remat_opt", "remat_opt")
+    closed, captured = hoist_tracers(closed)
+    jaxpr, count = closed.jaxpr, len(results)
+    outs, forward_outs = jaxpr.outvars[:count], jaxpr.outvars[count:]
+    # A residual that is an argument needs no forward rule.
+    free = [n for n, var in enumerate(forward_outs) if n >= count and var in jaxpr.invars]
+    primal, decomposition = (
+        eliminate_dead_code(ClosedJaxpr(jaxpr.replace(outvars=chosen), closed.consts))
+        for chosen in ([*outs, *(forward_outs[n] for n in free)], forward_outs))
+    return list(remat_opt_p.bind(
+        *captured, *primals, decomposition=decomposition, primal=primal,
+        kept=(*range(count), *free)))
+
+
+def _without_residuals(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    kept = eqn.params["kept"]
+    if any(flag for n, flag in enumerate(used) if n not in kept):
+        return eqn
+    primal = eqn.params["primal"]
+    return eqn.replace(outvars=[eqn.outvars[n] for n in kept], params={
+        "decomposition": primal, "primal": primal, "kept": tuple(range(len(kept)))})
+
+
+dead_code_rules["remat_opt"] = _without_residuals
 
 # --- the decorator --------------------------------------------------------------------------------
 
@@ -350,7 +387,7 @@ class _FlatCall:
             return [*outs, *(leaf_operand(x) for x, number in zip(residuals, trees[2], strict=True)
                              if number is None)]
 
-        values = (bind_composed(remat_opt_p, forward, primals) if self.optimize_remat
+        values = (_bind_remat_opt(self.function, forward, primals) if self.optimize_remat
                   else forward(*primals))
         out_tree, res_tree, numbers = trees
         self.out_tree = out_tree

@@ -606,10 +606,10 @@ def _window_parameters(shape: tuple[int, ...], window_dimensions: Sequence[int],
             raise TypeError(f"{name} {what} must have every element be strictly positive, got "
                             f"{numbers}.")
     if isinstance(padding, (str, PaddingType)):
-        base = [dilated(size, d) for size, d in zip(shape, values["base_dilation"], strict=True)]
         effective = [dilated(width, d) for width, d in zip(
             window, values["window_dilation"], strict=True)]
-        pads = padtype_to_pads(base, effective, values["window_strides"], padding)
+        # As JAX pads: for the operand as it is, before its dilation.
+        pads = padtype_to_pads(shape, effective, values["window_strides"], padding)
     else:
         pads = [(int(low), int(high)) for low, high in padding]
         if len(pads) != len(window):

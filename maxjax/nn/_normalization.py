@@ -104,6 +104,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,
     Array(0.6931472, dtype=float32)
     """
     check_arraylike("logsumexp", a)
+    if where is not None:      # what does not count must not overflow: its derivative would be NaN
+        a = jnp.where(where, a, 0)
     if b is None:
         array = promote_inexact("logsumexp", a)[0]
         factor = None

@@ -55,7 +55,7 @@ from maxjax.numpy._getitem import (
     with_flags,
     wrapped,
 )
-from maxjax.numpy._promotion import cast, concrete, constant, type_of
+from maxjax.numpy._promotion import cast, concrete, element, type_of
 
 # kind -> (its scatter, the elementwise primitive that combines old and new values)
 _KINDS: dict[str, tuple[Primitive, Primitive | None]] = {
@@ -275,7 +275,7 @@ def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
             warnings.warn("Casting complex values to real discards the imaginary part",
                           np.exceptions.ComplexWarning, stacklevel=4)
     wanted = dtype if kind == "set" else joined
-    return (constant(value, wanted) if scalar else convert_element_type(value, wanted)), joined
+    return (element(value, wanted) if scalar else convert_element_type(value, wanted)), joined
 
 
 def broadcast_values(values: Any, shape: tuple[int, ...]) -> Any:

@@ -29,6 +29,7 @@ from maxjax.numpy._promotion import (
     cast,
     check_arraylike,
     constant,
+    element,
     type_of,
 )
 
@@ -317,7 +318,8 @@ def _full(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Array:
     own, weak = type_of(fill_value)
     if dtype is not None:
         own, weak = dtype, False
-    fill = as_array(cast(fill_value, own, weak)) if weak else cast(fill_value, own)
+    fill = (as_array(cast(fill_value, own, weak)) if weak else
+            element(fill_value, own) if fill_value.__class__ is int else cast(fill_value, own))
     if not fill.shape and not isinstance(fill, Array):
         return _broadcast_scalar(fill, shape)
     _check_broadcast(fill.shape, shape)

@@ -157,10 +157,9 @@ def power(x1: Any, x2: Any, /) -> Array:
     if dtypes.is_integer(dtype):
         x1, x2 = promote_shapes("power", cast(x1, dtype, weak), cast(x2, dtype, weak))
         return _power_by_squaring(as_array(x1), as_array(x2))
-    if dtypes.is_integer(right[0]) and not right[1] and isinstance(x2, Array):
-        # pow takes integer exponents as they are.
-        x1 = as_array(cast(x1, dtype, weak)) if not isinstance(x1, Array) else cast(x1, dtype, weak)
-        return bind(registry["pow"], *promote_shapes("power", x1, cast(x2, dtype)))
+    if dtypes.is_integer(right[0]) and dtypes.is_inexact(left[0]):
+        # pow takes integer exponents as they are: the derivative by a base of 0 is 0, not NaN.
+        return registry["pow"].bind(*promote_shapes("power", as_array(x1), as_array(x2)))
     return _pow(x1, x2)
 
 

@@ -131,12 +131,14 @@ class Entry:
 
     ``kind`` is "new" (a dimension of size 1), "int" (``value`` is a Python integer as it was
     written), "slice" (``value`` is a range), "scalar" (an operand of rank 0) or "array".
-    ``dim`` is the dimension of the operand.
+    ``dim`` is the dimension of the operand. ``detached`` tells of an Ellipsis before it that
+    takes no dimensions, and so is no entry.
     """
 
-    __slots__ = ("dim", "kind", "value")
+    __slots__ = ("detached", "dim", "kind", "value")
 
     def __init__(self, kind: str, value: Any = None, dim: int = -1):
+        self.detached = False
         self.kind = kind
         self.value = value
         self.dim = dim
@@ -159,8 +161,10 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
         parts.append(Ellipsis)
     entries: list[Entry] = []
     dim = 0
+    gap = -1
     for position, part in enumerate(parts):
         if part is Ellipsis:
+            gap = len(entries)
             for _ in range(len(shape) - used):
                 entries.append(Entry("slice", slice_range(_ALL, shape[dim]), dim))
                 dim += 1
@@ -187,6 +191,8 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
         else:
             entries.append(Entry("array" if part.shape else "scalar", part, dim))
             dim += 1
+    if gap < len(entries) and used == len(shape):
+        entries[gap].detached = True
     return entries
 
 
@@ -540,7 +546,8 @@ def advanced(entries: Sequence[Entry]) -> tuple[list[Entry], tuple[int, ...], bo
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
     places = [place for place, entry in enumerate(entries)
               if entry.kind in ("int", "scalar", "array")]
-    apart = bool(places) and places[-1] - places[0] + 1 != len(places)
+    apart = bool(places) and (places[-1] - places[0] + 1 != len(places)
+                              or any(entry.detached for entry in chosen[1:]))
     return chosen, common, apart
 
 

@@ -70,6 +70,18 @@ def type_of(value: Any) -> tuple[Any, bool]:
     return aval.dtype, aval.weak_type
 
 
+def element(value: Any, dtype: Any) -> Any:
+    """A Python scalar as an element of an array of ``dtype``: an integer need not fit any other.
+
+    Raises:
+      OverflowError: it fits neither that nor the dtype of Python's integers.
+    """
+    if value.__class__ is int and value >= 2**31 and dtypes.is_integer(dtype) and (
+            dtype.itemsize >= 4):
+        return constant(np.asarray(python_value(value, dtype), dtype)[()], dtype)
+    return constant(value, dtype)
+
+
 def shape_of(value: Any) -> tuple[int, ...]:
     return getattr(value, "shape", ())
 

@@ -414,10 +414,17 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
     if any(v.ndim > 2 for v in arrays):
         raise ValueError("m has more than 2 dimensions")
     rows = []
-    for v in arrays:
+    for v, given in zip(arrays, values, strict=True):
         v = joining.atleast_2d(v)
-        rows.append(v.T if not rowvar and v.shape[0] != 1 else v)
+        # A single row of y, but not of m, is one variable also where variables are columns.
+        turned = not rowvar and (np.ndim(given) != 1 if not rows else v.shape[0] != 1)
+        rows.append(v.T if turned else v)
+    if not rows[0].shape[0]:
+        return creation.full((0, 0), 0, rows[0].dtype)
     x = rows[0] if len(rows) == 1 else joining.concatenate(rows, 0)
+    if not x.shape[1]:
+        count = x.shape[0]
+        return creation.full(() if count == 1 else (count, count), np.nan, x.dtype)
     if ddof is None:
         ddof = 0 if bias else 1
     weights = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -318,8 +319,19 @@ def sinc(x: Any, /) -> Array:
     zero = x == 0
     scaled = np.pi * x
     safe = where(zero, 1.0, scaled)
-    # Around 0: 1 - y^2/6; its derivatives at 0 are the right ones, the quotient's are not.
-    return where(zero, 1 - scaled * scaled / 6, sin(safe) / safe)
+    return where(zero, _sinc_at_zero(0, scaled), sin(safe) / safe)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _sinc_at_zero(order: int, y: Array) -> Array:
+    """The derivative of that order of sin(y) / y, at 0: those of the quotient are not numbers."""
+    value = 0.0 if order % 2 else (-1) ** (order // 2) / (order + 1)
+    return y * 0 + value
+
+
+@_sinc_at_zero.defjvp
+def _sinc_at_zero_jvp(order: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    return _sinc_at_zero(order, *primals), tangents[0] * _sinc_at_zero(order + 1, *primals)
 
 
 def i0(x: Any) -> Array:
@@ -362,11 +374,21 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     >>> jnp.hypot(jnp.array([3., 3e30]), jnp.array([4., 4e30]))
     Array([5.e+00, 5.e+30], dtype=float32)
     """
+    weak = _is_weak(x1) and _is_weak(x2)
     x1, x2 = promote_args_inexact("hypot", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert "
                          "to real values first, such as by using abs(x)")
-    return _hypot(x1, x2)
+    return _hypot(*((x1, x2) if weak else map(_strong, (x1, x2))))
+
+
+def _is_weak(x: Any) -> bool:
+    return isinstance(x, bool) or type_of(x)[1]
+
+
+def _strong(x: Any) -> Array:
+    """``x``, of a dtype of its own."""
+    return convert_element_type(x, x.dtype)
 
 
 @whole("hypot", rules.hypot)
@@ -385,10 +407,11 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     >>> jnp.heaviside(jnp.array([-1., 0., 2.]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
+    weak = _is_weak(x1)
     x1, x2 = (as_array(x) for x in promote_args_inexact("heaviside", x1, x2))
     if dtypes.is_complex(x1.dtype):
         raise TypeError("heaviside does not support complex-valued inputs")
-    return _heaviside(x1, x2)
+    return _heaviside(x1, x2) if weak else _heaviside(_strong(x1), _strong(x2))
 
 
 @whole("heaviside", rules.heaviside)

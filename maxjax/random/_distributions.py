@@ -489,5 +489,4 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *,
     dtype = int_dtype(dtype, "poisson")
     shape = result_shape(shape, np.shape(lam))
     means = as_float(_full(lam, shape), np.dtype(np.float32))
-    counts = random_poisson_p.bind(typed, means, partitionable=partitionable())
-    return convert_element_type(counts, dtype)
+    return random_poisson_p.bind(typed, means, dtype=dtype, partitionable=partitionable())

@@ -184,9 +184,12 @@ def sici(x: Any) -> tuple[Array, Array]:
     (Array(0.946083..., ...), Array(0.337403..., ...))
     """
     x, = operands("sici", x)
+    x = lax.convert_element_type(x, x.dtype)
     if dtypes.is_complex(x.dtype):
         raise ValueError(f"Argument `x` to sici must be real-valued. Got dtype {x.dtype}.")
-    return bind(sine_integral_p, x), bind(cosine_integral_p, x)
+    # On the negative axis the cosine integral is complex: NaN, at its end as well.
+    cosine = jnp.where(x == -np.inf, np.nan, bind(cosine_integral_p, x))
+    return bind(sine_integral_p, x), cosine
 
 
 @sici.defjvp

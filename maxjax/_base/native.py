@@ -107,11 +107,11 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "integer_power": _from(16384, "int32 uint32"),
     **{name: _from(16384, "float32") for name in (
         "acosh", "asinh", "atanh", "bessel_i0e", "bessel_i1e", "cosh", "erf", "erf_inv", "erfc",
-        "exp2", "expm1", "frexp", "hypot", "log1p", "logaddexp", "logaddexp2", "logistic",
+        "exp2", "expm1", "frexp", "hypot", "log", "log1p", "logaddexp", "logaddexp2", "logistic",
         "nextafter", "pow", "rem", "sinh", "tan", "tanh")},
-    **{name: _from(65536, "float32") for name in ("digamma", "lgamma", "log", "spacing")},
+    **{name: _from(65536, "float32") for name in ("digamma", "lgamma", "spacing")},
     "abs": _from(16384, "complex64"),
-    "exp": _from(65536, "float32") | _from(16384, "complex64"),
+    "exp": _from(16384, "float32 complex64"),
 }
 # How many elements must lie side by side for another axis than the last, for cumulative
 # functions and for positions of extremes.

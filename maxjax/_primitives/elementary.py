@@ -106,7 +106,7 @@ def _asinh(x: Any) -> Any:
 
 
 def _acosh(x: Any) -> Any:
-    near = np.clip(x, -_FAR, _FAR) - 1.0
+    near = np.clip(x, 0.0, _FAR) - 1.0
     value = _log1p(near + np.sqrt(2.0 * near + near * near))
     return np.where(x > _FAR, _log(x) + math.log(2), value)
 

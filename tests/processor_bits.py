@@ -1,4 +1,4 @@
-"""Prints a digest of what tier 0 gives for each function, dtype and layout: the bits of one process.
+"""Prints what tier 0 gives, as a digest for each function, dtype and layout: one process's bits.
 
     python tests/processor_bits.py
 

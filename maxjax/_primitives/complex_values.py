@@ -3,8 +3,9 @@
 They differ at infinities, at NaN, and at zeros of either sign on a branch cut. A rule takes a
 result that is right elsewhere and replaces the elements there; real arguments pass through.
 
-NumPy's functions of complex numbers go element by element, those of real numbers many at a time:
-by parts is several times faster. In single precision, products of parts are exact in double.
+NumPy's functions of complex numbers go element by element, by the C library on every processor;
+those of real numbers (``elementary``) many at a time: by parts is several times faster. In single
+precision, products of parts are exact in double.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def _nan_like(x: Any) -> Any:
 # --- exponentials, sines --------------------------------------------------------------------------
 
 def _exp_parts(x: Any, y: Any) -> tuple[Any, Any]:
-    root = elementary.exp(x * x.dtype.type(0.5))      # the whole may overflow where the product does not
+    # The whole may overflow where the product does not.
+    root = elementary.exp(x * x.dtype.type(0.5))
     return root * elementary.cos(y) * root, np.where(y == 0, y, root * elementary.sin(y) * root)
 
 
@@ -112,25 +114,30 @@ def _expm1(x: Any, y: Any) -> Any:
 
 
 def _sin(x: Any, y: Any) -> Any:
-    return join(np.where(x == 0, x, elementary.sin(x) * elementary.cosh(y)), elementary.cos(x) * elementary.sinh(y))
+    return join(np.where(x == 0, x, elementary.sin(x) * elementary.cosh(y)),
+                elementary.cos(x) * elementary.sinh(y))
 
 
 def _cos(x: Any, y: Any) -> Any:
-    return join(elementary.cos(x) * elementary.cosh(y), np.where(x == 0, x, -elementary.sin(x) * elementary.sinh(y)))
+    return join(elementary.cos(x) * elementary.cosh(y),
+                np.where(x == 0, x, -elementary.sin(x) * elementary.sinh(y)))
 
 
 def _sinh(x: Any, y: Any) -> Any:
-    return join(elementary.sinh(x) * elementary.cos(y), np.where(y == 0, y, elementary.cosh(x) * elementary.sin(y)))
+    return join(elementary.sinh(x) * elementary.cos(y),
+                np.where(y == 0, y, elementary.cosh(x) * elementary.sin(y)))
 
 
 def _cosh(x: Any, y: Any) -> Any:
-    return join(elementary.cosh(x) * elementary.cos(y), np.where(y == 0, y, elementary.sinh(x) * elementary.sin(y)))
+    return join(elementary.cosh(x) * elementary.cos(y),
+                np.where(y == 0, y, elementary.sinh(x) * elementary.sin(y)))
 
 
 def _tanh(x: Any, y: Any) -> Any:
     far = np.isinf(x)
     known = far | (y == 0)
-    return join(np.where(known, elementary.tanh(x), np.nan), np.where(far, 0, np.where(known, y, np.nan)))
+    return join(np.where(known, elementary.tanh(x), np.nan),
+                np.where(far, 0, np.where(known, y, np.nan)))
 
 
 def _tan(x: Any, y: Any) -> Any:

@@ -1,13 +1,13 @@
 """Elementary functions of real numbers whose bits do not hang on the processor.
 
 With AVX-512 NumPy takes routines of another author than without; their results differ in the last
-place. So its routines of float64 serve float32 only: rounded to float32 they are the same, but for
-one result in some 10**8, and almost always the number nearest to the truth. For float64 itself there
-are the C library's functions, where NumPy or SciPy reach them one element at a time on every
-processor, and formulas of these.
+place. So its routines of float64 serve float32: rounded to float32 they are the same, but for one
+result in some 10**8, and almost always the number nearest to the truth. For float64 itself there
+are the C library's functions, where NumPy or SciPy call them element by element on every processor,
+and formulas of these.
 
-The only place that takes NumPy's transcendental functions of real numbers. Operands are NumPy arrays
-or scalars of float32 or float64; narrower floats are widened before (``widths``).
+This is the only place that takes NumPy's transcendental functions of real numbers. Operands are
+arrays or scalars of float32 or float64; narrower floats are widened before (``widths``).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _of_complex(ufunc: Function) -> Function:
 
 
 def _extended(ufunc: Function) -> Function:
-    """Rounded from the format of 64 bits of mantissa, which has one implementation."""
+    """Rounded from the format with 64 bits of mantissa, which vector instructions do not have."""
     return lambda x: ufunc(x, dtype=np.longdouble).astype(_DOUBLE)
 
 
@@ -125,7 +125,7 @@ def _cbrt(x: Any) -> Any:
 
 # --- both widths ----------------------------------------------------------------------------------
 #
-# Of float64 NumPy has no routine of its own for AVX-512 where its name stands on the right too.
+# Where NumPy's function stands on the right too, it has no other routine of float64 for AVX-512.
 
 exp = _unary(np.exp, _exp)
 exp2 = _unary(np.exp2, _exp2)

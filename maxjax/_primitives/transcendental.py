@@ -53,10 +53,12 @@ def _one(x):
 # --- exponentials and logarithms ------------------------------------------------------------------
 
 exp_p = _unary("exp", elementary.exp, lambda t, x, out: mul(t, out))
-exp2_p = _unary("exp2", elementary.exp2, lambda t, x, out: mul(t, mul(constant(math.log(2), x), out)))
+exp2_p = _unary("exp2", elementary.exp2,
+                lambda t, x, out: mul(t, mul(constant(math.log(2), x), out)))
 expm1_p = _unary("expm1", elementary.expm1, lambda t, x, out: mul(t, add(out, _one(x))))
 log_p = _unary("log", elementary.log, lambda t, x, out: div(t, x), native("log"))
-log1p_p = _unary("log1p", elementary.log1p, lambda t, x, out: div(t, add(x, _one(x))), native("log1p"))
+log1p_p = _unary(
+    "log1p", elementary.log1p, lambda t, x, out: div(t, add(x, _one(x))), native("log1p"))
 
 
 def _logistic(x):
@@ -75,7 +77,8 @@ sin_p = _unary("sin", elementary.sin, lambda t, x, out: mul(t, cos_p.bind(x)), n
 cos_p = _unary("cos", elementary.cos, lambda t, x, out: mul(t, neg(sin_p.bind(x))), native("cos"))
 tan_p = _unary("tan", elementary.tan, lambda t, x, out: mul(t, add(_one(x), square(out))))
 asin_p = _unary("asin", elementary.asin, lambda t, x, out: mul(t, rsqrt(sub(_one(x), square(x)))))
-acos_p = _unary("acos", elementary.acos, lambda t, x, out: mul(t, neg(rsqrt(sub(_one(x), square(x))))))
+acos_p = _unary("acos", elementary.acos,
+                lambda t, x, out: mul(t, neg(rsqrt(sub(_one(x), square(x))))))
 atan_p = _unary("atan", elementary.atan, lambda t, x, out: div(t, add(_one(x), square(x))))
 
 
@@ -97,8 +100,10 @@ cosh_p = _unary("cosh", elementary.cosh, lambda t, x, out: mul(t, sinh_p.bind(x)
 # (1 + y) (1 - y) loses nothing where y nears 1; 1 - y**2 does.
 tanh_p = _unary("tanh", elementary.tanh,
                 lambda t, x, out: mul(t, mul(add(_one(x), out), sub(_one(x), out))))
-asinh_p = _unary("asinh", elementary.asinh, lambda t, x, out: mul(t, rsqrt(add(square(x), _one(x)))))
-acosh_p = _unary("acosh", elementary.acosh, lambda t, x, out: mul(t, rsqrt(sub(square(x), _one(x)))))
+asinh_p = _unary("asinh", elementary.asinh,
+                 lambda t, x, out: mul(t, rsqrt(add(square(x), _one(x)))))
+acosh_p = _unary("acosh", elementary.acosh,
+                 lambda t, x, out: mul(t, rsqrt(sub(square(x), _one(x)))))
 atanh_p = _unary(
     "atanh", elementary.atanh,
     lambda t, x, out: mul(integer_pow(add(_one(x), x), -1), div(t, sub(_one(x), x))))

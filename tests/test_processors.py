@@ -1,7 +1,7 @@
 """What a program computes does not hang on the processor.
 
 With AVX-512, and with AVX2, NumPy takes other routines than without, whose last digits differ.
-These tests switch them off in other processes; ``docs/special.md`` says what may change then.
+These tests switch them off in other processes; ``docs/numerics.md`` says what may change then.
 """
 
 import ast

@@ -106,9 +106,9 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     **{name: _from(16384, "float32") for name in ("isclose", "reduce_precision")},
     "integer_power": _from(16384, "int32 uint32"),
     **{name: _from(16384, "float32") for name in (
-        "acosh", "asinh", "atanh", "bessel_i0e", "bessel_i1e", "cosh", "erf", "erf_inv", "erfc",
-        "exp2", "expm1", "frexp", "hypot", "log", "log1p", "logaddexp", "logaddexp2", "logistic",
-        "nextafter", "pow", "rem", "sinh", "tan", "tanh")},
+        "acosh", "asinh", "atanh", "bessel_i0e", "bessel_i1e", "cos", "cosh", "erf", "erf_inv",
+        "erfc", "exp2", "expm1", "frexp", "hypot", "log", "log1p", "logaddexp", "logaddexp2",
+        "logistic", "nextafter", "pow", "rem", "sin", "sinh", "tan", "tanh")},
     **{name: _from(65536, "float32") for name in ("digamma", "lgamma", "spacing")},
     "abs": _from(16384, "complex64"),
     "exp": _from(16384, "float32 complex64"),

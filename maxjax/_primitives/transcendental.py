@@ -32,9 +32,9 @@ from maxjax._primitives.widths import (
     widened,
 )
 
-# Those that NumPy computes element by element, or slowly.
-NATIVE = ("exp", "exp2", "expm1", "log", "log1p", "logistic", "tan", "sinh", "cosh", "tanh",
-          "asinh", "acosh", "atanh")
+# Those that the kernel pack has for large operands.
+NATIVE = ("exp", "exp2", "expm1", "log", "log1p", "logistic", "sin", "cos", "tan", "sinh", "cosh",
+          "tanh", "asinh", "acosh", "atanh")
 
 
 def _unary(name, function, jvp, lower=None, accepts=INEXACT):

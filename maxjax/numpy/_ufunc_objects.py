@@ -328,8 +328,9 @@ def _log_sum_of_complex(x1: Array, x2: Array, base_two: bool) -> Array:
     """The imaginary part is within half a period of the exponential."""
     larger = maximum_function(x1, x2)
     term = ufuncs.log1p((ufuncs.exp2 if base_two else ufuncs.exp)(x1 + x2 - 2 * larger))
-    half = np.pi / np.log(2) if base_two else np.pi
-    result = larger + (term / np.log(2) if base_two else term)
+    log2 = np.float64(math.log(2))
+    half = np.pi / log2 if base_two else np.pi
+    result = larger + (term / log2 if base_two else term)
     turned = remainder(ufuncs.imag(result) + half, 2 * half) - half
     return registry["complex"].bind(ufuncs.real(result), turned)
 
@@ -339,7 +340,7 @@ def _log_sum_of_reals(x1: Array, x2: Array, base_two: bool) -> Array:
     difference = x1 - x2
     term = ufuncs.log1p((ufuncs.exp2 if base_two else ufuncs.exp)(-ufuncs.abs(difference)))
     if base_two:
-        term = term * cast(1 / np.log(2), term.dtype, term.weak_type)
+        term = term * cast(1 / math.log(2), term.dtype, term.weak_type)
     return where(difference != difference, x1 + x2, maximum_function(x1, x2) + term)
 
 

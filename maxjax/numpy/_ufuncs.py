@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -299,7 +300,7 @@ def log10(x: Any, /) -> Array:
     Array([0., 1., 3.], dtype=float32)
     """
     x = inexact_operand("log10", x)
-    return _each_part(log(x), lambda part: part * cast(1 / np.log(10), part.dtype))
+    return _each_part(log(x), lambda part: part * cast(1 / math.log(10), part.dtype))
 
 
 def _each_part(x: Array, function: Callable[[Array], Array]) -> Array:

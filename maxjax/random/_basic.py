@@ -422,7 +422,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
       mode: "low" or "high"; the latter draws twice as many bits for the tail.
 
     >>> jax.random.gumbel(jax.random.key(0), (2,))
-    Array([2.9233725, 3.8326178], dtype=float32)
+    Array([2.9233725, 3.8326175], dtype=float32)
     """
     if out_sharding is not None:
         return with_out_sharding(gumbel, out_sharding, key, shape, dtype, mode)

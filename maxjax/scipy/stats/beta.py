@@ -49,7 +49,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the distribution function.
 
     >>> jax.scipy.stats.beta.logcdf(jnp.array([0.2, 0.5]), 2.0, 3.0)
-    Array([-1.7103639 , -0.37469345], dtype=float32)
+    Array([-1.7103637 , -0.37469345], dtype=float32)
     """
     return jnp.log(cdf(x, a, b, loc, scale))
 

@@ -25,7 +25,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     >>> jax.scipy.stats.expon.pdf(jnp.array([0.2, 0.5]))
-    Array([0.8187307 , 0.60653067], dtype=float32)
+    Array([0.8187308 , 0.60653067], dtype=float32)
     """
     return jnp.exp(logpdf(x, loc, scale))
 
@@ -55,7 +55,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """``1 - cdf``.
 
     >>> jax.scipy.stats.expon.sf(jnp.array([0.2, 0.5]))
-    Array([0.8187307 , 0.60653067], dtype=float32)
+    Array([0.8187308 , 0.60653067], dtype=float32)
     """
     x, loc, scale = weak_floats("expon.sf", x, loc, scale)
     return inside(x >= loc, jnp.exp(-(x - loc) / scale), 1)

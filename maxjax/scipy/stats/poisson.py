@@ -28,7 +28,7 @@ def pmf(k: Any, mu: Any, loc: Any = 0) -> Array:
     """The probability of ``k``.
 
     >>> jax.scipy.stats.poisson.pmf(jnp.array([0, 1]), 2.5)
-    Array([0.08208501, 0.20521249], dtype=float32, weak_type=True)
+    Array([0.082085 , 0.2052125], dtype=float32, weak_type=True)
     """
     return jnp.exp(logpmf(k, mu, loc))
 

@@ -64,9 +64,13 @@ class outside_programs:
 
 
 def arrays_of(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """The values of a running program as arrays."""
+    """The values of a running program as arrays, which a Python function may keep.
+
+    They are copies: a program's value can lie in the caller's memory (an argument of it, or a view
+    of one), or in memory that the program uses again.
+    """
     constant = base_trace[0].constant
-    return [constant(value, aval) for value, aval in zip(values, avals, strict=True)]
+    return [constant(np.array(value), aval) for value, aval in zip(values, avals, strict=True)]
 
 
 def in_program(call: Callable[..., list[Any]], in_avals: Sequence[ShapedArray]

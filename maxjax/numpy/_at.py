@@ -55,7 +55,7 @@ from maxjax.numpy._getitem import (
     with_flags,
     wrapped,
 )
-from maxjax.numpy._promotion import cast, concrete, constant, type_of
+from maxjax.numpy._promotion import cast, concrete, own_constant, type_of
 
 # kind -> (its scatter, the elementwise primitive that combines old and new values)
 _KINDS: dict[str, tuple[Primitive, Primitive | None]] = {
@@ -252,10 +252,6 @@ def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
     where it does not hold them that of both, with a warning."""
     dtype = x.aval.dtype
     combine = _KINDS[kind][1]
-    if dtype == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
-        raise TypeError(
-            f"{combine.name} does not accept dtype bool at position 0. Accepted dtypes at "
-            "position 0 are subtypes of integer, floating, complexfloating.")
     scalar = values.__class__ in dtypes.PYTHON_SCALARS
     value = values if scalar else asarray(values)
     given, weak = type_of(value)
@@ -274,8 +270,12 @@ def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
         if dtypes.is_complex(given) and not dtypes.is_complex(dtype):
             warnings.warn("Casting complex values to real discards the imaginary part",
                           np.exceptions.ComplexWarning, stacklevel=4)
+    if joined == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
+        raise TypeError(
+            f"{combine.name} does not accept dtype bool at position 0. Accepted dtypes at "
+            "position 0 are subtypes of integer, floating, complexfloating.")
     wanted = dtype if kind == "set" else joined
-    return (constant(value, wanted) if scalar else convert_element_type(value, wanted)), joined
+    return (own_constant(value, wanted) if scalar else convert_element_type(value, wanted)), joined
 
 
 def broadcast_values(values: Any, shape: tuple[int, ...]) -> Any:

@@ -20,7 +20,7 @@ from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
-from maxjax.lax._conversion import lying_like
+from maxjax.lax._conversion import filled_keys, lying_like
 from maxjax.numpy._promotion import (
     PYTHON_SCALARS,
     as_array,
@@ -30,6 +30,8 @@ from maxjax.numpy._promotion import (
     cast,
     check_arraylike,
     constant,
+    own_constant,
+    shape_of,
     type_of,
 )
 
@@ -248,6 +250,8 @@ def _filled(shape: Any, cache: dict[Any, Any], value: int, dtype: Any, name: str
         dtype = dtypes.canonical(dtypes.float64)
     else:
         dtype = canonical_dtype(dtype, name)
+    if dtypes.is_key(dtype):
+        return filled_keys(shape, value, dtype)
     scalar = cache.get(dtype)
     if scalar is None:
         scalar = cache[dtype] = np.asarray(value).astype(dtype)[()]
@@ -310,15 +314,21 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
 
 def _check_python_number(value: Any, dtype: Any) -> None:
     """Python's complex numbers do not become real ones."""
-    if value.__class__ is complex and not (dtypes.is_complex(dtype) or dtype == dtypes.bool_):
+    if value.__class__ is complex and not (dtypes.is_key(dtype) or dtypes.is_complex(dtype) or dtype == dtypes.bool_):
         raise TypeError(f"a complex number cannot be converted to {dtype}: {value}")
 
 
 def _full(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Array:
     own, weak = type_of(fill_value)
     if dtype is not None:
+        if dtypes.is_key(dtype) != dtypes.is_key(own):
+            if dtypes.is_key(own) or shape_of(fill_value):
+                raise ValueError(f"Cannot convert_element_type from {own} to {dtype}")
+            return filled_keys(shape, fill_value, dtype)
         own, weak = dtype, False
-    fill = as_array(cast(fill_value, own, weak)) if weak else cast(fill_value, own)
+    fill = (as_array(cast(fill_value, own, weak)) if weak else
+            own_constant(fill_value, own) if fill_value.__class__ is int else
+            cast(fill_value, own))
     if not fill.shape and not isinstance(fill, Array):
         return _broadcast_scalar(fill, shape)
     _check_broadcast(fill.shape, shape)

@@ -101,6 +101,15 @@ def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
     return result
 
 
+def own_constant(value: Any, dtype: Any) -> Any:
+    """As ``constant``, for a value that is to be of ``dtype`` whatever else there is: an integer
+    need not fit the default type."""
+    if (value.__class__ is int and dtype in dtypes.UNSIGNED
+            and 1 << 31 <= value <= np.iinfo(dtype).max):
+        return dtype.type(value)
+    return constant(value, dtype)
+
+
 def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
     """An argument as an operand of ``dtype``; weakly typed only if ``weak``."""
     if isinstance(value, Array):

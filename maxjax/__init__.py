@@ -26,6 +26,7 @@ from maxjax._base.dtypes import float0 as float0
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import missing_names as _missing_names
 from maxjax._base.source import scopes as _scopes
+from maxjax._base import caches as _caches
 from maxjax._higher_order import control as _control
 from maxjax._higher_order import jit as _jit
 from maxjax._higher_order import stages as _stages  # gives jitted functions trace and lower
@@ -166,9 +167,11 @@ def effects_barrier() -> None:
 
 
 def clear_caches() -> None:
-    """Forgets all that was traced. Compiled kernels stay: see MAXJAX_CACHE_DIR."""
+    """Forgets all that was traced, and what is kept of eager operations. Compiled kernels stay: see
+    MAXJAX_CACHE_DIR."""
     _jit.forget_traces()
     _control.forget_traces()
+    _caches.clear()
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

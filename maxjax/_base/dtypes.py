@@ -136,6 +136,14 @@ def canonical(dtype: Any) -> Any:
     return dtype
 
 
+def truncation(wanted: Any, result: Any, name: str) -> str:
+    """What is warned of where 64 bits are asked for and off."""
+    return (f"Explicitly requested dtype {wanted.name} requested in {name} is not available, and "
+            f"will be truncated to dtype {result.name}. To enable more dtypes, set the "
+            "jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment "
+            "variable. See https://github.com/jax-ml/jax#current-gotchas for more.")
+
+
 def is_bool(dtype: Any) -> bool:
     return dtype == bool_
 

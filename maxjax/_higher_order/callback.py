@@ -115,8 +115,8 @@ def checked_results(callback: FlatCallback, result_avals: Sequence[ShapedArray],
             if actual != expected:
                 raise RuntimeError(f"Incorrect output {what} for return value #{number}: "
                                    f"Expected: {expected}, Actual: {actual}")
-        values.append(value.host() if isinstance(value, Array) else value.astype(
-            dtypes.physical(dtype), copy=False))
+        content = value.host() if isinstance(value, Array) else value
+        values.append(content.astype(dtypes.physical(dtype), copy=False))
     return values
 
 

@@ -55,6 +55,7 @@ import functools
 from collections.abc import Callable, Collection
 from typing import Any
 
+from maxjax._base import caches
 from maxjax._base.errors import InternalError
 from maxjax._ir.dimensions import active as dimensions_active
 from maxjax._ir.effects import Effect
@@ -174,7 +175,7 @@ def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dic
     return functools.partial(primitive.evaluate, **params) if params else primitive.evaluate
 
 
-_specs: dict[Any, OpSpec] = {}
+_specs: dict[Any, OpSpec] = caches.cache()
 _SPEC_LIMIT = 50_000
 
 

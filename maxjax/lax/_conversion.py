@@ -60,12 +60,7 @@ def dtype_argument(new_dtype: Any, name: str) -> Any:
             f"JAX only supports number, bool, and string dtypes, got dtype {new_dtype} in {name}")
     result = dtypes.canonical(wanted)
     if result != wanted and new_dtype not in _PYTHON_TYPES:
-        warnings.warn(
-            f"Explicitly requested dtype {wanted.name} requested in {name} is not available, and "
-            f"will be truncated to dtype {result.name}. To enable more dtypes, set the "
-            "jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment "
-            "variable. See https://github.com/jax-ml/jax#current-gotchas for more.",
-            stacklevel=3)
+        warnings.warn(dtypes.truncation(wanted, result, name), stacklevel=3)
     return result
 
 

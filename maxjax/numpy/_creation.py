@@ -362,7 +362,8 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
     a = _like(a, "full_like")
     check_arraylike("full_like", fill_value)
     weak = dtype is None and getattr(a, "weak_type", False)
-    wanted = dtypes.canonical(a.dtype) if dtype is None else canonical_dtype(dtype, "full_like")
+    wanted = (canonical_dtype(dtype, "full_like") if dtype is not None else
+              a.dtype if isinstance(a, Array) else dtypes.canonical(a.dtype))
     size = tuple(a.shape) if shape is None else canonical_shape(shape)
     if weak and not getattr(fill_value, "shape", ()):
         result = broadcast_to(as_array(cast(fill_value, wanted, True)), size)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import caches, dtypes
 from maxjax._base.errors import NonConcreteBooleanIndexError
 from maxjax._ir.dimensions import (
     SizeRange,
@@ -51,7 +51,7 @@ PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 # Larger index arrays stay on the device rather than being wrapped on the host.
 _HOST_SIZE = 1 << 14
 
-_plans: dict[Any, Any] = {}
+_plans: dict[Any, Any] = caches.cache()
 _PLAN_LIMIT = 20_000
 _DYNAMIC = object()
 _OUTSIDE = object()

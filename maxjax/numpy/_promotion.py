@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes
+from maxjax._base import caches, config, dtypes
 from maxjax._base.errors import ConcretizationTypeError, origin_message
 from maxjax._ir.dimensions import as_scalar, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.primitive import Primitive
@@ -74,7 +74,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
     return getattr(value, "shape", ())
 
 
-_constants: dict[Any, Any] = {}
+_constants: dict[Any, Any] = caches.cache()
 
 
 def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
@@ -116,6 +116,9 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
         aval = value.aval
         if aval.dtype == dtype and (not weak or aval.weak_type):
             return value
+        if aval.dtype != dtype and dtypes.canonical(aval.dtype) == dtype:
+            # An array of 64 bits from before they were switched off.
+            warnings.warn(dtypes.truncation(aval.dtype, dtype, "dtype"), stacklevel=3)
         return convert_element_type(value, dtype, weak)
     if value.__class__ in PYTHON_SCALARS or (
             isinstance(value, (np.generic, bool, int, float, complex))):
@@ -326,12 +329,7 @@ def canonical_dtype(dtype: Any, name: str) -> Any:
             f"JAX only supports number, bool, and string dtypes, got dtype {dtype} in {name}")
     result = dtypes.canonical(wanted)
     if result != wanted and dtype is not None and dtype not in (int, float, complex):
-        warnings.warn(
-            f"Explicitly requested dtype {wanted.name} requested in {name} is not available, and "
-            f"will be truncated to dtype {result.name}. To enable more dtypes, set the "
-            "jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment "
-            "variable. See https://github.com/jax-ml/jax#current-gotchas for more.",
-            stacklevel=3)
+        warnings.warn(dtypes.truncation(wanted, result, name), stacklevel=3)
     return result
 
 

@@ -40,6 +40,7 @@ from maxjax._primitives.shape import (
     squeeze_p,
 )
 from maxjax._runtime.array import ArrayImpl, is_spread
+from maxjax._runtime.pending import plain
 from maxjax.lax._indexing import fill_parameter, from_end
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._promotion import cast
@@ -252,9 +253,10 @@ def _expand(entry: Any) -> list[Any]:
             raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or "
                 f"boolean arrays are valid indices. Got {entry!r}")
+    values = entry if isinstance(entry, Array) else plain(entry)
     dtype = entry.dtype
     if dtype == dtypes.bool_:
-        return [_Mask(concrete_mask(entry))]
+        return [_Mask(concrete_mask(values))]
     if not dtypes.is_integer(dtype):
         name = dtype.name if hasattr(dtype, "name") else dtype
         raise TypeError("Indexer must have integer or boolean type, got indexer with type "
@@ -262,10 +264,7 @@ def _expand(entry: Any) -> list[Any]:
     if isinstance(entry, Array):
         known = entry.concrete() if isinstance(entry, Tracer) else None
         return [entry if known is None else known]
-    if not entry.shape:
-        return [int(entry)]
-    canonical = dtypes.canonical(dtype)
-    return [entry if canonical == dtype else entry.astype(canonical)]
+    return [values if entry.shape else int(entry)]
 
 
 def concrete_mask(mask: Any) -> np.ndarray:

@@ -187,6 +187,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
         (x.dtype, x.weak_type), dtypes.python_scalar(type(period) if type(period) in (
             int, float) else float)))[0]
     x = x.astype(dtype)
+    if isinstance(period, np.ndarray):
+        period = np.asarray(period)
     half = period / 2 if not isinstance(period, int) else period // 2
     low = -half
     if discont is None:

@@ -32,6 +32,9 @@ The rules, all optional but the first two, and their contracts:
 ``linear_in``
     The operands (a slice) that may be parts of sums along mesh axes, all along the same ones; the
     results then are too. The other operands choose, say where, or fill. None: all must be whole.
+``accepts``, ``same_dtypes``
+    The dtypes that all operands may have, and the operands (a slice) that share one. Operations
+    check it of what they are given, ``check_operands`` of programs that were read.
 ``on_mesh``
     True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
     plain types, and ``mesh_types`` add to its results.
@@ -100,6 +103,7 @@ class Primitive:
                  cacheable: bool = True,
                  on_mesh: bool = False,
                  linear_in: slice | None = None,
+                 same_dtypes: slice | None = None,
                  registered: bool = True):
         if registered and name in registry:
             raise InternalError(f"two primitives are called {name!r}")
@@ -130,6 +134,7 @@ class Primitive:
         self.cacheable = cacheable            # False where params hold jaxprs
         self.on_mesh = on_mesh or not cacheable
         self.linear_in = linear_in
+        self.same_dtypes = same_dtypes
         self.is_own = not registered          # of the user's; only the Mojo backend lowers it
         if registered:
             registry[name] = self

@@ -144,6 +144,13 @@ def truncation(wanted: Any, result: Any, name: str) -> str:
             "variable. See https://github.com/jax-ml/jax#current-gotchas for more.")
 
 
+def check_storable(dtype: Any) -> None:
+    """Raises TypeError where no arrays of a dtype exist."""
+    if not (is_numeric(dtype) or dtype == bool_ or dtype == float0 or is_key(dtype)):
+        raise TypeError(f"Dtype {dtype} is not a valid JAX array type. Only arrays of numeric types "
+                        "are supported by JAX.")
+
+
 def is_bool(dtype: Any) -> bool:
     return dtype == bool_
 

@@ -108,9 +108,7 @@ def checked_results(callback: FlatCallback, result_avals: Sequence[ShapedArray],
         # The function may keep its array, and write to it.
         value = result if isinstance(result, Array) else np.array(result)
         shape, dtype = value.shape, dtypes.canonical(value.dtype)
-        if not (dtypes.is_numeric(dtype) or dtypes.is_bool(dtype) or dtypes.is_key(dtype)):
-            raise TypeError(f"Dtype {dtype} is not a valid JAX array type. Only arrays of numeric "
-                            "types are supported by JAX.")
+        dtypes.check_storable(dtype)
         for what, expected, actual in (("shape", aval.shape, shape), ("dtype", aval.dtype, dtype)):
             if actual != expected:
                 raise RuntimeError(f"Incorrect output {what} for return value #{number}: "
@@ -236,6 +234,7 @@ def _result_avals(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], An
     avals = []
     for leaf in leaves:
         dtype = dtypes.as_dtype(leaf.dtype)
+        dtypes.check_storable(dtype)
         if dtypes.canonical(dtype) != dtype:
             raise ValueError("result_shape_dtypes cannot specify 64-bit types when "
                              "`jax_enable_x64` is disabled")

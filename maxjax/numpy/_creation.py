@@ -114,6 +114,8 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
         if dtype is not None and (value.aval.dtype != dtype or value.aval.weak_type):
             return convert_element_type(value, dtype)
         return copy_p.bind(value) if copy else value
+    if copy and isinstance(value, np.ma.MaskedArray):
+        value = value.data      # what NumPy copies: the mask is not of the values
     if hasattr(value, "__jax_array__"):
         return _array(value.__jax_array__(), dtype, copy)
     if isinstance(value, (list, tuple)):
@@ -347,6 +349,9 @@ def _check_broadcast(have: tuple[int, ...], shape: tuple[int, ...]) -> None:
 
 
 def _like(a: Any, name: str) -> Any:
+    if isinstance(a, (np.ndarray, np.generic)) and leaf_aval(a) is None:
+        raise TypeError(f"Value '{a}' with dtype {a.dtype} is not a valid JAX array type. Only "
+                        "arrays of numeric types are supported by JAX.")
     if hasattr(a, "dtype") and hasattr(a, "shape"):     # ShapeDtypeStruct and its like too
         return a
     return as_array(a, name)

@@ -20,13 +20,13 @@ from maxjax import tree_util as tree_util
 from maxjax import typing as typing
 from maxjax import version as version
 from maxjax._base import accepted_options as _accepted_options
+from maxjax._base import caches as _caches
 from maxjax._base import config as _options
 from maxjax._base.config import config as config
 from maxjax._base.dtypes import float0 as float0
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import missing_names as _missing_names
 from maxjax._base.source import scopes as _scopes
-from maxjax._base import caches as _caches
 from maxjax._higher_order import control as _control
 from maxjax._higher_order import jit as _jit
 from maxjax._higher_order import stages as _stages  # gives jitted functions trace and lower

@@ -146,9 +146,9 @@ def truncation(wanted: Any, result: Any, name: str) -> str:
 
 def check_storable(dtype: Any) -> None:
     """Raises TypeError where no arrays of a dtype exist."""
-    if not (is_numeric(dtype) or dtype == bool_ or dtype == float0 or is_key(dtype)):
-        raise TypeError(f"Dtype {dtype} is not a valid JAX array type. Only arrays of numeric types "
-                        "are supported by JAX.")
+    if not (is_numeric(dtype) or dtype in (bool_, float0) or is_key(dtype)):
+        raise TypeError(f"Dtype {dtype} is not a valid JAX array type. Only arrays of numeric "
+                        "types are supported by JAX.")
 
 
 def is_bool(dtype: Any) -> bool:

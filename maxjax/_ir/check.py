@@ -80,8 +80,27 @@ def check_operands(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         if primitive.same_dtypes is not None and len(set(kinds[primitive.same_dtypes])) > 1:
             raise InternalError(f"{_Place(position, eqn)} has operands of different dtypes: "
                                 f"{', '.join(map(str, kinds))}")
+        if primitive.bodies is not None:
+            _check_bodies(eqn, _Place(position, eqn))
         for inner in subjaxprs(eqn.params):
             check_operands(inner)
+
+
+def _check_bodies(eqn: JaxprEqn, where: object) -> None:
+    try:
+        bodies = list(eqn.primitive.bodies(      # type: ignore[misc]
+            *[atom.aval for atom in eqn.invars], **eqn.params))
+    except Exception as error:
+        raise InternalError(f"{where} has parameters of another kind: {error}") from error
+    for body, given, wanted in bodies:
+        if not isinstance(body, ClosedJaxpr):
+            raise InternalError(f"{where} has {body!r} for a jaxpr")
+        for what, have, want in (("operands", given, body.in_avals),
+                                 ("results", body.out_avals, wanted)):
+            if want is not None and (len(have) != len(want) or not all(
+                    map(match_up_to_weak_type, have, want))):
+                raise InternalError(f"{where} has a jaxpr with {what} of other types: "
+                                    f"{list(have)} for {list(want)}")
 
 
 def _check_types(eqn: JaxprEqn, where: object) -> None:

@@ -35,6 +35,9 @@ The rules, all optional but the first two, and their contracts:
 ``accepts``, ``same_dtypes``
     The dtypes that all operands may have, and the operands (a slice) that share one. Operations
     check it of what they are given, ``check_operands`` of programs that were read.
+``bodies(*avals, **params)``
+    Of a higher-order primitive: each of its jaxprs, with the types of the operands that it is
+    called with and those that its results must have (None: any).
 ``on_mesh``
     True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
     plain types, and ``mesh_types`` add to its results.
@@ -104,6 +107,7 @@ class Primitive:
                  on_mesh: bool = False,
                  linear_in: slice | None = None,
                  same_dtypes: slice | None = None,
+                 bodies: Callable[..., Any] | None = None,
                  registered: bool = True):
         if registered and name in registry:
             raise InternalError(f"two primitives are called {name!r}")
@@ -135,6 +139,7 @@ class Primitive:
         self.on_mesh = on_mesh or not cacheable
         self.linear_in = linear_in
         self.same_dtypes = same_dtypes
+        self.bodies = bodies
         self.is_own = not registered          # of the user's; only the Mojo backend lowers it
         if registered:
             registry[name] = self

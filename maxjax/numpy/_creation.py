@@ -316,7 +316,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
 
 def _check_python_number(value: Any, dtype: Any) -> None:
     """Python's complex numbers do not become real ones."""
-    if value.__class__ is complex and not (dtypes.is_key(dtype) or dtypes.is_complex(dtype) or dtype == dtypes.bool_):
+    if value.__class__ is complex and not (
+            dtypes.is_key(dtype) or dtypes.is_complex(dtype) or dtype == dtypes.bool_):
         raise TypeError(f"a complex number cannot be converted to {dtype}: {value}")
 
 

@@ -276,11 +276,11 @@ def read_only(value: np.ndarray) -> np.ndarray:
     """A view that nobody can write through, or make writable: what owns the memory is not to be
     found from it as an array."""
     try:
-        return np.asarray(memoryview(value).toreadonly())
+        return np.asarray(value.data.toreadonly())
     except (ValueError, TypeError):
         # No element of a buffer, but its bytes are: bfloat16 and the like.
         bits = value.view(_BITS[value.dtype.itemsize])
-        return np.asarray(memoryview(bits).toreadonly()).view(value.dtype)
+        return np.asarray(bits.data.toreadonly()).view(value.dtype)
 
 
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}

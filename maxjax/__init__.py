@@ -19,6 +19,7 @@ from maxjax import tree_util as tree_util
 from maxjax import typing as typing
 from maxjax import version as version
 from maxjax._base import accepted_options as _accepted_options
+from maxjax._base import caches as _caches
 from maxjax._base import config as _options
 from maxjax._base import variables as _variables
 from maxjax._base.config import config as config
@@ -171,9 +172,11 @@ def effects_barrier() -> None:
 
 
 def clear_caches() -> None:
-    """Forgets all that was traced. Compiled kernels stay: see MAXJAX_CACHE_DIR."""
+    """Forgets all that was traced, and what is kept of eager operations. Compiled kernels stay: see
+    MAXJAX_CACHE_DIR."""
     _jit.forget_traces()
     _control.forget_traces()
+    _caches.clear()
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

@@ -151,17 +151,30 @@ def requested(dtype: Any, name: str) -> Any:
     if result == dtype or mode == config.ExplicitX64Mode.ALLOW:
         return dtype
     where = f" requested in {name}" if name else ""
-    site = "See https://github.com/jax-ml/jax#current-gotchas for more."
     if mode == config.ExplicitX64Mode.ERROR:
         raise ValueError(
             f"Explicitly requested dtype {dtype.name}{where} is not available. To enable more "
             "dtypes, set the jax_enable_x64 or allow_explicit_x64_dtypes configuration options."
-            + site)
-    warnings.warn(
-        f"Explicitly requested dtype {dtype.name}{where} is not available, and will be truncated "
-        f"to dtype {result.name}. To enable more dtypes, set the jax_enable_x64 configuration "
-        f"option or the JAX_ENABLE_X64 shell environment variable. {site}", stacklevel=4)
+            + _SITE)
+    warnings.warn(truncation(dtype, result, where), stacklevel=4)
     return result
+
+
+_SITE = "See https://github.com/jax-ml/jax#current-gotchas for more."
+
+
+def truncation(dtype: Any, result: Any, where: str) -> str:
+    """What is warned of where 64 bits are asked for and off."""
+    return (f"Explicitly requested dtype {dtype.name}{where} is not available, and will be "
+            f"truncated to dtype {result.name}. To enable more dtypes, set the jax_enable_x64 "
+            f"configuration option or the JAX_ENABLE_X64 shell environment variable. {_SITE}")
+
+
+def check_storable(dtype: Any) -> None:
+    """Raises TypeError where no arrays of a dtype exist."""
+    if not (is_numeric(dtype) or dtype in (bool_, float0) or is_key(dtype)):
+        raise TypeError(f"Dtype {dtype} is not a valid JAX array type. Only arrays of numeric "
+                        "types are supported by JAX.")
 
 
 def is_bool(dtype: Any) -> bool:

@@ -276,6 +276,8 @@ dead_code_rules["cond"] = _without_dead_code
 cond_p = Primitive(
     "cond",
     abstract=lambda index, *avals, branches: tuple(branches[0].out_avals),
+    bodies=lambda index, *avals, branches: [
+        (branch, avals, branches[0].out_avals) for branch in branches],
     evaluate=_evaluate,
     specialize=_specialize,
     lower=lambda ctx, index, *values, branches: ctx.cond(branches, index, list(values)),

@@ -20,7 +20,7 @@ from maxjax._base.errors import InternalError
 from maxjax._base.tree_format import UnregisteredType, decode_tree, encode_tree
 from maxjax._higher_order import custom_gradient as custom_gradient  # has primitives
 from maxjax._higher_order.exported import DisabledSafetyCheck, Exported
-from maxjax._ir.check import check_jaxpr
+from maxjax._ir.check import check_jaxpr, check_operands
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.serialize import NotSerializable, decode, dumps, encode
 from maxjax._ir.symbolic import SymbolicScope, parse_dimension, scope_of
@@ -172,6 +172,7 @@ def _decode(data: dict[str, Any]) -> Exported:
         constants = [_decode_constant(text, var.aval)
                      for text, var in zip(data["constants"], jaxpr.constvars, strict=True)]
         program = ClosedJaxpr(jaxpr, constants)
+        check_operands(program)
         if scope_of([aval.shape for aval in types.in_avals]) is None:
             check_jaxpr(program)      # a symbolic one is checked with its sizes, at each call
     count = data["arguments"]

@@ -84,6 +84,7 @@ def _jit_batch(size, operands, axes, *, jaxpr, name):
 jit_p = Primitive(
     "jit",
     abstract=lambda *avals, jaxpr, name: tuple(jaxpr.out_avals),
+    bodies=lambda *avals, jaxpr, name: [(jaxpr, avals, None)],
     evaluate=lambda *values, jaxpr, name: interpreter(jaxpr)(*values),
     lower=lambda ctx, *values, jaxpr, name: ctx.lower_closed(jaxpr, values),
     jvp=_jit_jvp,

@@ -32,6 +32,12 @@ The rules, all optional but the first two, and their contracts:
 ``linear_in``
     The operands (a slice) that may be parts of sums along mesh axes, all along the same ones; the
     results then are too. The other operands choose, say where, or fill. None: all must be whole.
+``accepts``, ``same_dtypes``
+    The dtypes that all operands may have, and the operands (a slice) that share one. Operations
+    check it of what they are given, ``check_operands`` of programs that were read.
+``bodies(*avals, **params)``
+    Of a higher-order primitive: each of its jaxprs, with the types of the operands that it is
+    called with and those that its results must have (None: any).
 ``on_mesh``
     True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
     plain types, and ``mesh_types`` add to its results.
@@ -60,7 +66,7 @@ import math
 from collections.abc import Callable, Collection
 from typing import Any
 
-from maxjax._base import threads
+from maxjax._base import caches, threads
 from maxjax._base.errors import InternalError
 from maxjax._ir.dimensions import active as dimensions_active
 from maxjax._ir.effects import Effect
@@ -106,6 +112,8 @@ class Primitive:
                  calls_blas: bool = False,
                  on_mesh: bool = False,
                  linear_in: slice | None = None,
+                 same_dtypes: slice | None = None,
+                 bodies: Callable[..., Any] | None = None,
                  registered: bool = True):
         if registered and name in registry:
             raise InternalError(f"two primitives are called {name!r}")
@@ -137,6 +145,8 @@ class Primitive:
         self.cacheable = cacheable            # False where params hold jaxprs
         self.on_mesh = on_mesh or not cacheable
         self.linear_in = linear_in
+        self.same_dtypes = same_dtypes
+        self.bodies = bodies
         self.is_own = not registered          # of the user's; only the Mojo backend lowers it
         if registered:
             registry[name] = self
@@ -202,7 +212,7 @@ def _own_runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params:
     return functools.partial(primitive.evaluate, **params) if params else primitive.evaluate
 
 
-_specs: dict[Any, OpSpec] = {}
+_specs: dict[Any, OpSpec] = caches.cache()
 _SPEC_LIMIT = 50_000
 
 

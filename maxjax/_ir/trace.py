@@ -401,3 +401,8 @@ def aval_of(value: Any) -> ShapedArray:
     if isinstance(value, Array):
         return value.aval
     return ShapedArray(value.shape, value.dtype, False)
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether an operand that is no array of ours is a scalar of one of NumPy's own classes."""
+    return isinstance(value, np.generic) and value.__class__ is value.dtype.type

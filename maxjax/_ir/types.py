@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from maxjax._base import dtypes, threads
+from maxjax._base import caches, dtypes, threads
 from maxjax._base.meshes import EMPTY, AbstractMesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.dimensions import constant_size
@@ -207,7 +207,7 @@ def _axes(axes: Sequence[Any]) -> str:
 
 # Every living type is in `_all`; `_recent` is a bounded dictionary in front of it, which a plain
 # lookup can answer at C speed.
-_recent: dict[Any, ShapedArray] = {}
+_recent: dict[Any, ShapedArray] = caches.cache()
 _all: weakref.WeakValueDictionary[Any, ShapedArray] = weakref.WeakValueDictionary()
 _lock = threads.lock()
 _RECENT_LIMIT = 20_000

@@ -38,7 +38,8 @@ def elementwise(name: str, *,
                 abstract: Callable[..., Any] | None = None,
                 batch: Callable[..., Any] | None = None,
                 no_derivative: str | None = None,
-                linear_in: slice | None = None) -> Primitive:
+                linear_in: slice | None = None,
+                same_dtypes: slice | None = slice(None)) -> Primitive:
     """A primitive that computes each element of its result from the same element of its operands.
 
     Operands share a dtype and a rank (sizes equal or 1), but for scalars, which join any shape.
@@ -53,6 +54,7 @@ def elementwise(name: str, *,
         linear operand; broadcasting is undone here.
       accepts: the dtypes that operands may have; the operations check it.
       no_derivative: why there is no jvp at all, in the words of the error.
+      same_dtypes: the operands that share a dtype.
     """
     def default_abstract(*avals: ShapedArray, **params: Any) -> ShapedArray:
         shape = broadcast_shape(name, [aval.shape for aval in avals])
@@ -104,6 +106,7 @@ def elementwise(name: str, *,
         no_derivative=no_derivative,
         accepts=accepts,
         linear_in=linear_in,
+        same_dtypes=same_dtypes,
     )
     return primitive
 

@@ -197,7 +197,7 @@ def _select_batch(size, operands, axes):
 
 
 select_n_p = elementwise(
-    "select_n", linear_in=slice(1, None),
+    "select_n", linear_in=slice(1, None), same_dtypes=slice(1, None),
     abstract=_select_abstract,
     evaluate=_select_evaluate, specialize=_select_specialize,
     lower=lambda ctx, which, *cases: ctx.select(which, cases),

@@ -250,7 +250,7 @@ def _concatenate_batch(size, operands, axes, *, dimension):
 
 
 concatenate_p = Primitive(
-    "concatenate", linear_in=slice(None),
+    "concatenate", linear_in=slice(None), same_dtypes=slice(None),
     abstract=_concatenate_abstract,
     evaluate=lambda *xs, dimension: np.concatenate(xs, dimension),
     lower=lambda ctx, *xs, dimension: ctx.concatenate(xs, dimension),

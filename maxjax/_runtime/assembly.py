@@ -11,7 +11,7 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.shardings import Sharding
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.pending import put
+from maxjax._runtime.pending import plain, put
 
 
 def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
@@ -26,7 +26,8 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
       dtype: what that has to have.
 
     Raises:
-      ValueError: a part is of another shape or dtype.
+      ValueError: a part is of another shape or dtype, or a masked array.
+      TypeError: there are no arrays of its dtype.
 
     >>> mesh = jax.make_mesh((1,), ("x",))
     >>> rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
@@ -42,8 +43,8 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
     for index in sharding.devices_indices_map(shape).values():
         key = tuple((part.start, part.stop) for part in index)
         if key not in known:
-            value = np.asarray(data_callback(index))
-            known[key] = value.astype(dtypes.canonical(value.dtype), copy=False)
+            known[key] = plain(data_callback(index))
+            dtypes.check_storable(known[key].dtype)
         parts.append(known[key])
     found = parts[0].dtype
     if dtype is not None and np.dtype(dtype) != found:

@@ -23,13 +23,20 @@ from maxjax._base.meshes import ever_set as mesh_set
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, op_spec
-from maxjax._ir.trace import Trace, Tracer, aval_of, leaked_tracer_error, set_base_trace
+from maxjax._ir.trace import (
+    Trace,
+    Tracer,
+    aval_of,
+    is_scalar,
+    leaked_tracer_error,
+    set_base_trace,
+)
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import type_on
 from maxjax._runtime import array as array_module
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
-from maxjax._runtime.array import ArrayImpl, Cell
+from maxjax._runtime.array import ArrayImpl, Cell, checked
 from maxjax._runtime.devices import Device, allow_execution, chosen_device, default_device
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.memory import out_of_memory
@@ -141,7 +148,7 @@ def settle(cell: Cell, value: Any) -> None:
     cell.inputs = None
     waiting = cell.array() if cell.array is not None else None
     if waiting is not None and waiting._cell is cell:
-        waiting._value = value if type(value) is np.ndarray else np.asarray(value)
+        waiting._value = checked(value, waiting.aval)
         waiting._cell = None
 
 
@@ -208,21 +215,23 @@ class LazyTrace(Trace):
         avals = []
         place: Any = None
         for arg in args:
-            if arg.__class__ is ArrayImpl:
-                cell = arg._cell
-                if cell is not None:
-                    inputs.append(cell)
-                else:
-                    value = arg._value
-                    inputs.append(arg.host() if value is None else value)
-                avals.append(arg.aval)
-                if arg._place is not None:
-                    place = common_place(primitive.name, place, arg, args)
-            elif isinstance(arg, Tracer):
-                raise leaked_tracer_error(arg)
+            if arg.__class__ is not ArrayImpl:
+                if isinstance(arg, Tracer):
+                    raise leaked_tracer_error(arg)
+                if is_scalar(arg):
+                    inputs.append(arg)
+                    avals.append(ShapedArray((), arg.dtype))
+                    continue
+                arg = self.operand(arg)
+            cell = arg._cell
+            if cell is not None:
+                inputs.append(cell)
             else:
-                inputs.append(arg)
-                avals.append(ShapedArray(arg.shape, arg.dtype))
+                value = arg._value
+                inputs.append(arg.host() if value is None else value)
+            avals.append(arg.aval)
+            if arg._place is not None:
+                place = common_place(primitive.name, place, arg, args)
         if not primitive.cacheable:
             return self.apply_program(primitive, args, params)
         spec = op_spec(primitive, tuple(avals), params)
@@ -320,8 +329,8 @@ class LazyTrace(Trace):
         return put(self.operand(leaf), place)
 
     def constant(self, value: Any, aval: ShapedArray) -> ArrayImpl:
-        """An array of a NumPy value."""
-        return self._put_on_chosen(ArrayImpl(aval, np.asarray(value)))
+        """An array of a NumPy value, which nobody else writes to."""
+        return self._put_on_chosen(ArrayImpl(aval, value))
 
     def _put_on_chosen(self, made: ArrayImpl) -> ArrayImpl:
         if watched[0]:
@@ -362,9 +371,9 @@ class LazyTrace(Trace):
                 if leaf._place is not None:
                     place = common_place(name, place, leaf, leaves, closed)
             elif isinstance(leaf, np.ndarray):
-                value = physical_value(leaf)
+                value = plain(leaf)
                 values.append(value)
-                if value is leaf:
+                if value.dtype == leaf.dtype:
                     foreign.append(value)
             elif isinstance(leaf, Tracer):
                 raise leaked_tracer_error(leaf)
@@ -389,7 +398,7 @@ class LazyTrace(Trace):
             # The caller may write to its arrays later: no result is one of them, or a view of one.
             shares = _sharing(foreign)
             outputs = [value.copy() if shares(value) else value for value in outputs]
-        results = [ArrayImpl(aval, value if value.__class__ is np.ndarray else np.asarray(value))
+        results = [ArrayImpl(aval, value)
                    for aval, value in zip(closed.out_avals, outputs, strict=True)]
         if places is not None:
             for result, where in zip(results, places, strict=True):
@@ -430,6 +439,7 @@ class LazyTrace(Trace):
 
         Raises:
           TypeError: it is neither a number nor an array.
+          ValueError: it is a masked array.
         """
         if isinstance(leaf, array_module.Array):
             return leaf
@@ -445,7 +455,7 @@ class LazyTrace(Trace):
             raise TypeError(
                 f"Value {leaf!r} with type {type(leaf)} is not a valid JAX type")
         # The caller may write to its array later: it is copied.
-        return self._put_on_chosen(ArrayImpl(aval, np.array(leaf, dtype=aval.dtype)))
+        return self._put_on_chosen(ArrayImpl(aval, np.array(plain(leaf), dtype=aval.dtype)))
 
 
 def _sharing(arrays: Sequence[np.ndarray]) -> Callable[[Any], bool]:
@@ -506,7 +516,21 @@ def leaf_aval(leaf: Any) -> ShapedArray | None:
     return None
 
 
-def physical_value(value: np.ndarray) -> np.ndarray:
+def plain(value: Any) -> np.ndarray:
+    """What enters from outside as what programs compute on: a NumPy array of no subclass, and of
+    the dtype that stands for its own. Arguments of ``jit``, operands, leaves, constants and what
+    Python functions give all come through here; where nothing had to be converted, the memory is
+    still the caller's.
+
+    Raises:
+      ValueError: it is a masked array.
+    """
+    if value.__class__ is not np.ndarray:
+        if isinstance(value, np.ma.MaskedArray):
+            raise ValueError(
+                "numpy masked arrays are not supported as direct inputs to JAX functions. Use "
+                "arr.filled() to convert the value to a standard numpy array.")
+        value = np.asarray(value)
     dtype = dtypes.canonical(value.dtype)
     return value if dtype is value.dtype or dtype == value.dtype else value.astype(dtype)
 

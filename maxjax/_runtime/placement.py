@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import meshes, pytree
+from maxjax._base.dtypes import is_key
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import (
     NamedSharding,
@@ -93,12 +94,13 @@ def _put_traced(value: Tracer, place: Any) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """The leaves of a pytree as NumPy arrays; what is no array, or traced, stays as it is."""
+    """The leaves of a pytree as NumPy arrays; random keys, and what is no array, or traced, stay
+    as they are."""
     def get(leaf: Any) -> Any:
         if isinstance(leaf, Tracer):
             return leaf
         if isinstance(leaf, Array):
-            return np.asarray(leaf)
+            return leaf if is_key(leaf.dtype) else np.asarray(leaf)
         return leaf.__array__() if hasattr(leaf, "__array__") else leaf
 
     return pytree.map(get, x)

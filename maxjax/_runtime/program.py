@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, spans
+from maxjax._base import caches, config, spans
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.primitive import Primitive
@@ -205,7 +205,7 @@ def call_of(primitive: Primitive, avals: tuple[ShapedArray, ...],
 # --- pending graphs as programs -------------------------------------------------------------------
 # Keyed by structure: the specs (identities that equal applications share), the wiring, which of
 # the results are wanted, and the types of the inputs. Values, Python scalars too, are inputs.
-_graph_programs: dict[Any, Program] = {}
+_graph_programs: dict[Any, Program] = caches.cache()
 _GRAPH_LIMIT = 512
 
 

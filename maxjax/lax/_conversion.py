@@ -13,6 +13,7 @@ from maxjax._higher_order.constraints import resharded
 from maxjax._ir.trace import Array, Tracer, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import convert
+from maxjax._primitives.random_bits import Generator, random_wrap_p
 from maxjax._primitives.shape import broadcast_in_dim
 from maxjax._primitives.varying import vary
 from maxjax._primitives.widths import bit_width
@@ -197,9 +198,19 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
                         "arrays of numeric types are supported by JAX.")
     if dtype is None:
         value = base_trace[0].operand(fill_value)
+    elif dtypes.is_key(dtype) and not dtypes.is_key(getattr(fill_value, "dtype", None)):
+        return filled_keys(sizes, fill_value, dtype)
     else:
         value = convert_element_type(fill_value, dtype_argument(dtype, "full"))
     return broadcast_in_dim(value, sizes, ()) if sizes else value
+
+
+def filled_keys(shape: tuple[int, ...], value: Any, dtype: Any) -> Array:
+    """Random keys whose words all are the number ``value``."""
+    if value.__class__ is int:
+        value = np.uint32(value & 0xFFFFFFFF)
+    words = broadcast_in_dim(convert_element_type(value, dtypes.uint32), (*shape, dtype.words), ())
+    return random_wrap_p.bind(words, impl=Generator(dtype.impl))
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,

@@ -19,7 +19,7 @@ from maxjax._primitives.sharding import freed
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
-from maxjax.lax._conversion import lying_like
+from maxjax.lax._conversion import filled_keys, lying_like
 from maxjax.numpy._promotion import (
     PYTHON_SCALARS,
     as_array,
@@ -30,6 +30,7 @@ from maxjax.numpy._promotion import (
     check_arraylike,
     constant,
     element,
+    shape_of,
     type_of,
 )
 
@@ -112,6 +113,8 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
         if dtype is not None and (value.aval.dtype != dtype or value.aval.weak_type):
             return convert_element_type(value, dtype)
         return copy_p.bind(value) if copy else value
+    if copy and isinstance(value, np.ma.MaskedArray):
+        value = value.data      # what NumPy copies: the mask is not of the values
     if hasattr(value, "__jax_array__"):
         return _array(value.__jax_array__(), dtype, copy)
     if isinstance(value, (list, tuple)):
@@ -248,6 +251,8 @@ def _filled(shape: Any, cache: dict[Any, Any], value: int, dtype: Any, name: str
         dtype = dtypes.canonical(dtypes.float64)
     else:
         dtype = canonical_dtype(dtype, name)
+    if dtypes.is_key(dtype):
+        return filled_keys(shape, value, dtype)
     scalar = cache.get(dtype)
     if scalar is None:
         scalar = cache[dtype] = np.asarray(value).astype(dtype)[()]
@@ -310,13 +315,18 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
 
 def _check_python_number(value: Any, dtype: Any) -> None:
     """Python's complex numbers do not become real ones."""
-    if value.__class__ is complex and not (dtypes.is_complex(dtype) or dtype == dtypes.bool_):
+    if value.__class__ is complex and not (
+            dtypes.is_key(dtype) or dtypes.is_complex(dtype) or dtype == dtypes.bool_):
         raise TypeError(f"a complex number cannot be converted to {dtype}: {value}")
 
 
 def _full(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Array:
     own, weak = type_of(fill_value)
     if dtype is not None:
+        if dtypes.is_key(dtype) != dtypes.is_key(own):
+            if dtypes.is_key(own) or shape_of(fill_value):
+                raise ValueError(f"Cannot convert_element_type from {own} to {dtype}")
+            return filled_keys(shape, fill_value, dtype)
         own, weak = dtype, False
     fill = (as_array(cast(fill_value, own, weak)) if weak else
             element(fill_value, own) if fill_value.__class__ is int else cast(fill_value, own))
@@ -338,6 +348,9 @@ def _check_broadcast(have: tuple[int, ...], shape: tuple[int, ...]) -> None:
 
 
 def _like(a: Any, name: str) -> Any:
+    if isinstance(a, (np.ndarray, np.generic)) and leaf_aval(a) is None:
+        raise TypeError(f"Value '{a}' with dtype {a.dtype} is not a valid JAX array type. Only "
+                        "arrays of numeric types are supported by JAX.")
     if hasattr(a, "dtype") and hasattr(a, "shape"):     # ShapeDtypeStruct and its like too
         return a
     return as_array(a, name)
@@ -358,7 +371,8 @@ def _full_like(name: str, a: Any, fill_value: Any, dtype: Any, shape: Any, devic
     a = _like(a, name)
     check_arraylike(name, fill_value)
     weak = dtype is None and getattr(a, "weak_type", False)
-    wanted = dtypes.canonical(a.dtype) if dtype is None else canonical_dtype(dtype, name)
+    wanted = (canonical_dtype(dtype, name) if dtype is not None else
+              a.dtype if isinstance(a, Array) else dtypes.canonical(a.dtype))
     size = tuple(a.shape) if shape is None else canonical_shape(shape)
     if weak and not getattr(fill_value, "shape", ()):
         result = broadcast_to(as_array(cast(fill_value, wanted, True)), size)

@@ -6,13 +6,14 @@ dynamic_slice; arrays of integers one gather of what the static part of the inde
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes
+from maxjax._base import caches, config, dtypes
 from maxjax._base.errors import NonConcreteBooleanIndexError
 from maxjax._ir.dimensions import (
     SizeRange,
@@ -23,7 +24,7 @@ from maxjax._ir.dimensions import (
     slice_range,
 )
 from maxjax._ir.trace import Array, Tracer, base_trace, context
-from maxjax._primitives.arithmetic import minimum
+from maxjax._primitives.arithmetic import maximum, minimum
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import FillValue, GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
@@ -40,7 +41,8 @@ from maxjax._primitives.shape import (
     squeeze_p,
 )
 from maxjax._runtime.array import ArrayImpl, is_spread
-from maxjax.lax._indexing import fill_parameter, from_end
+from maxjax._runtime.pending import plain
+from maxjax.lax._indexing import dynamic_slice, fill_parameter, from_end
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._promotion import cast
 
@@ -51,7 +53,7 @@ PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 # Larger index arrays stay on the device rather than being wrapped on the host.
 _HOST_SIZE = 1 << 14
 
-_plans: dict[Any, Any] = {}
+_plans: dict[Any, Any] = caches.cache()
 _PLAN_LIMIT = 20_000
 _DYNAMIC = object()
 _OUTSIDE = object()
@@ -122,6 +124,15 @@ def _make_plan(shape: tuple[int, ...], key: tuple[Any, ...]) -> Any:
 
 
 _ALL = slice(None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Slice:
+    """``size`` places from ``start``, which may be a traced integer. Made by ``jax.ds``."""
+
+    start: Any
+    size: int
+    stride: int = 1
 
 
 # --- reading an index -----------------------------------------------------------------------------
@@ -258,9 +269,10 @@ def _expand(entry: Any) -> list[Any]:
             raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or "
                 f"boolean arrays are valid indices. Got {entry!r}")
+    values = entry if isinstance(entry, Array) else plain(entry)
     dtype = entry.dtype
     if dtype == dtypes.bool_:
-        return [_Mask(concrete_mask(entry))]
+        return [_Mask(concrete_mask(values))]
     if not dtypes.is_integer(dtype):
         name = dtype.name if hasattr(dtype, "name") else dtype
         raise TypeError("Indexer must have integer or boolean type, got indexer with type "
@@ -268,10 +280,7 @@ def _expand(entry: Any) -> list[Any]:
     if isinstance(entry, Array):
         known = entry.concrete() if isinstance(entry, Tracer) else None
         return [entry if known is None else known]
-    if not entry.shape:
-        return [int(entry)]
-    canonical = dtypes.canonical(dtype)
-    return [entry if canonical == dtype else entry.astype(canonical)]
+    return [values if entry.shape else int(entry)]
 
 
 def concrete_mask(mask: Any) -> np.ndarray:
@@ -424,6 +433,48 @@ def with_flags(x: Array, index: Any) -> tuple[Array, Any]:
     return reshape(x, tuple(shape)), tuple(parts)
 
 
+def split_off(x: Array, index: Any) -> tuple[list[Any], list[tuple[int, int, Slice]]]:
+    """An index with whole slices in the places of its ``Slice``s, and each of them with its place
+    there and its dimension."""
+    entries = as_tuple(index)
+    counts = [1 if entry.__class__ is Slice else sum(map(_consumes, _expand(entry)))
+              for entry in entries]
+    rest = x.ndim - sum(counts)
+    if rest < 0:
+        raise IndexError(f"Too many indices: array is {x.ndim}-dimensional, but {sum(counts)} were "
+                         "indexed")
+    parts: list[Any] = []
+    found = []
+    dim = 0
+    for entry, count in zip(entries, counts, strict=True):
+        if entry.__class__ is Slice:
+            found.append((len(parts), dim, entry))
+            entry = _ALL
+        parts.append(entry)
+        dim += rest if entry is Ellipsis else count
+    return parts, found
+
+
+def has_slices(index: Any) -> bool:
+    return index.__class__ is Slice or index.__class__ is tuple and any(
+        entry.__class__ is Slice for entry in index)
+
+
+def places_of(part: Slice) -> Array:
+    return asarray(part.start) + iota(dtypes.int32, (part.size,), 0) * np.int32(part.stride)
+
+
+def window(x: Array, dim: int, part: Slice) -> Array:
+    """The places of one dimension: a start is moved so that all are inside, each place of a stride
+    for itself."""
+    if part.stride != 1:
+        places = minimum(maximum(places_of(part), np.int32(0)), np.int32(x.shape[dim] - 1))
+        return take(x, (_ALL,) * dim + (places,), CLIP)
+    starts: list[Any] = [0] * x.ndim
+    starts[dim] = part.start
+    return dynamic_slice(x, starts, (*x.shape[:dim], part.size, *x.shape[dim + 1:]))
+
+
 def _flag(entry: Any) -> bool | None:
     """The value of a scalar boolean index; None for any other."""
     if isinstance(entry, (bool, np.bool_)):
@@ -447,6 +498,13 @@ def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value
         index = tuple([int(part) if isinstance(part, np.integer) else
                        asarray(part) if isinstance(part, np.ndarray) else part      # as if traced
                        for part in as_tuple(index)])
+    if has_slices(index):
+        if mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT):
+            raise NotImplementedError(f"an index with jax.ds is not filled in mode {mode}: {index}")
+        parts, slices = split_off(x, index)
+        for _, dim, part in slices:
+            x = window(x, dim, part)
+        index = tuple(parts)
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
     if checked:

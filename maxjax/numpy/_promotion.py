@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes
+from maxjax._base import caches, config, dtypes
 from maxjax._base.errors import ConcretizationTypeError, origin_message
 from maxjax._ir.dimensions import as_scalar, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.primitive import Primitive
@@ -86,7 +86,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
     return getattr(value, "shape", ())
 
 
-_constants: dict[Any, Any] = {}
+_constants: dict[Any, Any] = caches.cache()
 
 
 def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
@@ -119,6 +119,9 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
         aval = value.aval
         if aval.dtype == dtype and (not weak or aval.weak_type):
             return value
+        if aval.dtype != dtype and dtypes.canonical(aval.dtype) == dtype:
+            # An array of 64 bits from before they were switched off.
+            warnings.warn(dtypes.truncation(aval.dtype, dtype, " requested in dtype"), stacklevel=3)
         return convert_element_type(value, dtype, weak)
     if value.__class__ in PYTHON_SCALARS or (
             isinstance(value, (np.generic, bool, int, float, complex))):

@@ -242,6 +242,7 @@ def _legendre(degree: int, z: Any) -> list[list[Any]]:
     P(m, m) = -(2m - 1) s P(m - 1, m - 1) with s = sqrt(1 - z**2), and
     (l - m) P(m, l) = (2l - 1) z P(m, l - 1) - (l + m - 1) P(m, l - 2).
     """
+    z = jnp.asarray(z)
     zero = jnp.zeros_like(z)
     table = [[zero] * (degree + 1) for _ in range(degree + 1)]
     root = jnp.sqrt(1 - z * z)

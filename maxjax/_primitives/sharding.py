@@ -135,8 +135,11 @@ def _resharded(x, sharding):
 
 def _reshard_batch(size, operands, axes, *, dst_sharding):
     axis, = axes
+    entry = context.batch_spmd_axis or context.batch_entry
+    if not set(dst_sharding.mesh.explicit_axes).issuperset(entry_axes(entry)):
+        entry = None
     return reshard_p.bind(*operands, dst_sharding=dst_sharding.update(
-        spec=with_dimension(dst_sharding.spec, axis, context.batch_spmd_axis))), axis
+        spec=with_dimension(dst_sharding.spec, axis, entry))), axis
 
 
 reshard_p = _identity(

@@ -320,15 +320,39 @@ def with_devices(sharding: Any, value: ArrayImpl) -> Any:
     if (not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh)
             or not sharding.mesh.explicit_axes):
         return sharding
-    for mesh in (getattr(value._place, "mesh", None), meshes.around().concrete):
-        if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
-            return NamedSharding(mesh.update(axis_types=sharding.mesh.axis_types), sharding.spec)
+    found = _over_devices(sharding, [value])
+    if found is not None:
+        return found
     known = meshes.concrete_meshes(sharding.mesh)
     if len(known) == 1:
         return NamedSharding(known[0], sharding.spec)
     raise ValueError(
         f"The sharding {sharding!r} has an abstract mesh, and the value is not on such a mesh. "
         "Please enter into a mesh context via `jax.set_mesh`.")
+
+
+def of_shard_map(sharding: NamedSharding, values: Sequence[Any]) -> NamedSharding:
+    """How a result of a ``shard_map`` lies, which may be over an abstract mesh.
+
+    Raises:
+      ValueError: it is, and neither an operand nor the context has that mesh.
+    """
+    found = sharding if isinstance(sharding.mesh, Mesh) else _over_devices(sharding, values)
+    if found is None:
+        raise ValueError(
+            "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
+            "`AbstractMesh` to the mesh argument.")
+    return found
+
+
+def _over_devices(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedSharding | None:
+    """A sharding over an abstract mesh, over the devices of a mesh of the same axes that a value
+    is on, or that is around; None: there is none."""
+    meshes_there = [getattr(value._place, "mesh", None) for value in values]
+    for mesh in (*meshes_there, meshes.around().concrete):
+        if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
+            return NamedSharding(mesh.update(axis_types=sharding.mesh.axis_types), sharding.spec)
+    return None
 
 
 def is_one_device(place: Any) -> bool:

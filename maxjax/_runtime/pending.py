@@ -271,14 +271,18 @@ class LazyTrace(Trace):
 
     def apply_whole(self, closed: ClosedJaxpr, shardings: Sequence[Any],
                     args: tuple[Any, ...]) -> list[Any]:
-        """Runs a jaxpr of whole values, wherever they are; the results lie as told."""
+        """Runs a jaxpr of whole values, wherever they are; the results lie as told.
+
+        Raises:
+          ValueError: they lie over an abstract mesh, and no value is on such a mesh.
+        """
         values = [self.operand(arg) for arg in args]
+        shardings = [on_mesh.of_shard_map(sharding, values) for sharding in shardings]
         values = [x if x._place is None else ArrayImpl(x.aval.off_mesh(), x.host()) for x in values]
         results = self.call(closed, values)
         for result, sharding in zip(results, shardings, strict=True):
-            if sharding is not None:
-                result._place, result._committed = sharding, True
-                result.aval = type_on(result.aval, sharding)
+            result._place, result._committed = sharding, True
+            result.aval = type_on(result.aval, sharding)
         return results
 
     def apply_eager(self, primitive: Primitive, args: tuple[Any, ...],

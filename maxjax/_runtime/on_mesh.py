@@ -20,7 +20,7 @@ from maxjax._ir.primitive import OpSpec
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.shape import slice_p
-from maxjax._primitives.sharding import constrained_spec, inner_mesh
+from maxjax._primitives.sharding import constrained_spec, inner_mesh, named_shardings
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import default_device
 from maxjax._sharding import types as types  # gives types of results their specs
@@ -243,14 +243,43 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
     wanted = out_shardings or [None] * len(closed.out_avals)
     mesh = mesh_for(closed, leaves, None if place is None else place[0], wanted)
     if mesh is None:
-        given = next((sharding for sharding in wanted if sharding is not None), None)
-        where = (given, True) if given is not None else (
-            place if place is not None and is_one_device(place[0]) else None)
+        where = _one_place(closed, leaves, place, wanted)
         own = _places_of_manual(closed)
         return closed, [where if sharding is None else (sharding, True)
                         for sharding in map(lambda asked, made: asked or made, wanted, own)]
     made = program_on_mesh(closed, mesh, shardings_on(mesh, leaves), wanted)
     return made.closed, [(sharding, True) for sharding in made.out_shardings]
+
+
+def _one_place(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
+               wanted: Sequence[Placement]) -> Any:
+    """Where a program without a mesh runs, and whether on purpose: with the operands that are read,
+    or where it, or its caller, says; None: anywhere.
+
+    Raises:
+      ValueError: that is on different devices.
+    """
+    if place is not None and (not is_one_device(place[0]) or not any(
+            used and leaf.__class__ is ArrayImpl and leaf._place is place[0]
+            for used, leaf in zip(used_inputs(closed), leaves, strict=True))):
+        place = None
+    said = [(f"{name} inside jit", sharding) for name, sharding in named_shardings(closed)
+            if sharding.num_devices == 1]
+    said += [("explicit output sharding", sharding) for sharding in wanted
+             if sharding is not None]
+    if not said:
+        return place
+    first = said[0][1]._devices()
+    for name, sharding in said:
+        if place is not None and place[1] and set(devices_of(place[0])) != set(sharding._devices()):
+            leaf = next(leaf for leaf in leaves if getattr(leaf, "_place", None) is place[0])
+            raise ValueError(incompatible(
+                "", leaves, leaf, device_ids(name, sharding._devices()), closed))
+        if set(first) != set(sharding._devices()):
+            raise ValueError(
+                "Received incompatible devices for jitted computation. Got "
+                f"{device_ids(said[0][0], first)} and {device_ids(name, sharding._devices())}")
+    return said[0][1], True
 
 
 def _places_of_manual(closed: ClosedJaxpr) -> Sequence[Placement]:
@@ -277,7 +306,8 @@ def compiled_for(closed: ClosedJaxpr, places: Sequence[Placement],
     mesh: Any = next((place.mesh for place in places if isinstance(place, NamedSharding)), None)
     mesh = mesh or mesh_for(closed, [], None, wanted)
     if not isinstance(mesh, Mesh):
-        given = next((place for place in (*places, *wanted) if place is not None), None)
+        named = [sharding for _, sharding in named_shardings(closed) if sharding.num_devices == 1]
+        given = next((place for place in (*places, *wanted, *named) if place is not None), None)
         one = given or SingleDeviceSharding(default_device())
         return closed, [one] * len(places), [own or one for own in _places_of_manual(closed)]
     made = program_on_mesh(closed, mesh, tuple([
@@ -312,11 +342,16 @@ def devices_of(place: Any) -> tuple[Any, ...]:
 
 
 def with_devices(sharding: Any, value: ArrayImpl) -> Any:
-    """A sharding over an abstract mesh, over the devices that the value or the context has.
+    """How a value comes to lie, which an abstract mesh or open dimensions do not tell.
+
+    An abstract mesh is over the devices that the value or the context has; an open dimension lies
+    as it did.
 
     Raises:
       ValueError: neither has that mesh.
     """
+    if isinstance(sharding, NamedSharding) and UNCONSTRAINED in sharding.spec.partitions:
+        sharding = sharding.update(spec=_closed(sharding, value))
     if (not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh)
             or not sharding.mesh.explicit_axes):
         return sharding
@@ -329,6 +364,19 @@ def with_devices(sharding: Any, value: ArrayImpl) -> Any:
     raise ValueError(
         f"The sharding {sharding!r} has an abstract mesh, and the value is not on such a mesh. "
         "Please enter into a mesh context via `jax.set_mesh`.")
+
+
+def _closed(sharding: NamedSharding, value: ArrayImpl) -> PartitionSpec:
+    """The spec, with the value's own entries where dimensions are open."""
+    spec = sharding.spec
+    own = getattr(value._place, "spec", PartitionSpec())
+    if getattr(value._place, "mesh", None) != sharding.mesh:
+        own = PartitionSpec()
+    used = set(meshes.spec_axes(spec))
+    entries = [(() if dim >= len(own) else tuple(
+        axis for axis in entry_axes(own.partitions[dim]) if axis not in used))
+        if entry is UNCONSTRAINED else entry for dim, entry in enumerate(spec)]
+    return PartitionSpec(*entries, unreduced=spec.unreduced, reduced=spec.reduced)
 
 
 def of_shard_map(sharding: NamedSharding, values: Sequence[Any]) -> NamedSharding:
@@ -365,20 +413,26 @@ def is_used(closed: ClosedJaxpr, leaves: Sequence[Any], leaf: Any) -> bool:
                if other is leaf)
 
 
-def incompatible(name: str, operands: Sequence[Any], first: ArrayImpl, second: ArrayImpl,
+def device_ids(what: str, devices: Sequence[Any]) -> str:
+    """Where something is, in JAX's words."""
+    return f"{what} with device ids {[device.id for device in devices]} on platform CPU"
+
+
+def incompatible(name: str, operands: Sequence[Any], first: ArrayImpl, second: ArrayImpl | str,
                  closed: ClosedJaxpr | None) -> str:
-    """JAX's words for two operands on different devices."""
+    """JAX's words for two operands on different devices, or one and what is told in words."""
     names: Sequence[str] = "xyzw" if len(operands) < 4 else [
         f"args[{number}]" for number in range(len(operands))]
     if closed is not None:
         name = closed.cache.get("name", name)
         names = closed.cache.get("argument names", names)
 
-    def shown(operand: ArrayImpl) -> str:
+    def shown(operand: ArrayImpl | str) -> str:
+        if isinstance(operand, str):
+            return operand
         number = next(n for n, x in enumerate(operands) if x is operand)
-        ids = [device.id for device in devices_of(operand._place)]
-        return (f"argument {names[number]} of {name} with shape {operand.aval.off_mesh()} and "
-                f"with device ids {ids} on platform CPU")
+        return device_ids(f"argument {names[number]} of {name} with shape "
+                          f"{operand.aval.off_mesh()} and", devices_of(operand._place))
 
     return ("Received incompatible devices for jitted computation. Got "
             f"{shown(first)} and {shown(second)}")

@@ -19,12 +19,12 @@ from maxjax._base.config import checks_values
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh
 from maxjax._base.meshes import ever_set as mesh_set
-from maxjax._base.shardings import NamedSharding
+from maxjax._base.shardings import NamedSharding, SingleDeviceSharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.trace import Trace, Tracer, aval_of, leaked_tracer_error, set_base_trace
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.sharding import type_on
+from maxjax._primitives.sharding import placements, type_on
 from maxjax._runtime import array as array_module
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
@@ -255,8 +255,11 @@ class LazyTrace(Trace):
                       params: dict[str, Any]) -> Any:
         """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
         if primitive.placement is not None:
-            value = self.operand(args[0])
-            return put(value, on_mesh.with_devices(primitive.placement(**params), value))
+            results = [
+                value if place is None else put(value, on_mesh.with_devices(place, value))
+                for value, place in zip(map(self.operand, args), placements(primitive, params),
+                                        strict=True)]
+            return results if primitive.multiple_results else results[0]
         if primitive.eager is not None:
             return self.apply_eager(primitive, args, params)
         if primitive.program is not None:
@@ -517,6 +520,8 @@ def put(value: ArrayImpl, place: Any) -> ArrayImpl:
     Raises:
       ValueError: it cannot lie so.
     """
+    if isinstance(place, SingleDeviceSharding) and place.memory_kind == "device":
+        place = place._device
     if value._place is place and value._committed:
         return value
     placed = ArrayImpl(type_on(value.aval, place), value.host())

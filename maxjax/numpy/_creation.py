@@ -360,7 +360,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
         _check_python_number(fill_value, wanted)
         result = _full(size, fill_value, wanted)
     if device is None and out_sharding is None:
-        return lying_like(result, a)
+        return result if getattr(fill_value, "shape", ()) else lying_like(result, a)
     return on_device(result, device, out_sharding)
 
 

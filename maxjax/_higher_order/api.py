@@ -19,7 +19,7 @@ from maxjax._higher_order.jit import (
     make_jit,
     with_constants,
 )
-from maxjax._higher_order.jit_sharded import with_shardings
+from maxjax._higher_order.jit_sharded import on_device, with_shardings
 from maxjax._ir.axes import named_axes
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import AbstractRef, Ref
@@ -275,7 +275,8 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
         traced once more. maxjax's own: JAX does not have it.
       in_shardings, out_shardings: a ``Sharding``, a ``PartitionSpec`` (of the mesh that is set) or
         None (left open) for each argument, or result; prefix pytrees of them.
-      keep_unused, device, backend, compiler_options: accepted.
+      device: where the arguments are put, and the function runs.
+      keep_unused, backend, compiler_options: accepted.
 
     Raises:
       TypeError: ``fun`` is not callable.
@@ -289,10 +290,16 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
     """
     if device is not None or backend is not None:
         _check_placement(device, backend)
+        for name, given in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+            if given is not UNSPECIFIED:
+                raise ValueError(f"If backend or device is specified on jit, then {name} should "
+                                 "not be specified.")
 
     def decorate(function: Callable[..., Any]) -> PjitFunction:
         made = make_jit(function, static_argnums, static_argnames, donate_argnums,
                         donate_argnames, keep_unused, inline, dynamic_dims)
+        if device is not None:
+            return on_device(made, device)
         if in_shardings is UNSPECIFIED and out_shardings is UNSPECIFIED:
             return made
         return with_shardings(made, in_shardings, out_shardings)
@@ -301,14 +308,14 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
 
 
 def _check_placement(device: Any, backend: str | None) -> None:
-    """What JAX says to the arguments ``device`` and ``backend``, which choose nothing here."""
+    """What JAX says to the arguments ``device`` and ``backend``; there is one backend."""
     warnings.warn(
         "backend and device argument on jit is deprecated. You can use `jax.device_put(..., "
         'jax.local_devices(backend="cpu")[0])` on the inputs to the jitted function to get the '
         "same behavior.", DeprecationWarning, stacklevel=3)
     if device is not None and backend is not None:
         raise ValueError("can't specify both a device and a backend for jit, got "
-                         f"device={device} and backend={backend!r}")
+                         f"device={device!r} and backend={backend!r}")
 
 
 def _callable(fun: Callable[..., Any]) -> Callable[..., Any]:

@@ -261,13 +261,16 @@ def _shardings_in(eqns: Sequence[JaxprEqn]) -> Iterator[tuple[str, Sharding]]:
                 yield from _shardings_in(inner.eqns)
 
 
-def constrained_spec(eqn: JaxprEqn) -> tuple[PartitionSpec, bool] | None:
-    """What an equation says of how its value lies, and whether that is all; or None."""
-    if eqn.primitive in (sharding_constraint_p, device_put_p):
-        sharding = placements(eqn.primitive, eqn.params)[0]
-        return (sharding.spec, True) if isinstance(sharding, NamedSharding) else None
+def constrained_spec(eqn: JaxprEqn, mesh: Mesh) -> tuple[PartitionSpec, bool] | None:
+    """What an equation says of how its value lies over a mesh, and whether that is all; or None.
+
+    What it says of another mesh is nothing.
+    """
+    if eqn.primitive.placement is None:
+        return None
+    sharding = placements(eqn.primitive, eqn.params)[0]
+    if not isinstance(sharding, NamedSharding) or sharding.mesh.shape_tuple != mesh.shape_tuple:
+        return None
     if eqn.primitive is reshard_p:
-        sharding = eqn.params["dst_sharding"]
-        if sharding.mesh.explicit_axes:
-            return sharding.spec, not sharding.mesh.auto_axes
-    return None
+        return (sharding.spec, not sharding.mesh.auto_axes) if sharding.mesh.explicit_axes else None
+    return sharding.spec, True

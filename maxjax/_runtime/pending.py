@@ -255,10 +255,14 @@ class LazyTrace(Trace):
                       params: dict[str, Any]) -> Any:
         """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
         if primitive.placement is not None:
-            results = [
-                value if place is None else put(value, on_mesh.with_devices(place, value))
-                for value, place in zip(map(self.operand, args), placements(primitive, params),
-                                        strict=True)]
+            results = []
+            for arg, place in zip(args, placements(primitive, params), strict=True):
+                value = self.operand(arg)
+                if place is not None:
+                    place = on_mesh.with_devices(place, value)
+                    on_mesh.check_devices(primitive, value, place)
+                    value = put(value, place)
+                results.append(value)
             return results if primitive.multiple_results else results[0]
         if primitive.eager is not None:
             return self.apply_eager(primitive, args, params)
@@ -490,8 +494,11 @@ def common_place(name: str, known: Any, operand: ArrayImpl, operands: Sequence[A
     if here[0].__class__ is known[0].__class__ is NamedSharding and (
             here[0].mesh is known[0].mesh):
         return known
-    if closed is not None and not on_mesh.is_used(closed, operands, operand):
-        return known
+    if closed is not None:
+        if not on_mesh.is_read(closed, operands, here[0]):
+            return known
+        if not on_mesh.is_read(closed, operands, known[0]):
+            return here
     devices = [on_mesh.devices_of(place) for place, _ in (known, here)]
     if devices[0] != devices[1] and set(devices[0]) != set(devices[1]):
         first = next(x for x in operands if x.__class__ is ArrayImpl and x._place is known[0])

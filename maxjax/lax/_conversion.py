@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.shardings import NamedSharding, Sharding
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._higher_order.constraints import constrained, resharded
+from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, Tracer, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import convert
@@ -212,7 +213,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 
 def _placed(filled: Array, sharding: Any) -> Array:
     """An array of a constant where a sharding says: moved there, or made there by a program."""
-    if isinstance(filled, Tracer):
+    if is_staging():
+        if isinstance(sharding, SingleDeviceSharding):
+            return filled      # where the program is
         in_types = isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes
         return resharded(filled, sharding) if in_types else constrained(filled, sharding)
     return device_put(convert.convert_element_type(filled, filled.dtype), sharding)

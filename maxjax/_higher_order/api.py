@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxjax._base import dtypes, pytree
-from maxjax._base.shardings import NamedSharding
+from maxjax._base import dtypes, meshes, pytree
+from maxjax._base.meshes import PartitionSpec
+from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._higher_order.jit import (
     UNSPECIFIED,
     HasNoValue,
@@ -43,21 +44,23 @@ class ShapeDtypeStruct(HasNoValue):
     Args:
       shape: the sizes of the dimensions.
       dtype: the type of the elements.
-      sharding, weak_type, is_ref, manual_axis_type: kept, compared and handed on.
+      sharding: a ``Sharding``, or a ``PartitionSpec`` of the mesh that is set where it is asked for.
+      weak_type, is_ref, manual_axis_type: kept, compared and handed on.
 
     Raises:
-      ValueError: there is no dtype, the shape is no sequence, or the sharding names more
-        dimensions.
+      ValueError: there is no dtype, the shape is no sequence, the sharding is none, or it names
+        more dimensions.
+      TypeError: where the sharding is asked for, a ``PartitionSpec`` was given and no mesh is set.
 
     >>> ShapeDtypeStruct((2,), np.float32)
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
 
     __module__ = "maxjax"
-    __slots__ = ("_aval", "_others", "sharding")
+    __slots__ = ("_aval", "_others", "_sharding")
     _aval: ShapedArray
     _others: tuple[Any, ...]
-    sharding: Any
+    _sharding: Any
 
     def __init__(self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False,
                  is_ref: bool = False, manual_axis_type: Any = None):
@@ -66,9 +69,33 @@ class ShapeDtypeStruct(HasNoValue):
         set_ = object.__setattr__
         if isinstance(sharding, NamedSharding):
             sharding.check_compatible_aval(tuple(shape))
+        elif isinstance(sharding, PartitionSpec):
+            if len(sharding) > len(tuple(shape)):
+                raise ValueError(
+                    f"PartitionSpec {sharding} is only valid for values of rank at least "
+                    f"{len(sharding)}, but was applied to a value of rank {len(tuple(shape))}.")
+        elif not (sharding is None or isinstance(sharding, (Sharding, Format))):
+            raise ValueError(
+                "sharding should be an instance of `jax.sharding.Sharding`, "
+                "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
+                f"{sharding} of type {type(sharding)}.")
         set_(self, "_aval", ShapedArray(tuple(shape), dtypes.as_dtype(dtype), weak_type))
         set_(self, "_others", (is_ref, manual_axis_type))
-        set_(self, "sharding", sharding)
+        set_(self, "_sharding", sharding)
+
+    @property
+    def sharding(self) -> Any:
+        """How the array lies."""
+        found = self._sharding
+        if not isinstance(found, PartitionSpec):
+            return found
+        around = meshes.around()
+        mesh: Any = around.abstract if around.concrete.empty else around.concrete
+        if mesh.empty:
+            raise TypeError(
+                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be "
+                "empty. Please use `jax.set_mesh` to set the mesh context.")
+        return NamedSharding(mesh, found)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if hasattr(self, name):
@@ -95,7 +122,8 @@ class ShapeDtypeStruct(HasNoValue):
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same but for what is given; names that there are not are let be, as in JAX."""
         fields = {name: changes.get(name, getattr(self, name)) for name in (
-            "sharding", "weak_type", "is_ref", "manual_axis_type")}
+            "weak_type", "is_ref", "manual_axis_type")}
+        fields["sharding"] = changes.get("sharding", self._sharding)
         return ShapeDtypeStruct(changes.get("shape", self.shape),
                                 changes.get("dtype", self.dtype), **fields)
 
@@ -113,7 +141,7 @@ class ShapeDtypeStruct(HasNoValue):
 
     def __reduce__(self) -> Any:
         return _restore_struct, (
-            self.shape, self.dtype, self.sharding, self.weak_type, *self._others)
+            self.shape, self.dtype, self._sharding, self.weak_type, *self._others)
 
     def __repr__(self) -> str:
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""

@@ -54,6 +54,7 @@ class ShardedFunction(PjitFunction):
                  device: SingleDeviceSharding | None = None):
         self.__dict__.update(vars(made))
         self._device = device
+        self.caller = "jit"      # whose name messages have; "pjit" takes the mesh of ``with mesh:``
         self._in_shardings = in_shardings
         self._out_shardings = out_shardings
         self._chosen: dict[Any, Chosen] = {}
@@ -112,7 +113,7 @@ class ShardedFunction(PjitFunction):
         if known is None:
             args, _ = pytree.unflatten(tree, range(tree.num_leaves))
             known = self._chosen[key] = _resolved(
-                _argument_shardings(given, args, static), "in_shardings")
+                _argument_shardings(given, args, static), self.caller, "in_shardings")
         return known
 
     def _outs(self, entry: Entry) -> Chosen:
@@ -124,7 +125,7 @@ class ShardedFunction(PjitFunction):
         if known is None:
             whole = pytree.unflatten(entry.out_tree, range(entry.out_tree.num_leaves))
             known = _resolved(_prefix(self._out_shardings, whole, "pjit out_shardings"),
-                              "out_shardings")
+                              self.caller, "out_shardings")
             paths = pytree.flatten_with_path(whole)[0]
             for path, sharding, aval in zip(paths, known, entry.closed.out_avals, strict=True):
                 if sharding is not None:
@@ -145,6 +146,9 @@ class ShardedFunction(PjitFunction):
             own = value.sharding
             if own.is_equivalent_to(sharding, value.ndim):
                 return value
+            if isinstance(own, SingleDeviceSharding) and isinstance(
+                    sharding, SingleDeviceSharding):
+                return base_trace[0].put(value, sharding)
             raise ValueError(
                 "Sharding passed to jit does not match the sharding on the respective arg. Got "
                 f"jit sharding: {sharding!r},\narg sharding: {own!r} for arg type: {value.aval}")
@@ -196,8 +200,8 @@ def _prefix(prefix: Any, whole: Any, name: str) -> list[Any]:
                          ) from None
 
 
-def _resolved(given: Sequence[Any], name: str) -> Chosen:
-    return [None if leaf is UNSPECIFIED else named(leaf, "jit", name) for leaf in given]
+def _resolved(given: Sequence[Any], caller: str, name: str) -> Chosen:
+    return [None if leaf is UNSPECIFIED else named(leaf, caller, name) for leaf in given]
 
 
 def _same_devices(shardings: Chosen) -> None:

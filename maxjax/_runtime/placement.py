@@ -82,7 +82,7 @@ def _checked(value: Any, place: Any) -> Any:
         place.is_fully_addressable      # noqa: B018  (raises where there are no devices)
         type_on(value.aval, place)
         check_shape(place, value.shape, "device_put args")
-        refuse_parts(place)
+    if place is not None and not value.aval.plain:
         refuse_parts(value.aval.sharding)
     return place
 

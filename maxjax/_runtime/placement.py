@@ -90,6 +90,8 @@ def _checked(value: Any, place: Any) -> Any:
 def _put_traced(values: Sequence[Any], places: Sequence[Any], sources: Sequence[Any],
                 semantics: ArrayCopySemantics) -> list[Any]:
     """Under a transformation equations say where values are to be."""
+    if any(isinstance(place, Sharding) for place in places):
+        meshes.ever_set[0] = True
     srcs = []
     for value, source in zip(values, sources, strict=True):
         if source is None:
@@ -101,7 +103,6 @@ def _put_traced(values: Sequence[Any], places: Sequence[Any], sources: Sequence[
             *values, devices=tuple(places), srcs=tuple(srcs),
             copy_semantics=(semantics,) * len(values))
     # Each in an equation of its own, which tells the propagation how its value lies.
-    meshes.ever_set[0] = True
     results = []
     for value, place, src in zip(values, places, srcs, strict=True):
         if isinstance(place, NamedSharding) and place.mesh.explicit_axes:

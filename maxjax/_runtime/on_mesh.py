@@ -237,7 +237,7 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
 
 
 def _check_elsewhere(closed: ClosedJaxpr, mesh: Mesh, wanted: Sequence[Placement]) -> None:
-    """Raises ValueError where a program over a mesh names one device, or results are to be on it."""
+    """Raises ValueError where a program over a mesh names one device, or its caller does."""
     here = list(mesh.devices.flat)
     for name, sharding in (*[(f"{name} inside jit", place) for name, place in named_shardings(
             closed)], *[("explicit output sharding", place) for place in wanted]):

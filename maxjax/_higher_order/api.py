@@ -44,7 +44,7 @@ class ShapeDtypeStruct(HasNoValue):
     Args:
       shape: the sizes of the dimensions.
       dtype: the type of the elements.
-      sharding: a ``Sharding``, or a ``PartitionSpec`` of the mesh that is set where it is asked for.
+      sharding: a ``Sharding``, or a ``PartitionSpec`` of the mesh that is set where it is read.
       weak_type, is_ref, manual_axis_type: kept, compared and handed on.
 
     Raises:

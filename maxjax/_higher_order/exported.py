@@ -229,8 +229,9 @@ class Exported:
         """
         if self.nr_devices == 1:
             return list(inputs), None
-        mesh = next((x.sharding.mesh for x in inputs if isinstance(x.sharding, NamedSharding)),
-                    meshes.around().concrete)
+        mesh: Any = next(
+            (x.sharding.mesh for x in inputs if isinstance(x.sharding, NamedSharding)),
+            meshes.around().concrete)
         if mesh.size != self.nr_devices:
             raise ValueError(
                 f"Function {self.fun_name} was exported for {self.nr_devices} devices and is "

@@ -173,8 +173,9 @@ device_put_p = Primitive(
     transpose=_put_transpose,
     batch=_put_batch,
     factors=lambda in_avals, out_avals, **params: factor_rule(
-        *[[[(place, dim) for dim in range(aval.ndim)] for place, aval in enumerate(avals)]
-          for avals in (in_avals, out_avals)], in_avals, out_avals),
+        [[(place, dim) for dim in range(aval.ndim)] for place, aval in enumerate(in_avals)],
+        [[(place, dim) for dim in range(aval.ndim)] for place, aval in enumerate(out_avals)],
+        in_avals, out_avals),
     placement=lambda *, devices, **params: devices,
     cacheable=False,
     on_mesh=True,

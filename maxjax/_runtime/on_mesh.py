@@ -305,8 +305,9 @@ def _one_place(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
     if place is not None and not (
             is_one_device(place[0]) and is_read(closed, leaves, place[0])):
         place = None
-    said = [(f"{name} inside jit", sharding) for name, sharding in named_shardings(closed)
-            if isinstance(sharding, SingleDeviceSharding)]
+    said: list[tuple[str, Sharding]] = [
+        (f"{name} inside jit", sharding) for name, sharding in named_shardings(closed)
+        if isinstance(sharding, SingleDeviceSharding)]
     said += [("explicit output sharding", sharding) for sharding in wanted
              if sharding is not None]
     if not said:

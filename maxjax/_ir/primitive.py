@@ -45,7 +45,8 @@ The rules, all optional but the first two, and their contracts:
     The ``Effect``s of an application. A primitive with this rule, whatever it gives, is never
     dropped, merged with another or moved past one.
 ``placement(**params)``
-    The sharding that the result of an application outside programs has.
+    The sharding that the result of an application outside programs has, or one for each result; a
+    device, or None, where nothing is said.
 ``eager(operands, **params)``
     What an application outside programs does at once, on arrays: NumPy values of the results.
 ``program(**params)``

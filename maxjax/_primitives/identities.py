@@ -1,4 +1,4 @@
-"""Primitives that compute nothing: barriers, sinks, placements, and tokens.
+"""Primitives that compute nothing: barriers, sinks, and tokens.
 
 A token is an empty array of booleans: it orders nothing that is not ordered already, as programs
 run their effects in the order in which they were written.
@@ -79,7 +79,6 @@ def _each_transpose(cotangents, *operands, **params):
 
 
 optimization_barrier_p = _several("optimization_barrier", _each_transpose)
-device_put_p = _several("device_put", _each_transpose)
 
 dce_sink_p = Primitive(
     "dce_sink",

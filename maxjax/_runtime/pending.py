@@ -20,7 +20,7 @@ from maxjax._base.config import checks_values, watched
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh
 from maxjax._base.meshes import ever_set as mesh_set
-from maxjax._base.shardings import NamedSharding
+from maxjax._base.shardings import NamedSharding, SingleDeviceSharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.trace import (
@@ -32,7 +32,7 @@ from maxjax._ir.trace import (
     set_base_trace,
 )
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.sharding import type_on
+from maxjax._primitives.sharding import placements, type_on
 from maxjax._runtime import array as array_module
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
@@ -275,8 +275,15 @@ class LazyTrace(Trace):
                       params: dict[str, Any]) -> Any:
         """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
         if primitive.placement is not None:
-            value = self.operand(args[0])
-            return put(value, on_mesh.with_devices(primitive.placement(**params), value))
+            results = []
+            for arg, place in zip(args, placements(primitive, params), strict=True):
+                value = self.operand(arg)
+                if place is not None:
+                    place = on_mesh.with_devices(place, value)
+                    on_mesh.check_devices(primitive, value, place)
+                    value = put(value, place)
+                results.append(value)
+            return results if primitive.multiple_results else results[0]
         if primitive.eager is not None:
             return self.apply_eager(primitive, args, params)
         if primitive.program is not None:
@@ -291,14 +298,18 @@ class LazyTrace(Trace):
 
     def apply_whole(self, closed: ClosedJaxpr, shardings: Sequence[Any],
                     args: tuple[Any, ...]) -> list[Any]:
-        """Runs a jaxpr of whole values, wherever they are; the results lie as told."""
+        """Runs a jaxpr of whole values, wherever they are; the results lie as told.
+
+        Raises:
+          ValueError: they lie over an abstract mesh, and no value is on such a mesh.
+        """
         values = [self.operand(arg) for arg in args]
+        shardings = [on_mesh.of_shard_map(sharding, values) for sharding in shardings]
         values = [x if x._place is None else ArrayImpl(x.aval.off_mesh(), x.host()) for x in values]
         results = self.call(closed, values)
         for result, sharding in zip(results, shardings, strict=True):
-            if sharding is not None:
-                result._place, result._committed = sharding, True
-                result.aval = type_on(result.aval, sharding)
+            result._place, result._committed = sharding, True
+            result.aval = type_on(result.aval, sharding)
         return results
 
     def apply_eager(self, primitive: Primitive, args: tuple[Any, ...],
@@ -552,8 +563,11 @@ def common_place(name: str, known: Any, operand: ArrayImpl, operands: Sequence[A
     if here[0].__class__ is known[0].__class__ is NamedSharding and (
             here[0].mesh is known[0].mesh):
         return known
-    if closed is not None and not on_mesh.is_used(closed, operands, operand):
-        return known
+    if closed is not None:
+        if not on_mesh.is_read(closed, operands, here[0]):
+            return known
+        if not on_mesh.is_read(closed, operands, known[0]):
+            return here
     devices = [on_mesh.devices_of(place) for place, _ in (known, here)]
     if devices[0] != devices[1] and set(devices[0]) != set(devices[1]):
         first = next(x for x in operands if x.__class__ is ArrayImpl and x._place is known[0])
@@ -591,6 +605,8 @@ def put(value: ArrayImpl, place: Any) -> ArrayImpl:
     Raises:
       ValueError: it cannot lie so.
     """
+    if isinstance(place, SingleDeviceSharding) and place.memory_kind == "device":
+        place = place._device
     if value._place is place and value._committed:
         return value
     placed = ArrayImpl(type_on(value.aval, place), value.host())

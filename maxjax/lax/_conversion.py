@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.shardings import Sharding
-from maxjax._higher_order.constraints import resharded
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from maxjax._higher_order.constraints import constrained, resharded
+from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, Tracer, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import convert
@@ -202,7 +203,18 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
         return filled_keys(sizes, fill_value, dtype)
     else:
         value = convert_element_type(fill_value, dtype_argument(dtype, "full"))
-    return broadcast_in_dim(value, sizes, ()) if sizes else value
+    filled = broadcast_in_dim(value, sizes, ()) if sizes else value
+    return filled if sharding is None else _placed(filled, sharding)
+
+
+def _placed(filled: Array, sharding: Any) -> Array:
+    """An array of a constant where a sharding says: moved there, or made there by a program."""
+    if is_staging():
+        if isinstance(sharding, SingleDeviceSharding):
+            return filled      # where the program is
+        in_types = isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes
+        return resharded(filled, sharding) if in_types else constrained(filled, sharding)
+    return device_put(convert.convert_element_type(filled, filled.dtype), sharding)
 
 
 def filled_keys(shape: tuple[int, ...], value: Any, dtype: Any) -> Array:
@@ -218,7 +230,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
     """An array like ``x`` that holds ``fill_value`` throughout.
 
     Args:
-      x: gives the shape, the dtype and the weakness that are not given.
+      x: gives the shape, the dtype, the weakness and the place that are not given.
 
     >>> lax.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
@@ -231,25 +243,26 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
         if aval is None:        # anything with a shape and a dtype
             aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), getattr(x, "weak_type", False))
     sizes = aval.shape if shape is None else _shape_argument(shape)
-    if dtype is not None:
-        return lying_like(full(sizes, fill_value, dtype), x)
-    filled = full(sizes, fill_value, aval.dtype)
-    if aval.weak_type:
+    filled = full(sizes, fill_value, aval.dtype if dtype is None else dtype, sharding=sharding)
+    if dtype is None and aval.weak_type:
         filled = convert.convert_element_type(filled, aval.dtype, True)
-    return lying_like(filled, x)
+    return filled if sharding is not None else lying_like(filled, x)
 
 
 def lying_like(x: Array, other: Any) -> Array:
-    """The array, spread over a mesh as another of its shape is, and varying over the same axes."""
+    """The array where another is, spread over a mesh if of its shape, and varying over the same
+    axes. What is weakly typed lies anywhere."""
     if isinstance(other, Tracer):
         if other.aval.plain:
             return x
         if other.aval.mesh_spec is not None and other.aval.shape == x.shape:
             x = resharded(x, other.aval.sharding)
         return vary(x, other.aval.vma)
-    if other.__class__ is ArrayImpl and isinstance(other._place, Sharding):
-        return device_put(x, other._place) if other.shape == x.shape else x
-    return x
+    place = other._place if other.__class__ is ArrayImpl else getattr(other, "sharding", None)
+    if place is None or x.aval.weak_type or not getattr(other, "committed", True):
+        return x
+    one_device = not isinstance(place, Sharding) or place.num_devices == 1
+    return device_put(x, place) if one_device or other.shape == x.shape else x
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
@@ -258,7 +271,8 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
     >>> lax.empty((2, 3), jnp.float32).shape
     (2, 3)
     """
-    return full(shape, 0, dtype)
+    filled = full(shape, 0, dtype)
+    return filled if out_sharding is None else resharded(filled, out_sharding)
 
 
 def shape_as_value(shape: Any) -> np.ndarray | Array:

@@ -321,6 +321,9 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     >>> lax.reduce(jnp.arange(1., 5.), 1., lambda x, y: x * y, (0,))
     Array(24., dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            reduce, out_sharding, operands, init_values, computation, dimensions)
     leaves, tree = pytree.flatten(operands)
     arrays = [as_operand(x, "reduce", position) for position, x in enumerate(leaves)]
     inits = initial_values("reduce", arrays, pytree.leaves(init_values))

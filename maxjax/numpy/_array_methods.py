@@ -141,7 +141,7 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """The elements in another shape, given as one tuple or as several numbers."""
     shape = args[0] if len(args) == 1 else args
-    return shapes.reshape(self, shape, order)
+    return shapes.reshape(self, shape, order, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *args: Any) -> Any:
@@ -216,7 +216,7 @@ def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> A
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements in one dimension."""
-    return shapes.ravel(self, order)
+    return shapes.ravel(self, order, out_sharding=out_sharding)
 
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:

@@ -124,29 +124,29 @@ class _IndexUpdateRef:
             mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
             wrap_negative_indices: bool = True) -> Array:
         """``x[index] = values``. Of several values for one element the last one counts."""
-        return update(self.array, self.index, values, "set", mode, unique_indices,
-                      indices_are_sorted, wrap_negative_indices)
+        return self._update(out_sharding, values, "set", mode, unique_indices, indices_are_sorted,
+                            wrap_negative_indices)
 
     def add(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
             wrap_negative_indices: bool = True) -> Array:
         """``x[index] += values``, repeated indices adding up."""
-        return update(self.array, self.index, values, "add", mode, unique_indices,
-                      indices_are_sorted, wrap_negative_indices)
+        return self._update(out_sharding, values, "add", mode, unique_indices, indices_are_sorted,
+                            wrap_negative_indices)
 
     def subtract(self, values: Any, *, indices_are_sorted: bool = False,
                  unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
                  out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
         """``x[index] -= values``, repeated indices adding up."""
-        return update(self.array, self.index, values, "sub", mode, unique_indices,
-                      indices_are_sorted, wrap_negative_indices)
+        return self._update(out_sharding, values, "sub", mode, unique_indices, indices_are_sorted,
+                            wrap_negative_indices)
 
     def multiply(self, values: Any, *, indices_are_sorted: bool = False,
                  unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
                  out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
         """``x[index] *= values``, once for each time that an element is indexed."""
-        return update(self.array, self.index, values, "mul", mode, unique_indices,
-                      indices_are_sorted, wrap_negative_indices)
+        return self._update(out_sharding, values, "mul", mode, unique_indices, indices_are_sorted,
+                            wrap_negative_indices)
 
     mul = multiply
 
@@ -154,35 +154,47 @@ class _IndexUpdateRef:
                unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
                out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
         """``x[index] /= values``."""
-        return _ufuncs.divide(self.array, self._factors(
-            values, mode, unique_indices, indices_are_sorted, wrap_negative_indices))
+        return self._with_factors(_ufuncs.divide, out_sharding, values, mode, unique_indices,
+                                  indices_are_sorted, wrap_negative_indices)
 
     def power(self, values: Any, *, indices_are_sorted: bool = False,
               unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
               out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
         """``x[index] **= values``."""
-        return _division.power(self.array, self._factors(
-            values, mode, unique_indices, indices_are_sorted, wrap_negative_indices))
+        return self._with_factors(_division.power, out_sharding, values, mode, unique_indices,
+                                  indices_are_sorted, wrap_negative_indices)
 
-    def _factors(self, values: Any, *options: Any) -> Array:
-        """``values`` at the index and ones elsewhere."""
-        aval = self.array.aval
-        ones = cast(full(aval.shape, 1, aval.dtype), aval.dtype, aval.weak_type)
-        return update(ones, self.index, values, "mul", *options)
+    def _update(self, out_sharding: Any, values: Any, kind: str, *options: Any) -> Array:
+        """The update, lying as asked."""
+        if out_sharding is None:
+            return update(self.array, self.index, values, kind, *options)
+        return with_out_sharding(
+            update, out_sharding, self.array, self.index, values, kind, *options)
+
+    def _with_factors(self, function: Callable[..., Array], out_sharding: Any, values: Any,
+                      *options: Any) -> Array:
+        """``function`` of the array, and of ``values`` at the index and ones elsewhere."""
+        def run(x: Array, index: Any, values: Any) -> Array:
+            ones = cast(full(x.aval.shape, 1, x.aval.dtype), x.aval.dtype, x.aval.weak_type)
+            return function(x, update(ones, index, values, "mul", *options))
+
+        if out_sharding is None:
+            return run(self.array, self.index, values)
+        return with_out_sharding(run, out_sharding, self.array, self.index, values)
 
     def min(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
             wrap_negative_indices: bool = True) -> Array:
         """``x[index] = minimum(x[index], values)``."""
-        return update(self.array, self.index, values, "min", mode, unique_indices,
-                      indices_are_sorted, wrap_negative_indices)
+        return self._update(out_sharding, values, "min", mode, unique_indices, indices_are_sorted,
+                            wrap_negative_indices)
 
     def max(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
             wrap_negative_indices: bool = True) -> Array:
         """``x[index] = maximum(x[index], values)``."""
-        return update(self.array, self.index, values, "max", mode, unique_indices,
-                      indices_are_sorted, wrap_negative_indices)
+        return self._update(out_sharding, values, "max", mode, unique_indices, indices_are_sorted,
+                            wrap_negative_indices)
 
     def apply(self, func: Callable[[Array], Array], *, indices_are_sorted: bool = False,
               unique_indices: bool = False, mode: str | GatherScatterMode | None = None,

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
-from maxjax._higher_order.constraints import resharded
+from maxjax._base import dtypes, meshes
+from maxjax._base.meshes import PartitionSpec
+from maxjax._base.shardings import NamedSharding, SingleDeviceSharding
+from maxjax._higher_order.constraints import constrained, resharded
+from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import shape as shape_primitives
@@ -16,6 +19,7 @@ from maxjax._primitives.comparison import ne_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import broadcast_in_dim, copy_p, reshape
 from maxjax._primitives.sharding import freed
+from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
@@ -99,8 +103,20 @@ def on_device(x: Array, device: Any, out_sharding: Any = None) -> Array:
     if device is not None:
         if not isinstance(device, Device) and not hasattr(device, "device_set"):
             raise ValueError(f"device={device!r} must be a Device or a Sharding.")
-        x = device_put(x, device)
+        # Within a program that is said as a constraint: there a device alone says nothing.
+        x = (constrained(x, SingleDeviceSharding(device))
+             if isinstance(device, Device) and is_staging() else device_put(x, device))
+    elif meshes.ever_set[0] and out_sharding is None:
+        x = _around(x)
     return x if out_sharding is None else resharded(freed(x), out_sharding)
+
+
+def _around(x: Array) -> Array:
+    """A new array over the mesh that is set, if one is: whole on each device."""
+    mesh = meshes.around().concrete
+    if mesh.empty or x.__class__ is not ArrayImpl or x._place is not None:
+        return x
+    return device_put(x, NamedSharding(mesh, PartitionSpec()))
 
 
 def _array(value: Any, dtype: Any, copy: bool) -> Array:
@@ -241,6 +257,11 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
 # --- constants ------------------------------------------------------------------------------------
 
+def eager(device: Any) -> Any:
+    """Where a constant is to be; one device within a program is not asked for: the program says."""
+    return None if isinstance(device, (Device, SingleDeviceSharding)) and is_staging() else device
+
+
 _ZERO: dict[Any, Any] = {}
 _ONE: dict[Any, Any] = {}
 
@@ -275,7 +296,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     Array([[0., 0., 0.],
            [0., 0., 0.]], dtype=float32)
     """
-    return on_device(_filled(shape, _ZERO, 0, dtype, "zeros"), device, out_sharding)
+    return on_device(_filled(shape, _ZERO, 0, dtype, "zeros"), eager(device), out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
@@ -285,7 +306,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     Array([[1, 1],
            [1, 1]], dtype=int32)
     """
-    return on_device(_filled(shape, _ONE, 1, dtype, "ones"), device, out_sharding)
+    return on_device(_filled(shape, _ONE, 1, dtype, "ones"), eager(device), out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
@@ -294,7 +315,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> jnp.empty((1, 2))
     Array([[0., 0.]], dtype=float32)
     """
-    return on_device(_filled(shape, _ZERO, 0, dtype, "empty"), device, out_sharding)
+    return on_device(_filled(shape, _ZERO, 0, dtype, "empty"), eager(device), out_sharding)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
@@ -310,7 +331,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
     shape = canonical_shape(shape)
     if wanted is not None:
         _check_python_number(fill_value, wanted)
-    return on_device(_full(shape, fill_value, wanted), device, out_sharding)
+    return on_device(_full(shape, fill_value, wanted), eager(device), out_sharding)
 
 
 def _check_python_number(value: Any, dtype: Any) -> None:
@@ -380,8 +401,8 @@ def _full_like(name: str, a: Any, fill_value: Any, dtype: Any, shape: Any, devic
         _check_python_number(fill_value, wanted)
         result = _full(size, fill_value, wanted)
     if device is None and out_sharding is None:
-        return lying_like(result, a)
-    return on_device(result, device, out_sharding)
+        return result if getattr(fill_value, "shape", ()) else lying_like(result, a)
+    return on_device(result, eager(device), out_sharding)
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,

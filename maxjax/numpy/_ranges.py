@@ -19,7 +19,7 @@ from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.shape import broadcast_in_dim, iota_p, reshape
 from maxjax._primitives.transcendental import log_p
 from maxjax.numpy import _whole_rules as rules
-from maxjax.numpy._creation import on_device, zeros
+from maxjax.numpy._creation import eager, on_device, zeros
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
@@ -254,7 +254,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     if isinstance(k, int):      # beyond the corners all diagonals are alike
         k = min(max(k, -rows), columns)
     offset = cast(k, dtypes.int32)
-    return on_device(convert_element_type((row + offset) == column, dtype), device)
+    return on_device(convert_element_type((row + offset) == column, dtype), eager(device))
 
 
 def identity(n: Any, dtype: Any = None) -> Array:

@@ -245,7 +245,8 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None,
     (2, 5)
     """
     return contraction.tensordot(x1, x2, axes, precision=precision,
-                                 preferred_element_type=preferred_element_type)
+                                 preferred_element_type=preferred_element_type,
+                                 out_sharding=out_sharding)
 
 
 def matrix_power(a: Any, n: int) -> Array:

@@ -52,6 +52,7 @@ s.special.sici(1.); s.special.fresnel(1.); s.special.xlogy(0., j.nan); s.special
 s.special.xlog1py(0., j.nan); s.special.xlog1py(0., -1.); s.special.xlogy(j.nan, 0.)
 s.special.comb(j.array([0., 0., 5., -1.]), j.array([0., 1., 0., 0.]), repetition=True)
 s.stats.beta.pdf(j.array([0., .5, 1.]), -1.1, -1.1); s.stats.beta.logpdf(.5, 1., 2., 0., -1.)
+s.stats.expon.pdf(j.nan); s.stats.expon.logpdf(j.nan); s.stats.expon.cdf(j.array([-1., j.nan]))
 s.stats.beta.pdf(j.array([-1., 2., .5]), 2., j.nan); s.stats.beta.pdf(.5, 0., 1.)
 s.stats.rankdata(j.array([1., j.nan, 3.])); s.stats.rankdata(j.zeros((3, 0)), axis=1)
 [s.stats.rankdata(j.array([[1., j.nan, 3.], [3., 1., 1.]]), m, axis=1) for m in ('min', 'dense')]

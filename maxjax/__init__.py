@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import platform
 import sys
@@ -20,9 +19,12 @@ from maxjax import tree_util as tree_util
 from maxjax import typing as typing
 from maxjax import version as version
 from maxjax._base import accepted_options as _accepted_options
+from maxjax._base import caches as _caches
 from maxjax._base import config as _options
+from maxjax._base import variables as _variables
 from maxjax._base.config import config as config
 from maxjax._base.dtypes import float0 as float0
+from maxjax._base.lazy import import_module as _import_module
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import missing_names as _missing_names
 from maxjax._base.source import scopes as _scopes
@@ -61,6 +63,9 @@ from maxjax._transforms.vmap import vmap as vmap
 from maxjax.core import ensure_compile_time_eval as ensure_compile_time_eval
 from maxjax.version import __version__ as __version__
 from maxjax.version import __version_info__ as __version_info__
+
+_variables.cache_max_bytes(0)      # refuses what is none, before anything is kept
+_variables.warn_of_unknown()
 
 jacobian = jacrev
 local_device_count = device_count
@@ -119,7 +124,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     return named_scope(name or str(own))(fun)
 
 
-# Context managers of options that change nothing.
+# Context managers by the names of their options.
 for _name in ("allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast",
               "debug_key_reuse", "enable_checks", "enable_custom_prng", "explain_cache_misses",
               "jax2tf_associative_scan_reductions", "legacy_prng_key", "no_execution",
@@ -132,7 +137,7 @@ for _name in ("allow_f16_reductions", "array_garbage_collection_guard", "auto_pc
 
 @contextlib.contextmanager
 def transfer_guard(new_val: str) -> Iterator[None]:
-    """Accepted: there is one memory, so nothing is moved. Checks the level."""
+    """Accepted, and told to have no effect: arrays lie in the host's memory. Checks the level."""
     with contextlib.ExitStack() as stack:
         for name in ("", "_host_to_device", "_device_to_device", "_device_to_host"):
             stack.enter_context(_options.config.option(f"jax_transfer_guard{name}")(new_val))
@@ -149,11 +154,12 @@ def process_index(backend: str | None = None) -> int:
 
 def process_count(backend: str | None = None) -> int:
     """The number of processes: 1."""
-    return 1
+    return len(process_indices(backend))
 
 
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of all processes."""
+    devices(backend)
     return [0]
 
 
@@ -166,9 +172,11 @@ def effects_barrier() -> None:
 
 
 def clear_caches() -> None:
-    """Forgets all that was traced. Compiled kernels stay: see MAXJAX_CACHE_DIR."""
+    """Forgets all that was traced, and what is kept of eager operations. Compiled kernels stay: see
+    MAXJAX_CACHE_DIR."""
     _jit.forget_traces()
     _control.forget_traces()
+    _caches.clear()
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
@@ -224,7 +232,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise _attribute_error(__name__, name)
     try:
-        found = importlib.import_module(target)
+        found = _import_module(target)
     except ModuleNotFoundError as error:
         if error.name != target:
             raise

@@ -8,11 +8,13 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.missing import missing_names
-from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.trace import Array
+from maxjax._runtime.devices import default_device
+from maxjax._runtime.placement import device_put
 
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
-    """An array of anything with ``__dlpack__``; the data are copied.
+    """An array of anything with ``__dlpack__``, on a device; the data are copied.
 
     Raises:
       TypeError: it has no such methods.
@@ -23,7 +25,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
                         "__dlpack_device__ methods.")
     if copy is False:
         raise ValueError("from_dlpack copies: maxjax's arrays do not share memory with others")
-    return base_trace[0].operand(np.from_dlpack(external_array))
+    return device_put(np.from_dlpack(external_array), device or default_device())
 
 
 def is_supported_dtype(dtype: Any) -> bool:

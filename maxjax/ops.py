@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base.missing import missing_names
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import as_array, check_arraylike, concrete
 
@@ -32,7 +34,11 @@ def _highest(dtype: Any) -> Any:
 
 def _segments(name: str, update: str, reduce: Callable[..., Array], initial: Callable[[Any], Any],
               data: Any, segment_ids: Any, num_segments: Any, indices_are_sorted: bool,
-              unique_indices: bool, bucket_size: Any, mode: Any) -> Array:
+              unique_indices: bool, bucket_size: Any, mode: Any, out_sharding: Any) -> Array:
+    if out_sharding is not None:
+        return with_out_sharding(
+            functools.partial(_segments, name, update, reduce, initial), out_sharding, data,
+            segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, None)
     check_arraylike(name, data, segment_ids)
     data, segment_ids = as_array(data), as_array(segment_ids)
     if num_segments is None:
@@ -70,6 +76,7 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None,
       indices_are_sorted, unique_indices: promises about ``segment_ids``.
       bucket_size: sums so many elements at a time, and then the sums: rounds less.
       mode: what is done with segments out of bounds, as in ``x.at[...].add``.
+      out_sharding: how the result lies along Explicit axes of a mesh.
 
     Raises:
       ValueError: ``num_segments`` is negative.
@@ -78,7 +85,8 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None,
     Array([3., 0., 3.], dtype=float32)
     """
     return _segments("segment_sum", "add", jnp.sum, lambda dtype: 0, data, segment_ids,
-                     num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+                     num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
+                     out_sharding)
 
 
 def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None,
@@ -91,7 +99,8 @@ def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None,
     Array([ 2.,  1., 12.], dtype=float32)
     """
     return _segments("segment_prod", "mul", jnp.prod, lambda dtype: 1, data, segment_ids,
-                     num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+                     num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
+                     out_sharding)
 
 
 def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None,
@@ -106,7 +115,8 @@ def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None,
     Array([  2., -inf,   4.], dtype=float32)
     """
     return _segments("segment_max", "max", jnp.max, _lowest, data, segment_ids,
-                     num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+                     num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
+                     out_sharding)
 
 
 def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None,
@@ -121,4 +131,5 @@ def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None,
     Array([ 1., inf,  3.], dtype=float32)
     """
     return _segments("segment_min", "min", jnp.min, _highest, data, segment_ids,
-                     num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+                     num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
+                     out_sharding)

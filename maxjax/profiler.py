@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from maxjax._base import spans as _spans
+from maxjax._base import threads as _threads
 from maxjax._base.missing import missing_names
 from maxjax._runtime import placement as _placement
 
@@ -83,7 +84,7 @@ class _Recording:
         return path
 
 
-_lock = threading.Lock()
+_lock = _threads.lock()
 _recording: list[_Recording] = []
 
 

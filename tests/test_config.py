@@ -7,15 +7,19 @@ import gc
 import io
 import logging
 import pickle
+import re
 import warnings
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 from against_jax import agree, assert_same_error, errors_of, first_line
+from jax._src import config as jax_config
 
 import maxjax
 from maxjax._base import accepted_options, config
+from maxjax._base.errors import InternalError
 from maxjax._runtime.program import program_of
 
 X = np.array([0.0, 1.0, 2.0], np.float32)
@@ -29,19 +33,146 @@ def test_every_option_of_jax():
     assert set(ours) - set(theirs) == {"backend", "check_tiers", "compile"}
     assert set(theirs) <= set(ours)
     for name, value in theirs.items():
-        if name not in ("jax_platforms", "jax_explicit_x64_dtypes", "jax_pprint_use_color") and (
-                "_cache_" not in name):      # the tests set some
-            assert str(getattr(value, "value", value)) == str(ours[name]), name
+        if name not in ("jax_platforms", "jax_pprint_use_color") and "_cache_" not in name:
+            assert str(value) == str(ours[name]), name      # the tests set the others
+
+
+def test_an_option_is_defined_once():
+    with pytest.raises(InternalError, match="two options are called 'jax_num_cpu_devices'"):
+        maxjax.config.define("jax_num_cpu_devices", -1, "A second time.")
+
+
+# Values of all the types that some option takes, and of others.
+VALUES = (None, True, False, 0, 1, -1, 2.5, "foo", "", "cpu", "ON", "on", "warn", [1], b"x")
+
+
+def outcomes(j, name, give):
+    """What each of ``VALUES`` becomes, or the error's type and text."""
+    found = []
+    before = j.config.values[name]
+    for value in VALUES:
+        try:
+            kept = give(j, name, value)
+            found.append((type(kept).__name__, str(kept)))
+        except Exception as error:
+            found.append((type(error).__name__, str(error)))
+        finally:
+            with contextlib.suppress(RuntimeError):      # too late to set it, to itself too
+                j.config.update(name, before)
+    return found
+
+
+def module_of_jax(text):
+    """A message with the names of JAX's enumerations in place of ours."""
+    return re.sub(r"maxjax\._base\.\w+", "jax._src.config", text)
+
+
+@pytest.mark.parametrize("name", jax.config.values)
+def test_what_update_makes_of_a_value(name):
+    def updated(j, name, value):
+        j.config.update(name, value)
+        return j.config.values[name]
+    for j in LIBRARIES:
+        j.devices()         # some options can only be set before
+    ours = [(kind, module_of_jax(text)) for kind, text in outcomes(maxjax, name, updated)]
+    assert ours == outcomes(jax, name, updated)
+
+
+@pytest.mark.parametrize("name", jax.config.values)
+def test_how_an_option_is_read(name):
+    for read in (lambda j: j.config.read(name), lambda j: getattr(j.config, name)):
+        results = []
+        for j in LIBRARIES:
+            try:
+                read(j)
+                results.append("it is there")
+            except Exception as error:
+                results.append((type(error).__name__, str(error)))
+        assert results[0] == results[1]
+
+
+CONTEXTS = [name for name, state in jax_config.config_states.items()
+            if name in maxjax.config.values]
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_what_a_context_manager_makes_of_a_value(name):
+    def inside(j, name, value):
+        option = jax_config.config_states[name] if j is jax else maxjax.config.option(name)
+        with option(value):
+            return j.config.values[name]
+
+    ours = [(kind, module_of_jax(text)) for kind, text in outcomes(maxjax, name, inside)]
+    assert ours == outcomes(jax, name, inside)
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_a_context_manager_without_a_value(name):
+    def inside(j):
+        option = jax_config.config_states[name] if j is jax else maxjax.config.option(name)
+        try:
+            with option():
+                return str(j.config.values[name])
+        except TypeError as error:
+            return str(error)
+    assert inside(maxjax) == inside(jax)
+
+
+def test_context_managers_decorate():
+    def run(j):
+        @j.numpy_rank_promotion("raise")
+        def added(x, y):
+            return x + y
+        return [added(j.numpy.ones(3), j.numpy.ones(3)),
+                j.config.jax_numpy_rank_promotion == "allow"]
+    agree(run)
+    assert_same_error(lambda j: j.numpy_rank_promotion("raise")(
+        lambda: j.numpy.ones((2, 3)) + j.numpy.ones(3))(), whole=True)
+
+
+def test_what_options_are_not():
+    assert_same_error(lambda j: bool(j.enable_x64), whole=True)
+    ours, theirs = errors_of(lambda j: setattr(j.config, "jax_enable_x64", True))
+    assert type(ours) is type(theirs) is AttributeError
+
+
+def test_what_has_no_effect_is_told_once(caplog):
+    option = maxjax.config.option("jax_compiler_enable_remat_pass")
+    told = option.without_effect
+    try:
+        option.without_effect = "a reason"
+        with caplog.at_level(logging.WARNING, "maxjax"):
+            maxjax.config.update(option.name, True)
+            assert not caplog.records
+            with option(False):
+                maxjax.config.update(option.name, False)
+    finally:
+        option.without_effect = told
+        maxjax.config.update(option.name, True)
+    assert [record.getMessage() for record in caplog.records] == [
+        "jax_compiler_enable_remat_pass=False has no effect: a reason"]
+
+
+def test_every_option_acts_or_says_why_not():
+    """What a reader of JAX's documentation may set is either in code of ours or explained."""
+    source = "".join(path.read_text() for path in Path(maxjax.__file__).parent.rglob("*.py")
+                     if path.name not in ("config.py", "accepted_options.py"))
+    for name in jax.config.values:
+        option = maxjax.config.option(name)
+        if name in accepted_options.reasons or "topology_timeout" in name:
+            continue
+        variable = next((key for key, value in vars(config).items() if value is option), None)
+        in_config = variable in ("debug_nans", "debug_infs", "no_execution", "logging_level")
+        assert name in source or in_config or f"config.{variable}" in source, name
 
 
 def test_options_without_effect_can_be_set():
     for name in accepted_options.reasons:
         option = maxjax.config.option(name)
         before = option.process_value
-        other = (option.choices[-1] if option.choices else
-                 not before if isinstance(before, bool) else before)
+        other = not before if isinstance(before, bool) else before
         maxjax.config.update(name, other)
-        assert maxjax.config.read(name) == other
+        assert maxjax.config.values[name] == other
         maxjax.config.update(name, before)
         with option(other):
             assert maxjax.config.values[name] == other

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import mojo_programs
 import numpy as np
@@ -87,6 +89,7 @@ def test_a_fork_begins_anew():
     """Also amid calls of another thread."""
     x = inputs(7)
     expected = np.cumsum(x, 1, np.int32)
+    assert np.array_equal(cumsum(x, 64), expected)
     stop = threading.Event()
 
     def work() -> None:
@@ -107,3 +110,28 @@ def test_a_fork_begins_anew():
     finally:
         stop.set()
         busy.join()
+
+
+class Place(ctypes.Structure):
+    """What ``dladdr`` tells of an address: the file, and where it is in memory; a name, and where
+    that is."""
+
+    _fields_ = [("file", ctypes.c_char_p), ("start", ctypes.c_void_p),
+                ("name", ctypes.c_char_p), ("address", ctypes.c_void_p)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's loader")
+def test_libraries_take_no_lock_of_the_runtime():
+    """Which a forked child could find taken: memory is the C library's, and globals are only told
+    of the crew. (The last, ``fprintf``, prints why a process is aborted.)"""
+    allowed = {"AlignedAlloc", "AlignedFree", "InsertGlobal", "fprintf"}
+    for unit in mojo_programs.pack().units:
+        path = unit.native._name
+        used = set(re.findall(rb"KGEN_CompilerRT_(\w+)", Path(path).read_bytes()))
+        assert used <= {name.encode() for name in allowed}, unit.name
+        for name in ("KGEN_CompilerRT_AlignedAlloc", "KGEN_CompilerRT_AlignedFree"):
+            function = ctypes.cast(getattr(unit.native, name), ctypes.c_void_p)
+            place = Place()
+            assert ctypes.CDLL(None).dladdr(function, ctypes.byref(place))
+            assert place.file.decode() == path, name
+        assert getattr(unit.native, crew.JOIN)

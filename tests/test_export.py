@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import hashlib
 import json
+import random
 import struct
 import subprocess
 import sys
@@ -18,7 +19,12 @@ from against_jax import assert_same_error, errors_of, first_line
 import maxjax
 import maxjax.numpy as jnp
 from maxjax import export
+from maxjax._base.errors import InternalError
 from maxjax._higher_order.export_format import _HEADER, MAGIC, VERSION
+from maxjax._ir.check import check_operands
+from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Var
+from maxjax._ir.primitive import registry
+from maxjax._ir.types import ShapedArray
 from maxjax.core import InconclusiveDimensionOperation
 
 X = np.sin(np.arange(12, dtype=np.float32)).reshape(4, 3)
@@ -524,3 +530,98 @@ def test_bad_uses():
         export.export(maxjax.jit(jnp.sin))(X).serialize(vjp_order=-1)
     with pytest.raises(TypeError, match="DisabledSafetyCheck"):
         export.export(maxjax.jit(jnp.sin), disabled_checks=["platform"])
+
+
+# --- crafted files --------------------------------------------------------------------------------
+
+CRAFTED = {
+    "contraction": (lambda x, w: jnp.sin(x) @ w + 1, X, W),
+    "gather": (lambda x, i: (x[i] * 2).sum(0), X, np.arange(3, dtype=np.int32)),
+    "select": (lambda x, i: jnp.where(x > 0, x, i).astype(jnp.float16), X,
+               np.arange(3, dtype=np.int32)),
+    "several": (lambda x: (jnp.sort(x), jnp.argmax(x, 1), x.T.reshape(2, 6),
+                           jnp.concatenate([x, x]), jnp.cumsum(x, 0)), X),
+    "bits": (lambda i: (i << 1) | (i ^ 3), np.arange(3, dtype=np.int32)),
+    "update": (lambda x: x.at[0].set(2.0).at[1, 1].add(jnp.fft.rfft(x[:, 0]).real[0]), X),
+    "branches": (lambda x: maxjax.lax.cond(x.sum() > 0, lambda v: v * 2, lambda v: -v, x), X),
+    "loop": (lambda x: maxjax.lax.scan(lambda c, row: (c + row.sum(), row * 2), 0.0, x), X),
+}
+DTYPES = ("float32", "float64", "int32", "int8", "uint32", "bool", "float16", "bfloat16",
+          "complex64")
+
+
+def nodes(node, path=()):
+    """(path, value) of all that a file's data hold."""
+    items = (node.items() if isinstance(node, dict) else
+             enumerate(node) if isinstance(node, list) else ())
+    for key, value in items:
+        yield (*path, key), value
+        yield from nodes(value, (*path, key))
+
+
+def crafted(data, rng):
+    """The data of a file with one or two values replaced, dtypes above all."""
+    data = json.loads(json.dumps(data))
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        everything = list(nodes(data))
+        named = [item for item in everything if isinstance(item[1], str) and item[1] in DTYPES]
+        path, value = rng.choice(named if named and rng.random() < 0.7 else everything)
+        owner = data
+        for key in path[:-1]:
+            owner = owner[key]
+        if isinstance(value, bool) or value is None:
+            owner[path[-1]] = rng.choice([True, False, None, 0])
+        elif isinstance(value, int):
+            owner[path[-1]] = value + rng.choice([-1, 1])
+        elif isinstance(value, str):
+            owner[path[-1]] = rng.choice([*DTYPES, "add", "sin", "max", "*", "AACAPw=="])
+        elif isinstance(value, list):
+            owner[path[-1]] = rng.choice([value[:-1], value[::-1], value + value[-1:]])
+        else:
+            owner[path[-1]] = rng.choice([None, [], {}])
+    return data
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_crafted_files_are_refused_or_give_what_they_say(name):
+    function, *args = CRAFTED[name]
+    content = export.export(maxjax.jit(function))(*args).serialize()
+    data = json.loads(content[_HEADER.size:])
+    rng = random.Random(name)
+    refused = 0
+    for _ in range(150):
+        try:
+            exported = export.deserialize(packed(crafted(data, rng)))
+        except ValueError:
+            refused += 1
+            continue
+        values = [jnp.ones(aval.shape, aval.dtype) for aval in exported.in_avals]
+        try:
+            given, options = exported.in_tree.unflatten(values)
+            results = maxjax.tree.leaves(exported.call(*given, **options))
+        except (ValueError, TypeError, NotImplementedError):
+            continue
+        for result, aval in zip(results, exported.out_avals, strict=True):
+            held = np.asarray(result)
+            assert (held.shape, held.dtype) == (aval.shape, maxjax.dtypes.canonicalize_dtype(
+                aval.dtype))
+    assert refused > 50
+
+
+@pytest.mark.parametrize("name", sorted(registry))
+def test_primitives_with_operands_that_share_a_dtype(name):
+    """A program is refused where one of them is of another."""
+    primitive = registry[name]
+    if primitive.same_dtypes is None:
+        return
+    kinds = [np.dtype(dtype) for dtype in DTYPES]
+    taken = [kind for kind in kinds if primitive.accepts is None or kind in primitive.accepts]
+    for left in taken:
+        for right in kinds:
+            operands = [Var(ShapedArray((2,), kind)) for kind in (left, left, left, right)]
+            jaxpr = Jaxpr([], operands, [], [JaxprEqn(primitive, operands, {}, [])])
+            if left == right:
+                check_operands(jaxpr)
+                continue
+            with pytest.raises(InternalError, match="operand"):
+                check_operands(jaxpr)

@@ -181,3 +181,51 @@ def test_true_positions_batched():
     mask = np.array([[True, False, True], [False, False, False]])
     got = maxjax.vmap(lambda m: maxjax.numpy.nonzero(m, size=2, fill_value=-1)[0])(mask)
     np.testing.assert_array_equal(np.asarray(got), [[0, 2], [-1, -1]])
+
+
+# --- jax.ds ---------------------------------------------------------------------------------------
+
+LINE, GRID = np.arange(10), np.arange(24).reshape(2, 3, 4)
+WINDOWS = {
+    "inside": lambda j, x, y: x[j.ds(2, 3)], "at the end": lambda j, x, y: x[j.ds(8, 3)],
+    "from the end": lambda j, x, y: x[j.ds(-3, 3)], "far out": lambda j, x, y: x[j.ds(-20, 3)],
+    "nothing": lambda j, x, y: x[j.ds(2, 0)], "all": lambda j, x, y: x[j.ds(0, 10)],
+    "stride": lambda j, x, y: (x[j.ds(2, 3, 2)], x[j.ds(8, 3, 2)], x[j.ds(-3, 3, 2)]),
+    "in a tuple": lambda j, x, y: (x[(j.ds(2, 3),)], x[None, j.ds(2, 3)], x[..., j.ds(2, 3)]),
+    "traced": lambda j, x, y: [j.jit(lambda i: x[j.ds(i, 3)])(i) for i in (4, 9, -2)],
+    "mapped": lambda j, x, y: j.vmap(lambda i: x[j.ds(i, 3)])(j.numpy.arange(3)),
+    "of a dimension": lambda j, x, y: (y[:, j.ds(1, 2)], y[1, ..., j.ds(1, 2)],
+                                       y[0, j.ds(1, 2), 1]),
+    "of two": lambda j, x, y: y[1, j.ds(1, 2), j.ds(2, 2)],
+    "with an array": lambda j, x, y: (y[np.array([1, 0]), j.ds(1, 2)],
+                                      y[0, j.ds(2, 2), np.array([0, 2])]),
+    "gradient": lambda j, x, y: j.grad(lambda v: (v[j.ds(1, 2)] ** 2).sum())(j.numpy.arange(4.0)),
+    "set": lambda j, x, y: [x.at[j.ds(i, 3)].set(-1) for i in (2, 7, 8, -2)],
+    "add": lambda j, x, y: x.at[j.ds(2, 3)].add(j.numpy.arange(3)),
+    "set with a stride": lambda j, x, y: [x.at[j.ds(i, 3, 2)].set(-1) for i in (2, 8, -2)],
+    "set traced": lambda j, x, y: [j.jit(lambda i: x.at[j.ds(i, 3)].set(x[:3]))(i)
+                                   for i in (4, 8, -1)],
+    "set mapped": lambda j, x, y: j.vmap(lambda v, i: v.at[j.ds(i, 2)].set(-1))(
+        y[0], j.numpy.arange(3)),
+    "set in a dimension": lambda j, x, y: (y.at[:, j.ds(1, 2)].set(7),
+                                           y.at[1, j.ds(1, 2), 2].mul(3),
+                                           y.at[np.array([1, 0]), j.ds(1, 2)].add(10)),
+    "too large": lambda j, x, y: x[j.ds(2, 11)],
+    "set too large": lambda j, x, y: x.at[j.ds(2, 11)].set(0),
+    "too many": lambda j, x, y: x[j.ds(2, 3), j.ds(1, 2)],
+    "no integer": lambda j, x, y: x[j.ds(2.5, 3)],
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_of_arrays(name):
+    outcomes = []
+    for j in (maxjax, jax):
+        x, y = j.numpy.asarray(LINE), j.numpy.asarray(GRID)
+        try:
+            outcomes.append([np.asarray(leaf) for leaf in jax.tree.leaves(WINDOWS[name](j, x, y))])
+        except Exception as error:
+            outcomes.append(type(error).__name__)
+    assert len(outcomes[0]) == len(outcomes[1])
+    for ours, theirs in zip(*outcomes, strict=True):
+        np.testing.assert_array_equal(ours, theirs)

@@ -70,6 +70,14 @@ def test_imports_down_are_fine(tmp_path):
         ("_ir/a.py", "from importlib import import_module as m\nx = __import__('jax')", 2, "jax"),
         ("lax.py", "from ._base import lazy\nx = lazy.LazyModule('scipy.fft')", 2, "LazyModule()"),
         ("_ir/a.py", "def __getattr__(name):\n    import os", 2, "inside __getattr__()"),
+        ("_ir/a.py", "import threading\nx = threading.Lock()", 2, "uses threading.Lock"),
+        ("_ir/a.py", "import threading as t\ndef f():\n    t.Event()", 3, "threading.Event"),
+        ("_max/a.py", "from threading import Thread, RLock", 1, "uses threading.RLock"),
+        ("_max/a.py", "import queue\nx = queue.SimpleQueue()", 2, "uses queue.SimpleQueue"),
+        ("_max/a.py", "from concurrent.futures import ThreadPoolExecutor", 1, "concurrent.futures"),
+        ("a.py", "import functools\nclass A:\n    @functools.cached_property\n"
+                 "    def f(self): pass", 3, "uses functools.cached_property"),
+        ("a.py", "import os\nos.register_at_fork(before=print)", 2, "uses os.register_at_fork"),
     ],
 )
 def test_a_breach_is_seen(tmp_path, path, text, line, words):

@@ -58,7 +58,7 @@ from maxjax._runtime.native_functions import functions as installed
 
 UNARY = {name: getattr(module, f"{name}_p") for module, names in (
     (transcendental,
-     "acosh asinh atanh cosh exp exp2 expm1 log log1p logistic sinh tan tanh"),
+     "acosh asinh atanh cos cosh exp exp2 expm1 log log1p logistic sin sinh tan tanh"),
     (special, "bessel_i0e bessel_i1e digamma erf erf_inv erfc lgamma")) for name in names.split()}
 PAIRS = {"nextafter": arithmetic.nextafter_p, "pow": transcendental.pow_p, "rem": arithmetic.rem_p}
 

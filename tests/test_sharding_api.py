@@ -37,6 +37,8 @@ DIFFERENT = {
     "jax.jit(lambda x:print(jax.typeof(x), jax.typeof(x).sharding) or x)(x2)": AUTO_TYPES,
     "jax.device_put({'a':np.ones((8,)),'b'": PREFIX, "jax.device_put(np.ones((8,)),[d[0]])": PREFIX,
     "jax.make_jaxpr(lambda x:lax.with_sharding_constraint(x*2,NS(m2": PRINTED,
+    "jax.device_put(np.ones((8,4),np.float32),NS(me,P(unreduced={'a'})))":
+        "JAX makes parts of a sum only where a dimension is split too",
     "jax.make_jaxpr(jax.jit(lambda x:x*2,in_shardings": PRINTED,
     "jnp.where(jax.device_put(np.ones(2),d[2])": NAMES, "lax.add(jax.device_put": NAMES,
     "jnp.dot(jax.device_put(np.ones(2),d[2])": NAMES, "jnp.concatenate([jax.device_put": NAMES,

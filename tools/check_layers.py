@@ -8,7 +8,9 @@ with `ast`, runs none of it, and reports
 - `max` imported outside maxjax/_max, and JAX imported anywhere;
 - an import inside a function, but for those in LATE_IMPORTS and lazy public modules;
 - an outside package that is not a dependency, and one that has to be brought in late but is not;
-- modules that import one another in a circle.
+- modules that import one another in a circle;
+- a lock, or something with a lock inside, that is not made by maxjax/_base/threads.py, which
+  renews locks in a forked child, and a handler of forks that is registered elsewhere.
 
 Imports under `if TYPE_CHECKING:` are for the type checker and do not count.
 """
@@ -58,6 +60,22 @@ NEVER_AT_IMPORT = {"max", "opt_einsum", "scipy", "threadpoolctl"}
 # Calls that import the module they are given; those of the second line do so at first use.
 IMPORTING_FUNCTIONS = {"import_module", "__import__"}
 LAZY_IMPORTING_FUNCTIONS = {"LazyModule"}
+
+# What has a lock inside, by modules ("*": all there is), and what is told of forks.
+LOCKS: Mapping[str, frozenset[str]] = {
+    "threading": frozenset({"Lock", "RLock", "Condition", "Event", "Semaphore", "BoundedSemaphore",
+                            "Barrier", "Timer"}),
+    "_thread": frozenset({"*"}),
+    "queue": frozenset({"*"}),
+    "concurrent": frozenset({"*"}),
+    "multiprocessing": frozenset({"*"}),
+    "functools": frozenset({"cached_property"}),
+    "os": frozenset({"register_at_fork"}),
+}
+LOCKS_MADE_IN: Mapping[str, str] = {
+    "maxjax/_base/threads.py": "where they are made",
+    "maxjax/_max/worker.py": "a process of its own, which forks no child that runs Python",
+}
 
 
 @dataclass(frozen=True)
@@ -205,6 +223,26 @@ def check_inside(path: str, room: str, found: Import) -> Iterator[Problem]:
         yield Problem(path, found.line, message)
 
 
+def locks_of(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every use of a name of LOCKS, under whatever name its module was imported."""
+    modules: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                modules[alias.asname or top] = top
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            top = (node.module or "").partition(".")[0]
+            for alias in node.names:
+                if LOCKS.get(top, frozenset()) & {alias.name, "*"}:
+                    yield f"{node.module}.{alias.name}", node.lineno
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = modules.get(node.value.id, "")
+            if LOCKS.get(module, frozenset()) & {node.attr, "*"}:
+                yield f"{module}.{node.attr}", node.lineno
+
+
 def is_lazy_public_module(room: str, function: str) -> bool:
     """A public module may bring in its parts by the module function `__getattr__` (PEP 562)."""
     return room == PUBLIC and function == "__getattr__"
@@ -225,6 +263,11 @@ def check(root: Path, late_imports: Mapping[str, str] = LATE_IMPORTS) -> list[Pr
         package = module if file.name == "__init__.py" else module.rpartition(".")[0]
         used_exception = False
         tree = ast.parse(file.read_text(encoding="utf-8"), filename=path)
+        if path not in LOCKS_MADE_IN:
+            problems.extend(
+                Problem(path, line, f"uses {name}, which a forked child cannot rely on: see "
+                                    f"{PACKAGE}/_base/threads.py")
+                for name, line in locks_of(tree))
         for found in imports_of(tree, package):
             if found.target.partition(".")[0] == PACKAGE:
                 problems.extend(check_inside(path, room, found))

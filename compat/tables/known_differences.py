@@ -11,6 +11,8 @@ ZEROS = {"x": array([-0.0, 0.0], "float32"), "y": array([0.0, -0.0], "float32")}
 WINDOW = "jax.jvp(lambda x: f(x, -jnp.inf, lax.max, (2, 2), (1, 1), 'SAME'), (x,), (t,))[1]"
 
 TABLE = {
+    "jax.vmap": check("type(f(lambda x: x)(np.ones(3, 'float32'))).__name__"),
+    "jax.Array.__array__": check("memoryview(jnp.ones(3)).format"),
     # A comparison, for rounding hides what is below the least normal number.
     "jax.numpy.multiply": case("f(x, 0.25) > 0", x=array([1.2e-38, -1.2e-38], "float32"),
                                modes="eager jit"),

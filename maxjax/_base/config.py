@@ -6,24 +6,20 @@ in capitals), and for a block of code in one thread by its context manager.
 
 from __future__ import annotations
 
-import contextlib
+import enum
+import functools
+import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
-from maxjax._base import spans
+from maxjax._base import option_kinds, spans, threads
+from maxjax._base.errors import InternalError
+from maxjax._base.option_kinds import Kind, one_of
 
-_MISSING = object()
-
-
-def _parse_bool(name: str, text: str) -> bool:
-    lowered = text.lower()
-    if lowered in ("y", "yes", "t", "true", "on", "1"):
-        return True
-    if lowered in ("n", "no", "f", "false", "off", "0"):
-        return False
-    raise ValueError(f"invalid truth value {text!r} for environment variable {name}")
+logger = logging.getLogger("maxjax")
+_MISSING: Any = object()
 
 
 class _Overrides(threading.local):
@@ -34,42 +30,68 @@ class _Overrides(threading.local):
 
 
 _overrides = _Overrides()
-_count_lock = threading.Lock()
+_count_lock = threads.lock()
 
 
 class Option:
-    """One option: a process-wide value and, inside ``with option(value):``, a thread's own."""
+    """One option: a process-wide value and, inside ``with option(value):``, a thread's own.
 
-    def __init__(self, name: str, default: Any, choices: tuple[Any, ...] | None, doc: str):
+    Attributes:
+      is_flag: set for the process alone, to anything, and read by ``config.read`` alone.
+      is_own: JAX does not have it.
+      by_read: whether ``config.read`` gives it.
+      without_effect: why every value but ``suffices`` changes nothing; None for options that act.
+    """
+
+    def __init__(self, name: str, default: Any, doc: str, kind: Kind, variable: str | None, *,
+                 is_flag: bool = False, is_own: bool = False, by_read: bool = False,
+                 without_effect: str | None = None, suffices: tuple[Any, ...] = ()):
         self.name = name
-        self.choices = choices
-        self.is_number = type(default) is int
-        self.refuses: Callable[[Any], str] | None = None      # says why, or nothing
+        self.__name__ = name.removeprefix("jax_")
         self.__doc__ = doc
+        self.kind = kind
+        self.is_flag = is_flag
+        self.is_own = is_own
+        self.by_read = by_read
+        self.without_effect = without_effect
+        self.suffices = (default, *suffices)
         self.on_change: list[Callable[[], None]] = []
         self.process_value = default
         self.overrides = 0      # context managers that are open, in all threads
-        # JAX's options answer to their own name in capitals, maxjax's to MAXJAX_ and theirs.
-        variable = name.upper() if name.startswith("jax_") else f"MAXJAX_{name.upper()}"
-        text = os.environ.get(variable)
-        if text:
-            value: Any = _parse_bool(variable, text) if isinstance(default, bool) else text
-            if isinstance(default, (int, float)) and not isinstance(default, bool):
-                value = type(default)(text)
-            self.check(value)
-            self.process_value = value
+        text = None if variable is None else os.environ.get(variable)
+        if text is not None:
+            self.process_value = kind.read(name, str(variable), text)
+            self._tell(self.process_value)
 
-    def check(self, value: Any) -> None:
-        if self.choices is not None and value not in self.choices:
-            allowed = [choice for choice in self.choices if choice is not None]
-            none = "None or " if len(allowed) < len(self.choices) else ""
-            raise ValueError(f"new enum value must be {none}in {allowed}, got {value} of type "
-                             f"{type(value)}.")
-        if self.refuses is not None and (reason := self.refuses(value)):
-            raise ValueError(reason)
-        if self.is_number and value is not None and not isinstance(value, int):
-            raise ValueError(f"new int config value must be None or of type int, got {value} of "
-                             f"type {type(value)}")
+    def add_check(self, check: Callable[[Any], None]) -> None:
+        """Has ``check`` raise for values that the option does not take, beginning with its own."""
+        parse = self.kind.parse
+
+        def checked(value: Any) -> Any:
+            value = parse(value)
+            check(value)
+            return value
+
+        self.kind = Kind(checked, self.kind.read, self.kind.is_boolean)
+        check(self.process_value)
+
+    def parse(self, value: Any) -> Any:
+        """The value as it is kept.
+
+        Raises:
+          ValueError, TypeError: the option does not take it.
+        """
+        value = self.kind.parse(value)
+        self._tell(value)
+        return value
+
+    def _tell(self, value: Any) -> None:
+        """Says once that a value changes nothing."""
+        if self.without_effect is not None and value not in self.suffices:
+            logger.warning("%s=%r has no effect: %s", self.name,
+                           value.value if isinstance(value, enum.Enum) else value,
+                           self.without_effect)
+            self.without_effect = None
 
     @property
     def value(self) -> Any:
@@ -77,38 +99,64 @@ class Option:
         return self.process_value if override is _MISSING else override
 
     def set(self, value: Any) -> None:
-        self.check(value)
-        self.process_value = value
+        self.process_value = self.parse(value)
+        self.changed()
+
+    def changed(self) -> None:
         for callback in self.on_change:
             callback()
 
-    @contextlib.contextmanager
-    def __call__(self, new_val: Any = _MISSING) -> Iterator[None]:
-        value = True if new_val is _MISSING else new_val
-        self.check(value)
-        previous = _overrides.values.get(self.name, _MISSING)
-        _overrides.values[self.name] = value
-        with _count_lock:
-            self.overrides += 1
-        for callback in self.on_change:
-            callback()
-        try:
-            yield
-        finally:
-            with _count_lock:
-                self.overrides -= 1
-            if previous is _MISSING:
-                del _overrides.values[self.name]
-            else:
-                _overrides.values[self.name] = previous
-            for callback in self.on_change:
-                callback()
+    def __call__(self, new_val: Any = _MISSING) -> OptionContext:
+        if new_val is _MISSING:
+            if not self.kind.is_boolean:
+                raise TypeError(
+                    f"Context manager for {self.__name__} config option requires an argument "
+                    "representing the new value for the config option.")
+            new_val = True
+        return OptionContext(self, self.parse(new_val))
 
-    def __bool__(self) -> bool:
-        return bool(self.value)
+    def __bool__(self) -> NoReturn:
+        raise TypeError("bool() not supported for instances of type 'State' (did you mean to use "
+                        "'State.value' instead?)")
 
     def __repr__(self) -> str:
         return f"<maxjax option {self.name}={self.value!r}>"
+
+
+class OptionContext:
+    """An option's value for a block of code in one thread, or for the calls of a function."""
+
+    __slots__ = ("option", "previous", "value")
+
+    def __init__(self, option: Option, value: Any):
+        self.option = option
+        self.value = value
+
+    def __enter__(self) -> None:
+        option = self.option
+        self.previous = _overrides.values.get(option.name, _MISSING)
+        _overrides.values[option.name] = self.value
+        with _count_lock:
+            option.overrides += 1
+        option.changed()
+
+    def __exit__(self, *_: Any) -> None:
+        option = self.option
+        with _count_lock:
+            option.overrides -= 1
+        if self.previous is _MISSING:
+            del _overrides.values[option.name]
+        else:
+            _overrides.values[option.name] = self.previous
+        option.changed()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with OptionContext(self.option, self.value):
+                return function(*args, **kwargs)
+
+        return call
 
 
 class Config:
@@ -119,66 +167,137 @@ class Config:
     def __init__(self) -> None:
         object.__setattr__(self, "_options", {})
 
-    def define(self, name: str, default: Any, doc: str,
-               choices: tuple[Any, ...] | None = None) -> Option:
-        option = Option(name, default, choices, doc)
-        self._options[name] = option
+    def define(self, name: str, default: Any, doc: str, kind: Kind | None = None,
+               **settings: Any) -> Option:
+        """A new option of JAX's: its environment variable is its name in capitals.
+
+        Args:
+          kind: what values it takes; absent: told by the default.
+          settings: of ``Option``.
+
+        Raises:
+          InternalError: there is one of that name.
+        """
+        return self._add(Option(name, default, doc, kind or option_kinds.kind_of(default),
+                                name.upper(), **settings))
+
+    def define_flag(self, name: str, default: Any, doc: str, variable: str | None = None,
+                    kind: Kind = option_kinds.ANYTHING, **settings: Any) -> Option:
+        """A new flag of JAX's, which takes any value; ``kind`` reads its environment variable."""
+        kind = Kind(option_kinds.ANYTHING.parse, kind.read)
+        return self._add(Option(name, default, doc, kind, variable, is_flag=True, by_read=True,
+                                **settings))
+
+    def define_own(self, name: str, default: Any, doc: str, kind: Kind | None = None) -> Option:
+        """A new option of maxjax's own: its environment variable is MAXJAX_ and its name."""
+        variable = f"MAXJAX_{name.upper()}"
+        return self._add(Option(name, default, doc, kind or option_kinds.kind_of(default),
+                                variable if os.environ.get(variable) else None, is_own=True,
+                                by_read=True))
+
+    def _add(self, option: Option) -> Option:
+        if option.name in self._options:
+            raise InternalError(f"two options are called {option.name!r}")
+        self._options[option.name] = option
         return option
+
+    @property
+    def own_names(self) -> list[str]:
+        """The options that JAX does not have."""
+        return [name for name, option in self._options.items() if option.is_own]
 
     def option(self, name: str) -> Option:
         """The option of a name: also its context manager."""
         return self._options[name]
+
+    def _known(self, name: str) -> Option:
+        option = self._options.get(name)
+        if option is None:
+            raise AttributeError(f"Unrecognized config option: {name}")
+        return option
 
     def update(self, name: str, value: Any) -> None:
         """Sets an option for the whole process.
 
         Raises:
           AttributeError: there is no option of that name.
-          ValueError: the option does not take that value.
+          ValueError, TypeError: the option does not take that value.
+          RuntimeError: it is too late to set it.
         """
-        option = self._options.get(name)
-        if option is None:
-            raise AttributeError(f"Unrecognized config option: {name}")
-        if isinstance(option.process_value, bool) and isinstance(value, int):
-            value = bool(value)
-        option.set(value)
+        self._known(name).set(value)
 
     def read(self, name: str) -> Any:
-        """The present value of an option.
+        """The present value of an option that has no context manager.
 
         Raises:
-          AttributeError: there is no option of that name.
+          AttributeError: there is no option of that name, or it is to be read as an attribute.
         """
         option = self._options.get(name)
-        if option is None:
-            raise AttributeError(f"Unrecognized config option: {name}")
-        return option.value
+        if option is not None and not option.by_read:
+            raise AttributeError(
+                "For flags with a corresponding contextmanager, read their value via e.g. "
+                f"`config.{name}` rather than `config.FLAGS.{name}`.")
+        return self._known(name).value
 
     @property
     def values(self) -> dict[str, Any]:
         return {name: option.value for name, option in self._options.items()}
 
     def __getattr__(self, name: str) -> Any:
-        option = self._options.get(name)
-        if option is None:
+        option = self._options.get("jax_enable_x64" if name == "x64_enabled" else name)
+        if option is None or option.is_flag:
             raise AttributeError(f"'Config' object has no attribute '{name}'")
         return option.value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self.update(name, value)
+        known = self._known(name)
+        raise AttributeError(f"property '{known.name}' of 'Config' object has no setter")
+
+
+class NumpyDtypePromotion(enum.StrEnum):
+    """What an implicit promotion of dtypes does."""
+
+    STANDARD = "standard"
+    STRICT = "strict"
+
+
+class LegacyPrngKeyState(enum.StrEnum):
+    """What becomes of random keys that are arrays of integers."""
+
+    ALLOW = "allow"
+    WARN = "warn"
+    ERROR = "error"
+
+
+class ExplicitX64Mode(enum.IntEnum):
+    """What becomes of 64-bit dtypes that are asked for by name while they are off."""
+
+    WARN = 1
+    ERROR = 2
+    ALLOW = 3
+
+    @classmethod
+    def _missing_(cls, value: object) -> ExplicitX64Mode | None:
+        members = {member.name.lower(): member for member in cls}
+        return members.get(value) if isinstance(value, str) else None
 
 
 config = Config()
 
 enable_x64 = config.define(
     "jax_enable_x64", False,
-    "64-bit integers, floats and complex numbers; when off, they become their 32-bit kin.")
+    "64-bit integers, floats and complex numbers; when off, they become their 32-bit kin.",
+    by_read=True)
 rank_promotion = config.define(
     "jax_numpy_rank_promotion", "allow",
-    "What an implicit rank promotion does.", ("allow", "warn", "raise"))
+    "What an implicit rank promotion does.", one_of(("allow", "warn", "raise")))
 dtype_promotion = config.define(
-    "jax_numpy_dtype_promotion", "standard",
-    "Whether arrays of different dtypes promote implicitly.", ("standard", "strict"))
+    "jax_numpy_dtype_promotion", NumpyDtypePromotion.STANDARD,
+    "Whether arrays of different dtypes promote implicitly.")
+explicit_x64_dtypes = config.define(
+    "jax_explicit_x64_dtypes", ExplicitX64Mode.WARN,
+    "Whether 64-bit dtypes that are asked for by name while they are off become 32-bit ones, with "
+    "a warning, are an error, or are allowed.")
 disable_jit = config.define("jax_disable_jit", False, "Run functions under jit op by op.")
 debug_nans = config.define("jax_debug_nans", False, "Raise when a computation gives a NaN.")
 debug_infs = config.define("jax_debug_infs", False, "Raise when a computation gives an infinity.")
@@ -186,21 +305,18 @@ threefry_partitionable = config.define(
     "jax_threefry_partitionable", True, "The counter layout of the threefry generator.")
 default_prng_impl = config.define(
     "jax_default_prng_impl", "threefry2x32", "The generator behind jax.random.key.",
-    ("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32"))
+    one_of(("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")))
 default_matmul_precision = config.define(
     "jax_default_matmul_precision", None,
     "The precision that products are written down with; each runs at full precision.",
-    (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32",
+    one_of((
+     None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32",
      "ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY",
      "ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16",
      "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
-     "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"))
-default_device = config.define("jax_default_device", None, "The device of new arrays.")
-default_device.refuses = lambda value: "" if (
-    value is None or hasattr(value, "platform")
-    or value in ("cpu", "gpu", "cuda", "rocm", "tpu")) else (
-    "jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) or a "
-    f"platform name string like 'cpu' or 'gpu', got: {value!r}")
+     "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64")))
+default_device = config.define(
+    "jax_default_device", None, "The device of new arrays.", option_kinds.ANYTHING)
 log_compiles = config.define("jax_log_compiles", False, "Log each trace and each compile.")
 check_tracer_leaks = config.define(
     "jax_check_tracer_leaks", False, "Raise where a trace ends and somebody holds its tracers.")
@@ -208,22 +324,68 @@ no_tracing = config.define(
     "jax_no_tracing", False, "Raise where a function under jit would be traced.")
 random_seed_offset = config.define(
     "jax_random_seed_offset", 0, "Added to the seeds of jax.random.key and PRNGKey.")
-platforms = config.define("jax_platforms", None, "Accepted; maxjax runs where MAX runs.")
-platform_name = config.define("jax_platform_name", "", "Accepted; maxjax runs where MAX runs.")
-traceback_filtering = config.define(
-    "jax_traceback_filtering", "auto", "Accepted; maxjax's own frames stay in tracebacks.",
-    ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"))
-compile_mode = config.define(
+check_static_indices = config.define(
+    "jax_check_static_indices", False,
+    "Raise where a static index that is promised to be in bounds is not.")
+disable_bwd_checks = config.define(
+    "jax_disable_bwd_checks", False, "Take what backward rules return without a look at its type.")
+explain_cache_misses = config.define(
+    "jax_explain_cache_misses", False, "Log why a function under jit is traced once more.")
+legacy_prng_key = config.define(
+    "jax_legacy_prng_key", LegacyPrngKeyState.ALLOW,
+    "Whether arrays of integers may be random keys.")
+enable_custom_prng = config.define(
+    "jax_enable_custom_prng", False, "Whether PRNGKey makes typed keys, as key does.")
+high_dynamic_range_gumbel = config.define(
+    "jax_high_dynamic_range_gumbel", False,
+    "Whether Gumbel samples, and what is chosen by them, have mode \"high\" if not told.")
+softmax_custom_jvp = config.define(
+    "jax_softmax_custom_jvp", False, "Whether softmax has a derivative written down for it.")
+captured_constants_warn_bytes = config.define(
+    "jax_captured_constants_warn_bytes", 2 * 10 ** 9,
+    "From how many bytes of constants on a function under jit gives a warning; -1: never.")
+no_execution = config.define("jax_no_execution", False, "Raise where something would be computed.")
+disallow_mesh_context_manager = config.define(
+    "jax_disallow_mesh_context_manager", False, "Whether ``with mesh:`` is an error.")
+logging_level = config.define(
+    "jax_logging_level", "NOTSET", "The level of maxjax's loggers; None leaves it as it is.",
+    one_of((None, "NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")))
+platforms = config.define(
+    "jax_platforms", None, "The platforms to compute on, the default one first.",
+    option_kinds.OPTIONAL_STRING)
+platform_name = config.define_flag(
+    "jax_platform_name", "", "The platform to compute on.", "JAX_PLATFORM_NAME",
+    Kind(option_kinds.ANYTHING.parse, lambda name, variable, text: text.lower()))
+xla_backend = config.define_flag("jax_xla_backend", "", "The platform to compute on.")
+compile_mode = config.define_own(
     "compile", "auto",
     "auto: MAX compiles hot programs in the background. always: each program waits for MAX. "
-    "never: all programs are interpreted.", ("auto", "always", "never"))
-backend = config.define(
+    "never: all programs are interpreted.", one_of(("auto", "always", "never")))
+backend = config.define_own(
     "backend", "mojo",
     "What compiles programs for a CPU. mojo: our own compiler, in seconds. graph: MAX's graph "
-    "compiler, in minutes.", ("mojo", "graph"))
-check_tiers = config.define(
+    "compiler, in minutes.", one_of(("mojo", "graph")))
+check_tiers = config.define_own(
     "check_tiers", False,
     "Run both tiers on every call of a compiled program, and raise where they differ.")
+
+_log_handler = logging.StreamHandler()      # to stderr
+_log_handler.setFormatter(logging.Formatter(
+    "{levelname}:{asctime}:{name}:{lineno}: {message}", style="{"))
+
+
+def _set_logging_level() -> None:
+    logger.removeHandler(_log_handler)
+    level = logging_level.process_value
+    if level is not None:
+        logger.setLevel(level)
+        if level != "NOTSET":
+            logger.addHandler(_log_handler)
+
+
+logging_level.on_change.append(_set_logging_level)
+if logging_level.process_value != "NOTSET":
+    _set_logging_level()
 
 # Whether compiled programs run without further question: one look, in place of two at options.
 runs_compiled = [False]
@@ -241,22 +403,36 @@ for _option in (compile_mode, check_tiers):
 spans.on_change.append(_decide_runs_compiled)
 _decide_runs_compiled()
 
-# Whether anybody wants values looked at: one look for each operation outside of programs.
+# Whether anybody wants values looked at.
 checks_values = [False]
+# Whether there is anything to see to before an operation or a program runs, values included: one
+# look for each operation outside of programs. True until the first has run.
+watched = [True]
+started = [False]
 
 
 def _decide_checks_values() -> None:
     checks_values[0] = any(option.overrides or option.process_value
                            for option in (debug_nans, debug_infs))
+    watched[0] = bool(
+        not started[0] or checks_values[0] or no_execution.overrides or no_execution.process_value
+        or default_device.overrides or default_device.process_value is not None)
 
 
-for _option in (debug_nans, debug_infs):
+def set_started() -> None:
+    """The platforms that are asked for are there."""
+    started[0] = True
+    _decide_checks_values()
+
+
+for _option in (debug_nans, debug_infs, no_execution, default_device):
     _option.on_change.append(_decide_checks_values)
 _decide_checks_values()
 
 _TRACE_OPTIONS = (enable_x64, rank_promotion, dtype_promotion, threefry_partitionable,
                   default_prng_impl, disable_jit, default_matmul_precision, default_device,
-                  random_seed_offset)
+                  random_seed_offset, explicit_x64_dtypes, check_static_indices,
+                  high_dynamic_range_gumbel, softmax_custom_jvp)
 
 
 class _TraceState(threading.local):
@@ -276,6 +452,13 @@ def trace_state() -> tuple[Any, ...]:
             _generation[0],
             (*(option.value for option in _TRACE_OPTIONS), _trace_state.meshes))
     return cached[1]
+
+
+def trace_state_changes(now: tuple[Any, ...],
+                        before: tuple[Any, ...]) -> list[tuple[str, Any, Any]]:
+    """What differs between two values of ``trace_state``: names, with both values."""
+    names = [*(option.name for option in _TRACE_OPTIONS), "the mesh"]
+    return [change for change in zip(names, now, before, strict=True) if change[1] != change[2]]
 
 
 def set_trace_meshes(meshes: Any) -> None:

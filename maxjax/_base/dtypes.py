@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 import ml_dtypes
@@ -136,6 +137,46 @@ def canonical(dtype: Any) -> Any:
     return dtype
 
 
+def requested(dtype: Any, name: str) -> Any:
+    """The dtype that stands for one that was asked for, not as a Python type, in ``name``.
+
+    While 64 bits are off that is, as ``jax_explicit_x64_dtypes`` has it, the 32-bit one, with a
+    warning, or the dtype itself.
+
+    Raises:
+      ValueError: the option has 64 bits refused.
+    """
+    result = canonical(dtype)
+    mode = config.explicit_x64_dtypes.value
+    if result == dtype or mode == config.ExplicitX64Mode.ALLOW:
+        return dtype
+    where = f" requested in {name}" if name else ""
+    if mode == config.ExplicitX64Mode.ERROR:
+        raise ValueError(
+            f"Explicitly requested dtype {dtype.name}{where} is not available. To enable more "
+            "dtypes, set the jax_enable_x64 or allow_explicit_x64_dtypes configuration options."
+            + _SITE)
+    warnings.warn(truncation(dtype, result, where), stacklevel=4)
+    return result
+
+
+_SITE = "See https://github.com/jax-ml/jax#current-gotchas for more."
+
+
+def truncation(dtype: Any, result: Any, where: str) -> str:
+    """What is warned of where 64 bits are asked for and off."""
+    return (f"Explicitly requested dtype {dtype.name}{where} is not available, and will be "
+            f"truncated to dtype {result.name}. To enable more dtypes, set the jax_enable_x64 "
+            f"configuration option or the JAX_ENABLE_X64 shell environment variable. {_SITE}")
+
+
+def check_storable(dtype: Any) -> None:
+    """Raises TypeError where no arrays of a dtype exist."""
+    if not (is_numeric(dtype) or dtype in (bool_, float0) or is_key(dtype)):
+        raise TypeError(f"Dtype {dtype} is not a valid JAX array type. Only arrays of numeric "
+                        "types are supported by JAX.")
+
+
 def is_bool(dtype: Any) -> bool:
     return dtype == bool_
 
@@ -174,6 +215,12 @@ _SHORT.update({d: f"c{d.itemsize * 8}" for d in COMPLEX})
 _SHORT.update({d: f"i{d.itemsize * 8}" for d in SIGNED})
 _SHORT.update({d: f"u{d.itemsize * 8}" for d in UNSIGNED})
 _SHORT.update({int2: "i2", int4: "i4", uint2: "u2", uint4: "u4"})
+
+
+@functools.cache
+def name_of(dtype: np.dtype) -> str:
+    """``dtype.name``, which NumPy puts together anew each time."""
+    return dtype.name
 
 
 def short_name(dtype: Any) -> str:
@@ -308,8 +355,6 @@ def _promote(operands: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) ->
     node = _join(nodes)
     if node in _WEAK_NODES:
         return _WEAK_NODES[node][x64], True
-    if not x64:
-        node = _TO_32.get(node, node)
     return node, False
 
 
@@ -322,9 +367,11 @@ def promote(operands: tuple[tuple[Any, bool], ...], x64: bool | None = None) -> 
     >>> promote(((int8, False), (float32, True)))
     (dtype('float32'), True)
     """
-    return _promote(
-        operands, config.dtype_promotion.value == "strict",
-        bool(config.enable_x64.value) if x64 is None else x64)
+    wide = bool(config.enable_x64.value) if x64 is None else x64
+    result = _promote(operands, config.dtype_promotion.value == "strict", wide)
+    if not wide and not result[1] and result[0] in _TO_32 and len(set(operands)) > 1:
+        return requested(result[0], "dtype"), False
+    return result
 
 
 # bool is a subclass of int and keeps no weakness: True + True is a bool.

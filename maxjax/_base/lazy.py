@@ -6,6 +6,18 @@ import importlib
 from types import ModuleType
 from typing import Any
 
+from maxjax._base import threads
+
+
+def import_module(name: str) -> ModuleType:
+    """Imports a module late: no fork comes amid it, which would leave its lock held in the child.
+
+    Raises:
+      ImportError: it cannot be imported.
+    """
+    with threads.unforked:
+        return importlib.import_module(name)
+
 
 class LazyModule:
     """Stands for a module until one of its attributes is asked for.
@@ -20,7 +32,7 @@ class LazyModule:
 
     def __getattr__(self, attribute: str) -> Any:
         if self._module is None:
-            self._module = importlib.import_module(self._name)
+            self._module = import_module(self._name)
         value = getattr(self._module, attribute)
         setattr(self, attribute, value)
         return value

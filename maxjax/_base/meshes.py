@@ -6,16 +6,19 @@ Of devices nothing is asked here but ``id``, ``platform`` and ``device_kind``.
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import threading
+import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from maxjax._base import config
 from maxjax._base.config import set_trace_meshes
 
 
@@ -191,6 +194,10 @@ class PartitionSpec:
             if axes:
                 shown.append(f"{name}={{{', '.join(map(repr, sorted(axes, key=str)))}}}")
         return f"P({', '.join(shown)})"
+
+
+# The name that errors and prints show, as JAX's.
+PartitionSpec.__module__, PartitionSpec.__name__, PartitionSpec.__qualname__ = "maxjax", "P", "P"
 
 
 def _restore_spec(partitions: tuple[Any, ...], unreduced: Any, reduced: Any) -> PartitionSpec:
@@ -393,8 +400,8 @@ class Mesh(_Axes):
       ValueError: as many names or types as there are dimensions are wanted.
       TypeError: the types are none.
 
-    As a context (``with mesh:``) it gives meaning to a ``PartitionSpec`` in
-    ``with_sharding_constraint``; ``set_mesh`` does more.
+    As a context (``with mesh:``, deprecated) or a decorator it gives meaning to a
+    ``PartitionSpec`` in ``with_sharding_constraint`` and ``pjit``; ``set_mesh`` does more.
     """
 
     __slots__ = ("__weakref__", "_hash", "_internal", "abstract_mesh", "axis_names", "axis_types",
@@ -475,11 +482,25 @@ class Mesh(_Axes):
                     self.axis_types if axis_types is None else axis_types)
 
     def __enter__(self) -> Mesh:
+        if config.disallow_mesh_context_manager.value:
+            raise RuntimeError("Mesh context manager is disabled.")
+        warnings.warn("`with mesh:` context manager has been deprecated. Please use `with "
+                      "jax.set_mesh(mesh):` instead.", DeprecationWarning, stacklevel=2)
         _current.push(physical=self)
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: Any) -> Literal[False]:
         _current.pop()
+        return False
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """As a decorator: the function, called in the mesh's context."""
+        @functools.wraps(function)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return within
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Mesh) and self._internal == other._internal)

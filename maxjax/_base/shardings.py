@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
+from maxjax._base import threads
 from maxjax._base.errors import DuplicateSpecError, IndivisibleError
 from maxjax._base.meshes import (
     UNCONSTRAINED,
@@ -84,13 +84,22 @@ class Sharding:
         return tuple(size // count for size, count in zip(global_shape, parts, strict=True))
 
     def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
-        """Each device's part, as slices."""
+        """Each device's part, as slices.
+
+        Raises:
+          NotImplementedError: the shards are parts of a sum.
+        """
+        refuse_parts(self)
+        return dict(zip(self._devices(), self._indices(global_shape), strict=True))
+
+    def _indices(self, global_shape: Shape) -> list[Index]:
+        """Which part each device has, or has a summand of."""
         parts, positions = self._tiling(len(global_shape))
         sizes = self.shard_shape(global_shape)
-        return {device: tuple(
+        return [tuple(
             slice(None) if count == 1 else slice(place * size, (place + 1) * size)
             for size, count, place in zip(sizes, parts, position, strict=True))
-            for device, position in zip(self._devices(), positions, strict=True)}
+            for position in positions]
 
     addressable_devices_indices_map = devices_indices_map
 
@@ -206,7 +215,7 @@ class NamedSharding(Sharding):
     @property
     def is_fully_replicated(self) -> bool:
         sizes = dict(self.mesh.shape_tuple)
-        return all(sizes[axis] == 1 for axis in spec_axes(self.spec))
+        return all(sizes[axis] == 1 for axis in (*spec_axes(self.spec), *self.spec.unreduced))
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -220,7 +229,14 @@ class NamedSharding(Sharding):
         """The axes along which the parts are the same."""
         return frozenset(self.mesh.axis_names) - set(spec_axes(self.spec)) - self.spec.unreduced
 
-    @functools.cached_property
+    def first_along(self, axes: frozenset[Any]) -> list[bool]:
+        """For each device whether it is the first along all of those axes."""
+        names = self.mesh.axis_names
+        return [not any(position for name, position in zip(names, place, strict=True)
+                        if name in axes)
+                for place in itertools.product(*map(range, self.mesh.axis_sizes))]
+
+    @threads.cached
     def in_types(self) -> bool:
         """Whether the type of an array tells of it: the mesh has Explicit axes."""
         return bool(self.mesh.explicit_axes)

@@ -116,12 +116,18 @@ def current_line(depth: int = 2) -> SourceLine | None:
     return None if frame is None else SourceLine(frame.f_code, frame.f_lasti, scopes.names)
 
 
-def function_location(function: Any) -> str:
-    """``name at file:line``, as far as they are known."""
+def unwrapped(function: Any) -> Any:
+    """The function that decorators and ``functools.partial`` have been put around."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     while hasattr(function, "func"):
         function = function.func
+    return function
+
+
+def function_location(function: Any) -> str:
+    """``name at file:line``, as far as they are known."""
+    function = unwrapped(function)
     name = getattr(function, "__name__", None) or type(function).__name__
     code = getattr(function, "__code__", None)
     if code is None:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxjax._base import dtypes, pytree
-from maxjax._base.shardings import NamedSharding
+from maxjax._base import dtypes, meshes, pytree
+from maxjax._base.meshes import PartitionSpec
+from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._higher_order.jit import (
     UNSPECIFIED,
     HasNoValue,
@@ -19,7 +20,8 @@ from maxjax._higher_order.jit import (
     make_jit,
     with_constants,
 )
-from maxjax._higher_order.jit_sharded import with_shardings
+from maxjax._higher_order.jit_sharded import on_device, with_shardings
+from maxjax._higher_order.target import Target
 from maxjax._ir.axes import named_axes
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import AbstractRef, Ref
@@ -43,21 +45,23 @@ class ShapeDtypeStruct(HasNoValue):
     Args:
       shape: the sizes of the dimensions.
       dtype: the type of the elements.
-      sharding, weak_type, is_ref, manual_axis_type: kept, compared and handed on.
+      sharding: a ``Sharding``, or a ``PartitionSpec`` of the mesh that is set where it is read.
+      weak_type, is_ref, manual_axis_type: kept, compared and handed on.
 
     Raises:
-      ValueError: there is no dtype, the shape is no sequence, or the sharding names more
-        dimensions.
+      ValueError: there is no dtype, the shape is no sequence, the sharding is none, or it names
+        more dimensions.
+      TypeError: where the sharding is asked for, a ``PartitionSpec`` was given and no mesh is set.
 
     >>> ShapeDtypeStruct((2,), np.float32)
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
 
     __module__ = "maxjax"
-    __slots__ = ("_aval", "_others", "sharding")
+    __slots__ = ("_aval", "_others", "_sharding")
     _aval: ShapedArray
     _others: tuple[Any, ...]
-    sharding: Any
+    _sharding: Any
 
     def __init__(self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False,
                  is_ref: bool = False, manual_axis_type: Any = None):
@@ -66,9 +70,33 @@ class ShapeDtypeStruct(HasNoValue):
         set_ = object.__setattr__
         if isinstance(sharding, NamedSharding):
             sharding.check_compatible_aval(tuple(shape))
+        elif isinstance(sharding, PartitionSpec):
+            if len(sharding) > len(tuple(shape)):
+                raise ValueError(
+                    f"PartitionSpec {sharding} is only valid for values of rank at least "
+                    f"{len(sharding)}, but was applied to a value of rank {len(tuple(shape))}.")
+        elif not (sharding is None or isinstance(sharding, (Sharding, Format))):
+            raise ValueError(
+                "sharding should be an instance of `jax.sharding.Sharding`, "
+                "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
+                f"{sharding} of type {type(sharding)}.")
         set_(self, "_aval", ShapedArray(tuple(shape), dtypes.as_dtype(dtype), weak_type))
         set_(self, "_others", (is_ref, manual_axis_type))
-        set_(self, "sharding", sharding)
+        set_(self, "_sharding", sharding)
+
+    @property
+    def sharding(self) -> Any:
+        """How the array lies."""
+        found = self._sharding
+        if not isinstance(found, PartitionSpec):
+            return found
+        around = meshes.around()
+        mesh: Any = around.abstract if around.concrete.empty else around.concrete
+        if mesh.empty:
+            raise TypeError(
+                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be "
+                "empty. Please use `jax.set_mesh` to set the mesh context.")
+        return NamedSharding(mesh, found)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if hasattr(self, name):
@@ -95,7 +123,8 @@ class ShapeDtypeStruct(HasNoValue):
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same but for what is given; names that there are not are let be, as in JAX."""
         fields = {name: changes.get(name, getattr(self, name)) for name in (
-            "sharding", "weak_type", "is_ref", "manual_axis_type")}
+            "weak_type", "is_ref", "manual_axis_type")}
+        fields["sharding"] = changes.get("sharding", self._sharding)
         return ShapeDtypeStruct(changes.get("shape", self.shape),
                                 changes.get("dtype", self.dtype), **fields)
 
@@ -113,7 +142,7 @@ class ShapeDtypeStruct(HasNoValue):
 
     def __reduce__(self) -> Any:
         return _restore_struct, (
-            self.shape, self.dtype, self.sharding, self.weak_type, *self._others)
+            self.shape, self.dtype, self._sharding, self.weak_type, *self._others)
 
     def __repr__(self) -> str:
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
@@ -275,12 +304,17 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
         traced once more. maxjax's own: JAX does not have it.
       in_shardings, out_shardings: a ``Sharding``, a ``PartitionSpec`` (of the mesh that is set) or
         None (left open) for each argument, or result; prefix pytrees of them.
-      keep_unused, device, backend, compiler_options: accepted.
+      device: where the arguments are put, and the function runs.
+      backend: the platform, which has to be there.
+      compiler_options: options of XLA's, which have no effect; that is told once.
+      keep_unused: accepted.
 
     Raises:
       TypeError: ``fun`` is not callable.
       ValueError: it does not take the arguments that are named. At a call: one symbol of
-        ``dynamic_dims`` has two sizes.
+        ``dynamic_dims`` has two sizes; ``compiler_options`` inside of another function.
+      RuntimeError: at a call, there is no such platform.
+      JaxRuntimeError: at a call, one of ``compiler_options`` is none of XLA's.
       DynamicSizeError: the function needs a dynamic size as a number.
 
     >>> mean = jit(lambda x: x.sum(0) / x.shape[0], dynamic_dims={0: {0: "batch"}})
@@ -289,10 +323,20 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
     """
     if device is not None or backend is not None:
         _check_placement(device, backend)
+        for name, given in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+            if given is not UNSPECIFIED:
+                raise ValueError(f"If backend or device is specified on jit, then {name} should "
+                                 "not be specified.")
+    target = None
+    if backend is not None or compiler_options:
+        target = Target(backend, dict(compiler_options.items()) if compiler_options else None)
 
     def decorate(function: Callable[..., Any]) -> PjitFunction:
         made = make_jit(function, static_argnums, static_argnames, donate_argnums,
                         donate_argnames, keep_unused, inline, dynamic_dims)
+        made._target = target
+        if device is not None:
+            return on_device(made, device)
         if in_shardings is UNSPECIFIED and out_shardings is UNSPECIFIED:
             return made
         return with_shardings(made, in_shardings, out_shardings)
@@ -301,14 +345,14 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
 
 
 def _check_placement(device: Any, backend: str | None) -> None:
-    """What JAX says to the arguments ``device`` and ``backend``, which choose nothing here."""
+    """What JAX says to the arguments ``device`` and ``backend``; there is one backend."""
     warnings.warn(
         "backend and device argument on jit is deprecated. You can use `jax.device_put(..., "
         'jax.local_devices(backend="cpu")[0])` on the inputs to the jitted function to get the '
         "same behavior.", DeprecationWarning, stacklevel=3)
     if device is not None and backend is not None:
         raise ValueError("can't specify both a device and a backend for jit, got "
-                         f"device={device} and backend={backend!r}")
+                         f"device={device!r} and backend={backend!r}")
 
 
 def _callable(fun: Callable[..., Any]) -> Callable[..., Any]:

@@ -64,9 +64,13 @@ class outside_programs:
 
 
 def arrays_of(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """The values of a running program as arrays."""
+    """The values of a running program as arrays, which a Python function may keep.
+
+    They are copies: a program's value can lie in the caller's memory (an argument of it, or a view
+    of one), or in memory that the program uses again.
+    """
     constant = base_trace[0].constant
-    return [constant(value, aval) for value, aval in zip(values, avals, strict=True)]
+    return [constant(np.array(value), aval) for value, aval in zip(values, avals, strict=True)]
 
 
 def in_program(call: Callable[..., list[Any]], in_avals: Sequence[ShapedArray]
@@ -104,15 +108,13 @@ def checked_results(callback: FlatCallback, result_avals: Sequence[ShapedArray],
         # The function may keep its array, and write to it.
         value = result if isinstance(result, Array) else np.array(result)
         shape, dtype = value.shape, dtypes.canonical(value.dtype)
-        if not (dtypes.is_numeric(dtype) or dtypes.is_bool(dtype) or dtypes.is_key(dtype)):
-            raise TypeError(f"Dtype {dtype} is not a valid JAX array type. Only arrays of numeric "
-                            "types are supported by JAX.")
+        dtypes.check_storable(dtype)
         for what, expected, actual in (("shape", aval.shape, shape), ("dtype", aval.dtype, dtype)):
             if actual != expected:
                 raise RuntimeError(f"Incorrect output {what} for return value #{number}: "
                                    f"Expected: {expected}, Actual: {actual}")
-        values.append(value.host() if isinstance(value, Array) else value.astype(
-            dtypes.physical(dtype), copy=False))
+        content = value.host() if isinstance(value, Array) else value
+        values.append(content.astype(dtypes.physical(dtype), copy=False))
     return values
 
 
@@ -232,6 +234,7 @@ def _result_avals(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], An
     avals = []
     for leaf in leaves:
         dtype = dtypes.as_dtype(leaf.dtype)
+        dtypes.check_storable(dtype)
         if dtypes.canonical(dtype) != dtype:
             raise ValueError("result_shape_dtypes cannot specify 64-bit types when "
                              "`jax_enable_x64` is disabled")

@@ -357,6 +357,7 @@ def _guarded(eqn: JaxprEqn) -> Sequence[bool]:
 remat_p = Primitive(
     "remat2",
     abstract=lambda *avals, jaxpr, **params: tuple(jaxpr.out_avals),
+    bodies=lambda *avals, jaxpr, **params: [(jaxpr, avals, None)],
     evaluate=lambda *values, jaxpr, **params: interpreter(jaxpr)(*values),
     lower=lambda ctx, *values, jaxpr, **params: ctx.lower_closed(jaxpr, values),
     jvp=_jvp,

@@ -36,12 +36,14 @@ def composed(name: str, **rules: Any) -> Primitive:
         lower=lambda ctx, *values, decomposition, **params: ctx.lower_closed(
             decomposition, values),
         **{"jvp": jaxpr_of(jit_p.jvp), "linearize": jaxpr_of(jit_p.linearize),
-           "transpose": jaxpr_of(jit_p.transpose), "batch": jaxpr_of(jit_p.batch), **rules},
+           "transpose": jaxpr_of(jit_p.transpose), "batch": jaxpr_of(jit_p.batch),
+           "shown": lambda params: {
+               key: value for key, value in params.items() if key != HIDDEN},
+           **rules},
         factors=call_factors,
         multiple_results=True,
         cacheable=False,
         calls=HIDDEN,
-        shown=lambda params: {key: value for key, value in params.items() if key != HIDDEN},
     )
 
 

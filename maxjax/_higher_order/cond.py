@@ -274,6 +274,8 @@ def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
 cond_p = Primitive(
     "cond",
     abstract=lambda index, *avals, branches: tuple(branches[0].out_avals),
+    bodies=lambda index, *avals, branches: [
+        (branch, avals, branches[0].out_avals) for branch in branches],
     evaluate=_evaluate,
     specialize=_specialize,
     lower=lambda ctx, index, *values, branches: ctx.cond(branches, index, list(values)),
@@ -285,7 +287,7 @@ cond_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
-    bodies=("branches",),
+    control_flow=("branches",),
     dead_code=_without_dead_code,
     shown=lambda params: {"branches": params["branches"]} if "branches" in params else params,
 )

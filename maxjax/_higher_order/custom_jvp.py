@@ -87,6 +87,7 @@ def _call_transpose(cotangents: Sequence[Any], *operands: Any, call_jaxpr: Close
 custom_jvp_call_p = Primitive(
     "custom_jvp_call",
     abstract=lambda *avals, call_jaxpr, **params: tuple(call_jaxpr.out_avals),
+    bodies=lambda *avals, call_jaxpr, **params: [(call_jaxpr, avals, None)],
     evaluate=lambda *values, call_jaxpr, **params: interpreter(call_jaxpr)(*values),
     lower=lambda ctx, *values, call_jaxpr, **params: ctx.lower_closed(call_jaxpr, values),
     jvp=_call_jvp,

@@ -151,7 +151,7 @@ class CustomPrimitive(Primitive):
 
     def _run_now(self, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Without a rule of types, on the values at once."""
-        result = self.impl(*[x.host() for x in operands], **params)
+        result = self.impl(*[x.host().copy() for x in operands], **params)
         results = operands_of(result if self.multiple_results else [result])
         return results if self.multiple_results else results[0]
 
@@ -166,7 +166,8 @@ class CustomPrimitive(Primitive):
 
         def run(*values: Any) -> Any:
             with outside_programs():
-                result = impl(*values, **params)
+                # The rule may keep its operands and its results, and write to them.
+                result = impl(*[np.array(value) for value in values], **params)
             results = [result] if single else list(result)
             if len(results) != len(out_avals):
                 raise TypeError(f"the impl rule of {self.name} gives {len(results)} results, its "
@@ -189,7 +190,7 @@ class CustomPrimitive(Primitive):
         return (lambda *values: run(*values)[0]) if single else run
 
     def _checked(self, result: Any, aval: ShapedArray) -> np.ndarray:
-        value = result.host() if isinstance(result, Array) else np.asarray(result)
+        value = result.host() if isinstance(result, Array) else np.array(result)
         if value.shape != aval.shape:
             raise TypeError(f"the impl rule of {self.name} gives a result of shape {value.shape}, "
                             f"its abstract_eval rule says {aval.shape}")

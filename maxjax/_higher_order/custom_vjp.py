@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from maxjax._base import dtypes, pytree
+from maxjax._base import config, dtypes, pytree
 from maxjax._base.errors import UnexpectedTracerError
 from maxjax._base.treedef import PyTreeDef
-from maxjax._higher_order.composed import bind_composed, composed
+from maxjax._higher_order.composed import composed
 from maxjax._higher_order.custom_rules import (
     Positional,
     Results,
@@ -32,7 +32,7 @@ from maxjax._higher_order.custom_rules import (
 from maxjax._higher_order.jit import check_outputs, hoist_tracers
 from maxjax._ir.axes import ANY_AXIS
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import Ref
 from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
@@ -42,6 +42,7 @@ from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.batching import BatchTrace
+from maxjax._transforms.simplify import eliminate_dead_code
 
 Backward = Callable[[list[Any], list[Any]], list[Any]]
 
@@ -145,6 +146,7 @@ def _call_batch(size: int, operands: Sequence[Any], axes: Sequence[Any], *,
 custom_vjp_call_p = Primitive(
     "custom_vjp_call",
     abstract=lambda *avals, call_jaxpr, **params: tuple(call_jaxpr.out_avals),
+    bodies=lambda *avals, call_jaxpr, **params: [(call_jaxpr, avals, None)],
     evaluate=lambda *values, call_jaxpr, **params: interpreter(call_jaxpr)(*values),
     lower=lambda ctx, *values, call_jaxpr, **params: ctx.lower_closed(call_jaxpr, values),
     jvp=_call_jvp,
@@ -177,8 +179,41 @@ def stage(trace: StagingTrace, function: Callable[..., list[Any]], rule: Any, ar
         "symbolic_zeros": symbolic_zeros, "num_consts": len(captured)})
 
 
-# The forward rule of a function with ``optimize_remat``, as one operation.
-remat_opt_p = composed("remat_opt")
+def _without_residuals(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    kept = eqn.params["kept"]
+    if any(flag for n, flag in enumerate(used) if n not in kept):
+        return eqn
+    primal = eqn.params["primal"]
+    return eqn.replace(outvars=[eqn.outvars[n] for n in kept], params={
+        "decomposition": primal, "primal": primal, "kept": tuple(range(len(kept)))})
+
+
+# The forward rule of a function with ``optimize_remat``, as one operation: where no residual is
+# used, it is the function itself, which is its parameter ``primal``.
+remat_opt_p = composed("remat_opt", dead_code=_without_residuals, shown=lambda params: {})
+
+
+def _bind_remat_opt(function: Callable[..., list[Any]], forward: Callable[..., list[Any]],
+                    primals: Sequence[Any]) -> list[Any]:
+    results: list[Any] = []
+
+    def both(*xs: Any) -> list[Any]:
+        results[:] = function(*xs)
+        return [*results, *forward(*xs)]
+
+    closed = trace_to_jaxpr(both, [aval_of(x) for x in primals], "remat_opt", "remat_opt")
+    closed, captured = hoist_tracers(closed)
+    jaxpr, count = closed.jaxpr, len(results)
+    outs, forward_outs = jaxpr.outvars[:count], jaxpr.outvars[count:]
+    # A residual that is an argument needs no forward rule.
+    free = [n for n, var in enumerate(forward_outs) if n >= count and var in jaxpr.invars]
+    primal, decomposition = (
+        eliminate_dead_code(ClosedJaxpr(jaxpr.replace(outvars=chosen), closed.consts))
+        for chosen in ([*outs, *(forward_outs[n] for n in free)], forward_outs))
+    return list(remat_opt_p.bind(
+        *captured, *primals, decomposition=decomposition, primal=primal,
+        kept=(*range(count), *free)))
+
 
 # --- the decorator --------------------------------------------------------------------------------
 
@@ -353,7 +388,7 @@ class _FlatCall:
             return [*outs, *(leaf_operand(x) for x, number in zip(residuals, trees[2], strict=True)
                              if number is None)]
 
-        values = (bind_composed(remat_opt_p, forward, primals) if self.optimize_remat
+        values = (_bind_remat_opt(self.function, forward, primals) if self.optimize_remat
                   else forward(*primals))
         out_tree, res_tree, numbers = trees
         self.out_tree = out_tree
@@ -445,6 +480,8 @@ class _FlatCall:
         else:
             operand = leaf_operand(value)
             found = aval_of(operand)
+        if config.disable_bwd_checks.value:
+            return operand
         # JAX lets another dtype pass.
         if found.shape != expected.shape or not (
                 dtypes.is_inexact(aval.dtype) and found.dtype != dtypes.float0):

@@ -6,13 +6,12 @@ import cmd
 import inspect
 import pprint
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import IO, Any, NamedTuple
 
-from maxjax._base import pytree
+from maxjax._base import pytree, threads
 from maxjax._base.source import is_internal
 from maxjax._higher_order.callback import pure_callback
 from maxjax._higher_order.debugging import debug_callback
@@ -144,7 +143,7 @@ class Prompt(cmd.Cmd):
     do_q = do_exit = do_EOF = do_quit
 
 
-_one_at_a_time = threading.Lock()
+_one_at_a_time = threads.lock()
 
 
 def breakpoint(*, backend: str | None = None, filter_frames: bool = True,

@@ -17,10 +17,11 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import InternalError
+from maxjax._base.meshes import PartitionSpec, entry_axes
 from maxjax._base.tree_format import UnregisteredType, decode_tree, encode_tree
 from maxjax._higher_order import custom_gradient as custom_gradient  # has primitives
 from maxjax._higher_order.exported import DisabledSafetyCheck, Exported
-from maxjax._ir.check import check_jaxpr
+from maxjax._ir.check import check_jaxpr, check_operands
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.serialize import NotSerializable, decode, dumps, encode
 from maxjax._ir.symbolic import SymbolicScope, parse_dimension, scope_of
@@ -75,10 +76,24 @@ def _encode(exported: Exported) -> dict[str, Any]:
         "platforms": list(exported.platforms),
         "disabled_checks": [repr(check) for check in exported.disabled_safety_checks],
         "calling_convention": exported.calling_convention_version,
+        "devices": exported.nr_devices,
+        "in_specs": [_encode_spec(spec) for spec in exported.in_specs],
+        "out_specs": [_encode_spec(spec) for spec in exported.out_specs],
         "constraints": [constraint.text for constraint in scope.constraints] if scope else [],
         "program": encode(program.jaxpr),
         "constants": [_encode_constant(value) for value in program.consts],
     }
+
+
+def _encode_spec(spec: PartitionSpec | None) -> Any:
+    """A spec as lists of names; dimensions that are open are as whole ones."""
+    return None if spec is None else [
+        [list(entry_axes(entry)) for entry in spec], sorted(spec.unreduced), sorted(spec.reduced)]
+
+
+def _decode_spec(data: Any) -> PartitionSpec | None:
+    return None if data is None else PartitionSpec(
+        *map(tuple, data[0]), unreduced=frozenset(data[1]), reduced=frozenset(data[2]))
 
 
 def _encode_types(avals: Sequence[ShapedArray]) -> Any:
@@ -172,6 +187,7 @@ def _decode(data: dict[str, Any]) -> Exported:
         constants = [_decode_constant(text, var.aval)
                      for text, var in zip(data["constants"], jaxpr.constvars, strict=True)]
         program = ClosedJaxpr(jaxpr, constants)
+        check_operands(program)
         if scope_of([aval.shape for aval in types.in_avals]) is None:
             check_jaxpr(program)      # a symbolic one is checked with its sizes, at each call
     count = data["arguments"]
@@ -183,7 +199,9 @@ def _decode(data: dict[str, Any]) -> Exported:
     return Exported(data["name"], in_tree, in_avals, out_tree, out_avals,
                     tuple(data["platforms"]),
                     tuple(DisabledSafetyCheck(name) for name in data["disabled_checks"]),
-                    program, None, data["calling_convention"])
+                    program, None, data["calling_convention"], data.get("devices", 1),
+                    in_specs=tuple(map(_decode_spec, data.get("in_specs", ()))),
+                    out_specs=tuple(map(_decode_spec, data.get("out_specs", ()))))
 
 
 def _match(avals: Sequence[ShapedArray], of_program: Sequence[ShapedArray]) -> bool:

@@ -8,15 +8,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from maxjax._base import config, dtypes, pytree
+from maxjax._base import config, dtypes, meshes, pytree
+from maxjax._base.meshes import AbstractMesh, Mesh, PartitionSpec
+from maxjax._base.shardings import NamedSharding
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.api import ShapeDtypeStruct, trace_abstract
+from maxjax._higher_order.cache_misses import tree_differences
 from maxjax._higher_order.custom_vjp import custom_vjp
 from maxjax._higher_order.dynamic import MAX_SIZES
 from maxjax._higher_order.jit import PjitFunction, jit_p, make_jit
-from maxjax._higher_order.stages import tree_differences
 from maxjax._ir.dimensions import is_dimension
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.refs import RefsTouched
 from maxjax._ir.serialize import NotSerializable, encode
 from maxjax._ir.staging import eval_jaxpr
@@ -24,6 +26,7 @@ from maxjax._ir.substitute import with_sizes
 from maxjax._ir.symbolic import scope_of, solve
 from maxjax._ir.trace import aval_of, base_trace, context
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, placements
 from maxjax._transforms import autodiff
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.simplify import eliminate_dead_code, inline_calls
@@ -81,7 +84,8 @@ class Exported:
       platforms: what it was exported for.
       disabled_safety_checks: what calls do not check.
       calling_convention_version: that of JAX's that the call follows.
-      nr_devices: 1.
+      nr_devices: how many devices it runs on: those of the mesh that arguments, results or the
+        program name.
       ordered_effects, unordered_effects: none: functions with effects are not exported.
 
     >>> exported = jax.export.export(jax.jit(jnp.sin))(jnp.ones(3))
@@ -105,6 +109,9 @@ class Exported:
     nr_devices: int = 1
     ordered_effects: tuple[Any, ...] = ()
     unordered_effects: tuple[Any, ...] = ()
+    # Of each argument and result the spec along the mesh's axes; None: left open.
+    in_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
+    out_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
     _programs: dict[Any, ClosedJaxpr] = dataclasses.field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
@@ -135,13 +142,13 @@ class Exported:
         """None for each result."""
         return (None,) * len(self.out_avals)
 
-    def in_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
-        """None for each argument."""
-        return self.in_shardings_hlo
+    def in_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
+        """How each argument lies over a mesh of the axes that it was exported for."""
+        return _shardings(mesh, self.in_specs, len(self.in_avals))
 
-    def out_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
-        """None for each result."""
-        return self.out_shardings_hlo
+    def out_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
+        """How each result does."""
+        return _shardings(mesh, self.out_specs, len(self.out_avals))
 
     def mlir_module(self) -> NoReturn:
         """Not supported.
@@ -201,7 +208,8 @@ class Exported:
         base: Any = base_trace[0]
         at_base = context.trace is base
         if at_base and not config.disable_jit.value:
-            results = base.call(closed, inputs)
+            inputs, outs = self._placed(inputs)
+            results = base.call(closed, inputs, out_shardings=outs)
         else:
             results = _differentiable(self, closed, avals)(*inputs)
         out_avals = iter(closed.out_avals)
@@ -212,6 +220,30 @@ class Exported:
             np.zeros(self._shape_of_float0(aval, avals), dtypes.float0) if shape is None
             else next(given)
             for aval, shape in zip(self.out_avals, shapes, strict=True)])
+
+    def _placed(self, inputs: Sequence[Any]) -> tuple[list[Any], Sequence[Any] | None]:
+        """The arrays lying as the function wants them, and how the results do.
+
+        Raises:
+          ValueError: they, and the mesh around, are on another number of devices.
+        """
+        if self.nr_devices == 1:
+            return list(inputs), None
+        mesh: Any = next(
+            (x.sharding.mesh for x in inputs if isinstance(x.sharding, NamedSharding)),
+            meshes.around().concrete)
+        if mesh.size != self.nr_devices:
+            raise ValueError(
+                f"Function {self.fun_name} was exported for {self.nr_devices} devices and is "
+                f"called in a context with {max(mesh.size, 1)} devices, which is not allowed.")
+        places = [place for place, aval in zip(
+            self.in_shardings_jax(mesh), self.in_avals, strict=True)
+            if aval.dtype != dtypes.float0]
+        outs = [place for place, aval in zip(
+            self.out_shardings_jax(mesh), self.out_avals, strict=True)
+            if aval.dtype != dtypes.float0]
+        return [x if place is None else base_trace[0].put(x, place)      # type: ignore[attr-defined]
+                for x, place in zip(inputs, places, strict=True)], outs
 
     def _shape_of_float0(self, aval: ShapedArray, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
         return _shape_at(aval, self._sizes(avals))
@@ -256,6 +288,13 @@ class Exported:
                 self._programs.pop(next(k for k in self._programs if not isinstance(k, str)))
             self._programs[key] = closed
         return closed
+
+
+def _shardings(mesh: Mesh, specs: Sequence[PartitionSpec | None],
+               count: int) -> tuple[NamedSharding | None, ...]:
+    if not specs:
+        return (None,) * count
+    return tuple([None if spec is None else NamedSharding(mesh, spec) for spec in specs])
 
 
 def _check_argument(name: str, want: ShapedArray, got: ShapedArray) -> None:
@@ -341,8 +380,34 @@ def export_function(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
     in_tree = PyTreeDef(tree)
     exported = _exported(jitted._name, in_tree, tuple(closed.in_avals), PyTreeDef(entry.out_tree),
                          tuple(closed.out_avals), closed, platforms, tuple(disabled_checks))
+    traced: Any = jitted.trace(*args, **kwargs)      # type: ignore[attr-defined]
+    ins, outs = traced._places, traced._result_shardings()
+    mesh = next((place.mesh for place in (*ins, *outs) if isinstance(place, NamedSharding)),
+                _mesh_in(closed))
+    if mesh is not None and mesh.size > 1:
+        exported = dataclasses.replace(
+            exported, nr_devices=mesh.size, in_specs=_specs(ins), out_specs=_specs(outs))
     solve(leaf_names(in_tree), [aval.shape for aval in exported.in_avals])
     return exported
+
+
+def _specs(places: Sequence[Any]) -> tuple[PartitionSpec | None, ...]:
+    return tuple([place.spec if isinstance(place, NamedSharding) else None for place in places])
+
+
+def _mesh_in(closed: ClosedJaxpr) -> Any:
+    """The mesh that a program names: of a ``shard_map``, or of how a value lies."""
+    for eqn in closed.eqns:
+        named = placements(eqn.primitive, eqn.params) if eqn.primitive.placement else []
+        for value in (*eqn.params.values(), *[getattr(place, "mesh", None) for place in named]):
+            if isinstance(value, (Mesh, AbstractMesh)) and not value.empty:
+                return value
+        if not eqn.primitive.cacheable:
+            for inner in subjaxprs(eqn.params):
+                found = _mesh_in(inner) if isinstance(inner, ClosedJaxpr) else None
+                if found is not None:
+                    return found
+    return None
 
 
 def _exported(name: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
@@ -364,10 +429,19 @@ def _exported(name: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
 def without_rules(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Without calls, and so without derivative rules, which are Python functions."""
     inlined = eliminate_dead_code(inline_calls(closed))
-    eqns = [eqn.replace(params={name: _value_without_rules(value)
+    eqns = [_anywhere(eqn) if eqn.primitive.placement is not None else
+            eqn.replace(params={name: _value_without_rules(value)
                                 for name, value in eqn.params.items()}, source=None)
             if not eqn.primitive.cacheable else eqn for eqn in inlined.jaxpr.eqns]
     return ClosedJaxpr(inlined.jaxpr.replace(eqns=eqns), inlined.consts)
+
+
+def _anywhere(eqn: JaxprEqn) -> JaxprEqn:
+    """An equation that says where values are, as one that does not: a file names no devices."""
+    count = len(eqn.invars)
+    return JaxprEqn(device_put_p, eqn.invars, {
+        "devices": (None,) * count, "srcs": (None,) * count,
+        "copy_semantics": (ArrayCopySemantics.REUSE_INPUT,) * count}, eqn.outvars)
 
 
 def _value_without_rules(value: Any) -> Any:
@@ -420,6 +494,9 @@ def _vjp_of(exported: Exported, closed: ClosedJaxpr) -> Exported:
     def flat(count: int) -> Any:
         return tuple([0] * count)
 
-    return _exported("fun_vjp_jax", PyTreeDef(pytree.structure((flat(len(in_avals)), {}))),
+    made = _exported("fun_vjp_jax", PyTreeDef(pytree.structure((flat(len(in_avals)), {}))),
                      in_avals, PyTreeDef(pytree.structure(flat(len(out_avals)))), out_avals,
                      entry.closed, exported.platforms, exported.disabled_safety_checks)
+    return dataclasses.replace(
+        made, nr_devices=exported.nr_devices, in_specs=(*exported.in_specs, *exported.out_specs),
+        out_specs=exported.in_specs)

@@ -15,8 +15,10 @@ from typing import Any
 
 from maxjax._base import config, monitoring, pytree, spans
 from maxjax._base.source import function_location
+from maxjax._higher_order.cache_misses import explain
 from maxjax._higher_order.dynamic import MAX_SIZES, DynamicDims
 from maxjax._higher_order.jit_refs import returned_ref, traced_argument, used_refs
+from maxjax._higher_order.target import Target
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from maxjax._ir.primitive import Primitive
@@ -82,6 +84,7 @@ def _jit_batch(size, operands, axes, *, jaxpr, name):
 jit_p = Primitive(
     "jit",
     abstract=lambda *avals, jaxpr, name: tuple(jaxpr.out_avals),
+    bodies=lambda *avals, jaxpr, name: [(jaxpr, avals, None)],
     evaluate=lambda *values, jaxpr, name: interpreter(jaxpr)(*values),
     lower=lambda ctx, *values, jaxpr, name: ctx.lower_closed(jaxpr, values),
     jvp=_jit_jvp,
@@ -135,6 +138,28 @@ class Entry:
             warnings.warn(
                 f"Some donated buffers were not usable: {shown}.\nSee an explanation at "
                 "https://docs.jax.dev/en/latest/faq.html#buffer-donation.", stacklevel=4)
+
+
+def warn_of_constants(constants: Sequence[Any]) -> None:
+    """Warns of more bytes of constants than ``jax_captured_constants_warn_bytes`` allows."""
+    limit = config.captured_constants_warn_bytes.value
+    if limit is None or limit < 0:
+        return
+    total = sum(getattr(constant, "nbytes", 0) for constant in constants)
+    if total >= limit:
+        warnings.warn(
+            f"A large amount of constants were captured during lowering ({bytes_text(total)} "
+            "total). If this is intentional, disable this warning by setting "
+            "JAX_CAPTURED_CONSTANTS_WARN_BYTES=-1.", stacklevel=2)
+
+
+def bytes_text(count: float) -> str:
+    """A number of bytes, in a unit that suits it: "4.00KB"."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.2f}{unit}"
+        count /= 1000
+    return f"{count:.2f}TB"
 
 
 def usable_donations(closed: ClosedJaxpr, donated: Sequence[int], keep_unused: bool) -> tuple[
@@ -197,6 +222,7 @@ class PjitFunction:
         self._inline = inline
         self._keep_unused = keep_unused
         self._dynamic = dynamic
+        self._target: Target | None = None
         self._entries: dict[Any, Entry] = {}
         self._plain_entries: dict[Any, Entry] = {}      # of calls with arrays and nothing else
         self._ref_entries: dict[Any, Entry] = {}      # of functions that touch array references
@@ -353,6 +379,8 @@ class PjitFunction:
         return entry
 
     def _new_entry(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any) -> Entry:
+        if self._target is not None:
+            self._target.check(self._name, function_location(self._function))
         dynamic = self._dynamic
         # Within a transformation sizes are those of its own trace.
         if dynamic is None or context.trace is not base_trace[0]:
@@ -379,6 +407,8 @@ class PjitFunction:
         if known is not None:
             closed, out_tree = known
             return Entry(closed, out_tree, [], self._donated(tree, static), self._keep_unused)
+        if config.explain_cache_misses.value:
+            explain(self._function, key, traces, argument_names(self._function, tree, static))
         entry = self._trace(avals, tree, static)
         if not entry.captured and not entry.closed.refs:
             traces[key] = entry.closed, entry.out_tree
@@ -422,6 +452,8 @@ class PjitFunction:
                            time.perf_counter() - start)
             logger.warning("Compiling jit(%s) with global shapes and types (%s).", self._name,
                            ", ".join(map(repr, avals)))
+        if context.trace is base_trace[0]:
+            warn_of_constants(closed.consts)
         donated = () if captured else self._donated(tree, static)
         if len(arrays) < len(avals):
             donated = tuple(arrays.index(n) for n in donated if n in arrays)

@@ -7,7 +7,7 @@ from typing import Any
 
 from maxjax._base import config, pytree
 from maxjax._base.meshes import PartitionSpec
-from maxjax._base.shardings import NamedSharding, Sharding, check_shape
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
 from maxjax._higher_order.constraints import constrained, named, resharded
 from maxjax._higher_order.jit import (
     UNSPECIFIED,
@@ -19,12 +19,18 @@ from maxjax._higher_order.jit import (
 )
 from maxjax._ir.refs import RefsTouched
 from maxjax._ir.trace import Tracer, base_trace, context
+from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p
 
 Chosen = Sequence[Sharding | None]
 
 
 def _is_leaf(node: Any) -> bool:
     return node is None or node is UNSPECIFIED or isinstance(node, (Sharding, PartitionSpec))
+
+
+def on_device(made: PjitFunction, device: Any) -> ShardedFunction:
+    """A jitted function that moves its arguments to a device, and runs there."""
+    return ShardedFunction(made, UNSPECIFIED, UNSPECIFIED, SingleDeviceSharding(device))
 
 
 def with_shardings(made: PjitFunction, in_shardings: Any, out_shardings: Any) -> ShardedFunction:
@@ -42,10 +48,13 @@ def with_shardings(made: PjitFunction, in_shardings: Any, out_shardings: Any) ->
 
 
 class ShardedFunction(PjitFunction):
-    """A function under jit with ``in_shardings`` or ``out_shardings``."""
+    """A function under jit with ``in_shardings`` or ``out_shardings``, or on a device."""
 
-    def __init__(self, made: PjitFunction, in_shardings: Any, out_shardings: Any):
+    def __init__(self, made: PjitFunction, in_shardings: Any, out_shardings: Any,
+                 device: SingleDeviceSharding | None = None):
         self.__dict__.update(vars(made))
+        self._device = device
+        self.caller = "jit"      # whose name messages have; "pjit" takes the mesh of ``with mesh:``
         self._in_shardings = in_shardings
         self._out_shardings = out_shardings
         self._chosen: dict[Any, Chosen] = {}
@@ -85,14 +94,17 @@ class ShardedFunction(PjitFunction):
             except TypeError:
                 raise self._argument_error(leaf, position, tree, static) from None
             if sharding is not None:
-                value = (self._placed(value, sharding, position, tree, static)
-                         if at_base and not isinstance(value, Tracer)
-                         else _constrained(value, sharding))
+                value = _moved(value, sharding) if self._device is not None else (
+                    self._placed(value, sharding, position, tree, static)
+                    if at_base and not isinstance(value, Tracer)
+                    else _constrained(value, sharding))
             operands.append(value)
         return operands, tree, static
 
     def _ins(self, tree: Any, static: Any) -> Chosen:
         """The sharding of each leaf of the arguments; None: left open."""
+        if self._device is not None:
+            return [self._device] * tree.num_leaves
         given = self._in_shardings
         if given is UNSPECIFIED or given is None:
             return [None] * tree.num_leaves
@@ -101,17 +113,19 @@ class ShardedFunction(PjitFunction):
         if known is None:
             args, _ = pytree.unflatten(tree, range(tree.num_leaves))
             known = self._chosen[key] = _resolved(
-                _argument_shardings(given, args, static), "in_shardings")
+                _argument_shardings(given, args, static), self.caller, "in_shardings")
         return known
 
     def _outs(self, entry: Entry) -> Chosen:
         """The sharding of each result, checked."""
+        if self._device is not None:
+            return [self._device] * entry.out_tree.num_leaves
         key = ("out", entry, config.trace_state())
         known = self._chosen.get(key)
         if known is None:
             whole = pytree.unflatten(entry.out_tree, range(entry.out_tree.num_leaves))
             known = _resolved(_prefix(self._out_shardings, whole, "pjit out_shardings"),
-                              "out_shardings")
+                              self.caller, "out_shardings")
             paths = pytree.flatten_with_path(whole)[0]
             for path, sharding, aval in zip(paths, known, entry.closed.out_avals, strict=True):
                 if sharding is not None:
@@ -132,12 +146,21 @@ class ShardedFunction(PjitFunction):
             own = value.sharding
             if own.is_equivalent_to(sharding, value.ndim):
                 return value
+            if isinstance(own, SingleDeviceSharding) and isinstance(
+                    sharding, SingleDeviceSharding):
+                return base_trace[0].put(value, sharding)
             raise ValueError(
                 "Sharding passed to jit does not match the sharding on the respective arg. Got "
                 f"jit sharding: {sharding!r},\narg sharding: {own!r} for arg type: {value.aval}")
         name = argument_names(self._function, tree, static)[position]
         check_shape(sharding, value.shape, f"pjit arguments with pytree key path {name}")
         return base_trace[0].put(value, sharding)
+
+
+def _moved(value: Any, sharding: Sharding) -> Any:
+    """A value that is put on a device, wherever it is."""
+    return device_put_p.bind(value, devices=(sharding,), srcs=(None,),
+                             copy_semantics=(ArrayCopySemantics.REUSE_INPUT,))[0]
 
 
 def _constrained(value: Any, sharding: Any) -> Any:
@@ -177,8 +200,8 @@ def _prefix(prefix: Any, whole: Any, name: str) -> list[Any]:
                          ) from None
 
 
-def _resolved(given: Sequence[Any], name: str) -> Chosen:
-    return [None if leaf is UNSPECIFIED else named(leaf, "jit", name) for leaf in given]
+def _resolved(given: Sequence[Any], caller: str, name: str) -> Chosen:
+    return [None if leaf is UNSPECIFIED else named(leaf, caller, name) for leaf in given]
 
 
 def _same_devices(shardings: Chosen) -> None:

@@ -74,6 +74,15 @@ def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_carry: i
               for aval in outs[num_carry:]))
 
 
+def _bodies(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int,
+            **params: Any) -> list[Any]:
+    consts, carry, xs = _parts(avals, num_consts, num_carry)
+    if any(aval.shape[0] != length for aval in xs):
+        raise ValueError(f"not all of {xs} are of length {length}")
+    outs = [*carry, *jaxpr.out_avals[num_carry:]]
+    return [(jaxpr, [*consts, *carry, *[aval.without_dim(0) for aval in xs]], outs)]
+
+
 @derived
 def _loop(jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int,
           reverse: bool) -> Callable[..., list[Any]]:
@@ -400,6 +409,7 @@ def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
 scan_p = Primitive(
     "scan",
     abstract=_abstract,
+    bodies=_bodies,
     evaluate=_evaluate,
     specialize=_specialize,
     lower=_lower,
@@ -411,7 +421,7 @@ scan_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
-    bodies=("jaxpr",),
+    control_flow=("jaxpr",),
     dead_code=_without_dead_code,
     shown=lambda params: {name: value for name, value in params.items()
                           if name not in ("linear", "_split_transpose")},

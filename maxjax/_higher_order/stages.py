@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maxjax._base import config, pytree
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.api import ShapeDtypeStruct, eval_shape, shape_structs, trace_abstract
+from maxjax._higher_order.cache_misses import tree_differences
 from maxjax._higher_order.constraints import named
 from maxjax._higher_order.jit import Entry, PjitFunction, argument_names
 from maxjax._higher_order.jit_sharded import ShardedFunction
+from maxjax._higher_order.target import check_options
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
 from maxjax._ir.refs import RefsTouched
 from maxjax._ir.trace import Tracer, base_trace
@@ -139,8 +141,17 @@ class Lowered(Stage):
         """Floating-point operations and bytes of arguments and results."""
         return cost_of(self._entry.closed)
 
-    def compile(self, compiler_options: Any = None) -> Compiled:
-        """Compiles the program and waits for it."""
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+        """Compiles the program and waits for it.
+
+        Args:
+          compiler_options: options of XLA's, which have no effect; that is told once.
+
+        Raises:
+          JaxRuntimeError: one of them is none of XLA's.
+          TypeError: a name is no string, or a value no string and no number.
+        """
+        check_options(compiler_options or {})
         outs = (self._jitted._outs(self._entry) if isinstance(self._jitted, ShardedFunction)
                 else None)
         # MAX stands above this layer: the runtime puts the hook into the trace at the bottom.
@@ -300,43 +311,6 @@ def tree_message(expected: Any, found: Any) -> str:
     shown = "\n".join(f"    * at {line}" for line in lines[:5])
     return ("Function compiled with input pytree does not match the input pytree it was called "
             f"with. There are {len(lines)} mismatches, including:\n{shown}")
-
-
-def tree_differences(expected: Any, found: Any) -> Iterator[tuple[str, str, str, str]]:
-    """Where two structures of ``(args, kwargs)`` differ: (place, one, the other, why)."""
-    trees = [pytree.unflatten(spec, [0] * spec.num_leaves) for spec in (expected, found)]
-    for name, one, two in zip(("args", "kwargs"), *trees, strict=True):
-        yield from _differences(one, two, name)
-
-
-def _differences(one: Any, two: Any, place: str) -> Iterator[tuple[str, str, str, str]]:
-    first, second = pytree.one_level(one), pytree.one_level(two)
-    if first is None and second is None:
-        return
-    if first is None or second is None or type(one) is not type(two):
-        texts = ["pytree leaf" if node is None else f"{type(tree)}"
-                 for node, tree in ((first, one), (second, two))]
-        yield place, texts[0], texts[1], "their Python types differ"
-        return
-    count, other_count = len(first.children), len(second.children)
-    kind = type(one)
-    if count != other_count:
-        if kind in (tuple, list):
-            yield (place, f"{kind.__name__} of length {count}",
-                   f"{kind.__name__} of length {other_count}", "the lengths do not match")
-            return
-        why = "the numbers of children do not match"
-        if kind is dict:
-            why += f", with the symmetric difference of key sets: {set(one) ^ set(two)}"
-        yield place, f"{kind} with {count} child", f"{kind} with {other_count} child", why
-        return
-    if first.metadata != second.metadata:
-        yield (place, f"{kind} with pytree metadata {first.metadata}",
-               f"{kind} with pytree metadata {second.metadata}",
-               "the pytree node metadata does not match")
-        return
-    for key, child, other in zip(first.keys, first.children, second.children, strict=True):
-        yield from _differences(child, other, f"{place}{key}")
 
 
 # --- attached to jitted functions -----------------------------------------------------------------

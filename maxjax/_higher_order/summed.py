@@ -13,9 +13,11 @@ from maxjax._ir.primitive import result_types
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.contraction import dot_general_p
+from maxjax._primitives.shape import reduce_sum_p
 from maxjax._transforms.simplify import inline_calls
 
-SUMS = ("dot_general", "reduce_sum")
+SUMS = (dot_general_p, reduce_sum_p)
 
 
 def check_summed(function: Callable[..., Any], unreduced: frozenset[Any], args: tuple[Any, ...],
@@ -38,7 +40,7 @@ def check_summed(function: Callable[..., Any], unreduced: frozenset[Any], args: 
     avals = [leaves[place].aval for place in places]
     jaxpr = inline_calls(trace_to_jaxpr(flat, [aval.off_mesh() for aval in avals])).jaxpr
     types: dict[Any, ShapedArray] = dict(zip(jaxpr.invars, avals, strict=True))
-    last = next((eqn for eqn in reversed(jaxpr.eqns) if eqn.primitive.name in SUMS), None)
+    last = next((eqn for eqn in reversed(jaxpr.eqns) if eqn.primitive in SUMS), None)
     if last is None:
         return
     for eqn in jaxpr.eqns:
@@ -55,7 +57,7 @@ def check_summed(function: Callable[..., Any], unreduced: frozenset[Any], args: 
 
 
 def _check(eqn: JaxprEqn, operands: tuple[ShapedArray, ...], unreduced: frozenset[Any]) -> None:
-    if eqn.primitive.name == "reduce_sum":
+    if eqn.primitive is reduce_sum_p:
         axes = frozenset(eqn.params["axes"])
         if not unreduced <= _names(_entries(operands[0], axes)):
             raise ShardingTypeError(

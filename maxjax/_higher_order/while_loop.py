@@ -36,6 +36,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, base_trace
+from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.comparison import lt_p, select_n_p
 from maxjax._primitives.convert import convert_element_type
@@ -261,9 +262,17 @@ def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
             "cond_nconsts": sum(cond_needed[:cond_nconsts])})
 
 
+def _bodies(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
+            cond_nconsts: int, body_nconsts: int) -> list[Any]:
+    cond_consts, body_consts, carry = _parts(avals, cond_nconsts, body_nconsts)
+    return [(cond_jaxpr, [*cond_consts, *carry], [ShapedArray((), dtypes.bool_)]),
+            (body_jaxpr, [*body_consts, *carry], carry)]
+
+
 while_p = Primitive(
     "while",
     abstract=lambda *avals, body_jaxpr, **params: tuple(body_jaxpr.out_avals),
+    bodies=_bodies,
     evaluate=_evaluate,
     lower=_lower,
     host_condition=on_host,
@@ -274,7 +283,7 @@ while_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
-    bodies=("cond_jaxpr", "body_jaxpr"),
+    control_flow=("cond_jaxpr", "body_jaxpr"),
     dead_code=_without_dead_code,
 )
 

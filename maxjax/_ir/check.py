@@ -58,6 +58,51 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         read(atom, f"the result of the jaxpr of {jaxpr.debug_info or 'a function'}")
 
 
+def check_operands(jaxpr: Jaxpr | ClosedJaxpr) -> None:
+    """Checks that the operands are of dtypes that their primitives take, in sub-jaxprs too.
+
+    Operations do so before they bind a primitive, whose rules rely on it: this is for programs that
+    were not written by operations.
+
+    Raises:
+      InternalError: an operand is of another dtype. Names the equation.
+    """
+    if isinstance(jaxpr, ClosedJaxpr):
+        jaxpr = jaxpr.jaxpr
+    for position, eqn in enumerate(jaxpr.eqns):
+        primitive = eqn.primitive
+        kinds = [atom.aval.dtype for atom in eqn.invars]
+        wrong = [kind for kind in kinds
+                 if primitive.accepts is not None and kind not in primitive.accepts]
+        if wrong:
+            raise InternalError(f"{_Place(position, eqn)} has an operand of dtype {wrong[0]}, "
+                                f"which {primitive.name} does not take")
+        if primitive.same_dtypes is not None and len(set(kinds[primitive.same_dtypes])) > 1:
+            raise InternalError(f"{_Place(position, eqn)} has operands of different dtypes: "
+                                f"{', '.join(map(str, kinds))}")
+        if primitive.bodies is not None:
+            _check_bodies(eqn, _Place(position, eqn))
+        for inner in subjaxprs(eqn.params):
+            check_operands(inner)
+
+
+def _check_bodies(eqn: JaxprEqn, where: object) -> None:
+    try:
+        bodies = list(eqn.primitive.bodies(      # type: ignore[misc]
+            *[atom.aval for atom in eqn.invars], **eqn.params))
+    except Exception as error:
+        raise InternalError(f"{where} has parameters of another kind: {error}") from error
+    for body, given, wanted in bodies:
+        if not isinstance(body, ClosedJaxpr):
+            raise InternalError(f"{where} has {body!r} for a jaxpr")
+        for what, have, want in (("operands", given, body.in_avals),
+                                 ("results", body.out_avals, wanted)):
+            if want is not None and (len(have) != len(want) or not all(
+                    map(match_up_to_weak_type, have, want))):
+                raise InternalError(f"{where} has a jaxpr with {what} of other types: "
+                                    f"{list(have)} for {list(want)}")
+
+
 def _check_types(eqn: JaxprEqn, where: object) -> None:
     primitive = eqn.primitive
     try:

@@ -101,9 +101,10 @@ class JaxprEqn:
     ctx = None      # where JAX keeps settings of its own
 
     def replace(self, **changes: Any) -> JaxprEqn:
-        fields = {name: getattr(self, name) for name in
-                  ("primitive", "invars", "params", "outvars", "source")}
-        return JaxprEqn(**{**fields, **changes})
+        new = JaxprEqn(self.primitive, self.invars, self.params, self.outvars, self.source)
+        for name, value in changes.items():
+            setattr(new, name, list(value) if name in ("invars", "outvars") else value)
+        return new
 
 
 class Jaxpr:

@@ -136,7 +136,7 @@ def _called(eqn: JaxprEqn) -> list[tuple[str, Jaxpr, Sequence[Atom]]]:
     """The jaxprs of an equation with what they are called with; those whose inputs are others (a
     rule of differentiation, say) are left out."""
     params = eqn.params
-    if eqn.primitive.name == "while":
+    if "cond_jaxpr" in params:
         first, second = params["cond_nconsts"], params["body_nconsts"]
         carry = eqn.invars[first + second:]
         return [("condition", _open_jaxpr(params["cond_jaxpr"]), [*eqn.invars[:first], *carry]),

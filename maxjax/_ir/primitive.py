@@ -40,6 +40,14 @@ The rules, all optional but the first two, and their contracts:
 ``passes_unreduced``
     The operands (a slice) that JAX lets be parts of sums along mesh axes in types, all along the
     same ones; the results then are too. None: all must be whole.
+``accepts``, ``same_dtypes``
+    The dtypes that all operands may have, and the operands (a slice) that share one. Operations
+    check it of what they are given, ``check_operands`` of programs that were read.
+``bodies(*avals, **params)``
+    Of a higher-order primitive: each of its jaxprs, with the types of the operands that it is
+    called with and those that its results must have (None: any).
+``joins_scalars``
+    True of elementwise operations of which a scalar operand may stand for an array that it fills.
 ``on_mesh``
     True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
     plain types, and ``mesh_types`` add to its results.
@@ -49,7 +57,7 @@ The rules, all optional but the first two, and their contracts:
     stand behind a barrier, so that what is computed again is not merged with what was before.
 ``expand(in_avals, params)``
     The jaxpr of what stands for several operations until it is compiled.
-``bodies``
+``control_flow``
     Of loops and branches: the parameters that hold their jaxprs, or tuples of them.
 ``dead_code(eqn, used)``
     Where jaxprs are inside: an equation of the used results (and others that they need), with only
@@ -62,12 +70,17 @@ The rules, all optional but the first two, and their contracts:
     The ``Effect``s of an application. A primitive with this rule, whatever it gives, is never
     dropped, merged with another or moved past one.
 ``placement(**params)``
-    The sharding that the result of an application outside programs has.
+    The sharding that the result of an application outside programs has, or one for each result; a
+    device, or None, where nothing is said.
 ``eager(operands, **params)``
     What an application outside programs does at once, on arrays: NumPy values of the results.
 ``program(**params)``
     What an application outside programs runs: (a jaxpr of whole values, the sharding of each
     result or None).
+
+``calls_blas``
+    True where NumPy computes by BLAS, which does not survive a fork amid a call that uses its
+    threads: forks wait for it.
 
 Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, and 1 equals 1.0.
 """
@@ -75,9 +88,11 @@ Parameters are hashable, compare by value and hold no floats: 0.0 equals -0.0, a
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from maxjax._base import caches, threads
 from maxjax._base.errors import InternalError
 from maxjax._ir.dimensions import active as dimensions_active
 from maxjax._ir.effects import Effect
@@ -123,15 +138,19 @@ class Primitive:
                  multiple_results: bool = False,
                  no_derivative: str | None = None,
                  cacheable: bool = True,
+                 calls_blas: bool = False,
+                 joins_scalars: bool = False,
                  on_mesh: bool = False,
                  linearity: Linearity | None = None,
                  passes_unreduced: slice | None = None,
                  calls: str | Callable[..., Any] | None = None,
                  guarded: Callable[..., Sequence[bool]] | None = None,
                  expand: Callable[..., Any] | None = None,
-                 bodies: tuple[str, ...] = (),
+                 control_flow: tuple[str, ...] = (),
                  dead_code: Callable[..., Any] | None = None,
                  shown: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+                 same_dtypes: slice | None = None,
+                 bodies: Callable[..., Any] | None = None,
                  registered: bool = True):
         if registered and name in registry:
             raise InternalError(f"two primitives are called {name!r}")
@@ -158,19 +177,23 @@ class Primitive:
         self.eager = eager
         self.program = program
         self.flops = flops
+        self.calls_blas = calls_blas
         self.accepts = accepts                # dtypes of the operands, for the operations to check
         self.multiple_results = multiple_results
         self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
         self.cacheable = cacheable            # False where params hold jaxprs
+        self.joins_scalars = joins_scalars
         self.on_mesh = on_mesh or not cacheable
         self.linearity = linearity
         self.passes_unreduced = passes_unreduced
         self.calls = calls
         self.guarded = guarded
         self.expand = expand
-        self.bodies = bodies
+        self.control_flow = control_flow
         self.dead_code = dead_code
         self.shown = shown
+        self.same_dtypes = same_dtypes
+        self.bodies = bodies
         self.is_own = not registered          # of the user's; only the Mojo backend lowers it
         if registered:
             registry[name] = self
@@ -221,8 +244,28 @@ class OpSpec:
         self.weight = sum([aval.nbytes for aval in self.out_avals])
 
 
+# BLAS has no use for threads where the sizes of the operands, multiplied, are not beyond this.
+_SMALL_PRODUCT = 1 << 13
+
+
 def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
             out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
+    run = _own_runner(primitive, in_avals, params, out_avals)
+    if run is None or not primitive.calls_blas:
+        return run
+    sizes = [aval.size for aval in in_avals]
+    if len(sizes) > 1 and all(type(size) is int for size in sizes) and (
+            math.prod(sizes) <= _SMALL_PRODUCT):
+        return run
+
+    def run_unforked(*arrays: Any) -> Any:
+        with threads.unforked:
+            return run(*arrays)
+    return run_unforked
+
+
+def _own_runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
+                out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
     if primitive.specialize is not None:
         run = primitive.specialize(in_avals, params, out_avals)
         if run is not None:
@@ -232,7 +275,7 @@ def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dic
     return functools.partial(primitive.evaluate, **params) if params else primitive.evaluate
 
 
-_specs: dict[Any, OpSpec] = {}
+_specs: dict[Any, OpSpec] = caches.cache()
 _SPEC_LIMIT = 50_000
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import enum
-import importlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.lazy import import_module
 from maxjax._ir.dimensions import Dimension
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive, registry
@@ -110,7 +110,7 @@ def _class_of(path: str, base: type) -> Any:
     module, _, name = path.partition(":")
     if module.split(".")[0] != "maxjax":
         raise NotSerializable(f"the class {path} is not maxjax's")
-    found = getattr(importlib.import_module(module), name, None)
+    found = getattr(import_module(module), name, None)
     if not (isinstance(found, type) and issubclass(found, base) and found.__module__ == module):
         raise NotSerializable(f"{path} is no {base.__name__} of maxjax's")
     return found

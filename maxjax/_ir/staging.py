@@ -20,6 +20,7 @@ from maxjax._ir.trace import (
     check_leaks,
     context,
     current_trace,
+    is_scalar,
     leaked_tracer_error,
 )
 from maxjax._ir.types import ShapedArray
@@ -91,12 +92,13 @@ class StagingTrace(Trace):
         elif isinstance(value, Array):
             if not value.aval.shape and (scalar := value.literal()) is not None:
                 return Literal(scalar, value.aval)
-        elif not value.shape:
+        elif is_scalar(value):
             return Literal(value, ShapedArray((), value.dtype))
+        else:
+            value = base_trace[0].operand(value)
         known = self.constants.get(id(value))
         if known is None:
-            aval = value.aval if isinstance(value, Array) else ShapedArray(value.shape, value.dtype)
-            known = self.constants[id(value)] = (Var(aval), value)
+            known = self.constants[id(value)] = (Var(value.aval), value)
         return known[0]
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

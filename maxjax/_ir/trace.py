@@ -253,14 +253,12 @@ class Tracer(Array):
         return ""
 
     def concrete(self) -> Any:
-        """The concrete array behind this tracer, or None when only its type is known."""
-        return None
+        """The concrete array behind this tracer, or None when only its type is known.
 
-    def _concrete_or_raise(self, error: Exception) -> Any:
-        value = self.concrete()
-        if value is None:
-            raise error
-        return value
+        Of a value that carries a tangent, it is the value alone: only for what has no tangent, as
+        truth values, integers and static arguments. Nothing else about a tracer may give it away.
+        """
+        return None
 
     def __bool__(self) -> bool:
         value = self.concrete()
@@ -270,54 +268,60 @@ class Tracer(Array):
             raise TracerBoolConversionError(self)
         return bool(value)
 
-    def __float__(self) -> float:
-        return float(self._scalar("float"))
-
     def __int__(self) -> int:
-        return int(self._scalar("int"))
-
-    def __complex__(self) -> complex:
-        return complex(self._scalar("complex"))
-
-    def _scalar(self, name: str) -> Any:
-        if self.aval.shape:
-            raise TypeError("Only scalar arrays can be converted to Python scalars; "
-                            f"got arr.ndim={self.aval.ndim}")
         value = self.concrete()
         if value is None:
-            raise ConcretizationTypeError(
-                self,
-                f"The problem arose with the `{name}` function. If trying to convert the data "
-                f"type of a value, try using `x.astype({name})` or `jnp.array(x, {name})` "
-                "instead.")
-        return value
+            raise self._needed_by("int")
+        return int(value)
+
+    def __float__(self) -> float:
+        raise self._needed_by("float")
+
+    def __complex__(self) -> complex:
+        raise self._needed_by("complex")
+
+    def _needed_by(self, name: str) -> Exception:
+        if self.aval.shape:
+            return TypeError("Only scalar arrays can be converted to Python scalars; "
+                             f"got arr.ndim={self.aval.ndim}")
+        return ConcretizationTypeError(
+            self,
+            f"The problem arose with the `{name}` function. If trying to convert the data "
+            f"type of a value, try using `x.astype({name})` or `jnp.array(x, {name})` "
+            "instead.")
 
     def __index__(self) -> int:
         if self.aval.shape or not dtypes.is_integer(self.aval.dtype):
             raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
-        return self._concrete_or_raise(TracerIntegerConversionError(self)).__index__()
+        value = self.concrete()
+        if value is None:
+            raise TracerIntegerConversionError(self)
+        return value.__index__()
 
-    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
-        return self._concrete_or_raise(TracerArrayConversionError(self)).__array__(*args, **kwargs)
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TracerArrayConversionError(self)
 
     def item(self, *args: int) -> Any:
+        # JAX hands the element out where it is known, whatever tangent it has.
         value = self.concrete()
         if value is None:
             raise ConcretizationTypeError(self, "This occurred in the item() method of jax.Array")
         return value.item(*args)
 
     def tolist(self) -> Any:
-        value = self.concrete()
-        if value is None:
-            raise ConcretizationTypeError(
-                self, "The tolist() method was called on traced array with shape "
-                f"{self.aval.str_short()}.")
-        return value.tolist()
+        raise ConcretizationTypeError(
+            self, "The tolist() method was called on traced array with shape "
+            f"{self.aval.str_short()}.")
 
     def tobytes(self, order: str = "C") -> bytes:
         raise ConcretizationTypeError(
             self, f"The tobytes() method was called on traced array with shape "
             f"{self.aval.str_short()}.")
+
+    def __reduce__(self) -> Any:
+        raise ConcretizationTypeError(
+            self, "The error occurred in the __reduce__ method, which may indicate an attempt to "
+            "serialize/pickle a traced value.")
 
     __hash__: None = None   # type: ignore[assignment]
 
@@ -397,3 +401,8 @@ def aval_of(value: Any) -> ShapedArray:
     if isinstance(value, Array):
         return value.aval
     return ShapedArray(value.shape, value.dtype, False)
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether an operand that is no array of ours is a scalar of one of NumPy's own classes."""
+    return isinstance(value, np.generic) and value.__class__ is value.dtype.type

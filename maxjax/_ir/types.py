@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
-import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from maxjax._base import dtypes
+from maxjax._base import caches, dtypes, threads
 from maxjax._base.meshes import EMPTY, AbstractMesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.dimensions import constant_size
@@ -209,20 +207,10 @@ def _axes(axes: Sequence[Any]) -> str:
 
 # Every living type is in `_all`; `_recent` is a bounded dictionary in front of it, which a plain
 # lookup can answer at C speed.
-_recent: dict[Any, ShapedArray] = {}
+_recent: dict[Any, ShapedArray] = caches.cache()
 _all: weakref.WeakValueDictionary[Any, ShapedArray] = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_lock = threads.lock()
 _RECENT_LIMIT = 20_000
-
-
-def _after_fork_in_child() -> None:
-    """A thread that held the lock is not here to release it."""
-    global _lock
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool, mesh_spec: MeshSpec | None,
@@ -241,7 +229,8 @@ def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool, mesh_spec: Mesh
             aval.mesh_spec = mesh_spec
             aval.vma = vma
             aval.plain = plain
-            _all[key] = aval
+            # Not an assignment: the handler of a signal may have made it meanwhile.
+            aval = _all.setdefault(key, aval)
         if len(_recent) >= _RECENT_LIMIT:
             _recent.clear()
         _recent[key] = aval

@@ -32,6 +32,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from maxjax._base import variables
+
 try:
     import fcntl
 except ImportError:  # Windows: no lock, so two processes may compile the same program
@@ -62,11 +64,6 @@ def default_directory() -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification has relative paths ignored.
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "maxjax"
-
-
-def _default_max_bytes() -> int:
-    text = os.environ.get("MAXJAX_CACHE_MAX_BYTES", "")
-    return int(text) if text.strip().isdigit() else DEFAULT_MAX_BYTES
 
 
 def _is_ours(status: os.stat_result) -> bool:
@@ -228,7 +225,8 @@ class ArtifactCache:
     """
 
     def __init__(self, directory: Path | None = None, max_bytes: int | None = None):
-        self.max_bytes = _default_max_bytes() if max_bytes is None else max_bytes
+        self.max_bytes = (variables.cache_max_bytes(DEFAULT_MAX_BYTES) if max_bytes is None
+                          else max_bytes)
         # Names of artifacts whose digest this process has checked, with the state of the file.
         self._verified: dict[str, tuple[int, int, int]] = {}
         self.reason: str | None = None

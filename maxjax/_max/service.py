@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from maxjax._base import threads
 from maxjax._base.errors import CompileError
 from maxjax._max.artifacts import ArtifactCache, KeyLock
 from maxjax._max.messages import read_message, write_message
@@ -57,7 +58,8 @@ class Job:
         self.phases: dict[str, float] = {}
         self.submitted = time.monotonic()
         self.callbacks: list[Done] = []
-        self.ready = threading.Event()
+        self.ready = threads.Event()
+        self.process = threads.forks[0]  # where it is under way
         self.not_before = 0.0  # while another process compiles the same key
         self.unlocked_after = 0.0
 
@@ -239,13 +241,11 @@ class CompileService:
         self._unstored: list[Path] = []
         self._serial = 0
         self._deaths = 0
-        self._renew_lock()
-        _services.add(self)
-
-    def _renew_lock(self) -> None:
         # Taken by itself, not through the condition, whose `with` an interrupt can leave locked.
-        self._lock = threading.RLock()
-        self._condition = threading.Condition(self._lock)
+        self._lock = threads.lock()
+        self._condition = threads.condition(self._lock)
+        _services.add(self)
+        threads.after_fork(self._after_fork_in_child)
 
     @property
     def cache(self) -> ArtifactCache:
@@ -310,8 +310,11 @@ class CompileService:
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
             job.priority = float("inf")
+            if job.process != threads.forks[0] and not job.ready.is_set():
+                job.process = threads.forks[0]
+                job = self._jobs.setdefault(job.key, job)
             if job.key in self._jobs:
-                self._start_thread()  # after a fork there is none
+                self._start_thread()
             self._condition.notify_all()
         on_own_thread = threading.current_thread() is self._thread
         while not job.ready.is_set():
@@ -408,10 +411,12 @@ class CompileService:
             self._finish(job, None, self._broken)
             return
         lock = self.cache.key_lock(job.key)
-        self._key_lock = lock
         try:
             now = time.monotonic()
-            if not lock.acquire():
+            with threads.unforked:      # a child that does not know of the lock would hold it too
+                acquired = lock.acquire()
+                self._key_lock = lock
+            if not acquired:
                 job.unlocked_after = job.unlocked_after or now + self.foreign_seconds
                 if now < job.unlocked_after:
                     job.not_before = now + _LOCK_POLL_SECONDS
@@ -437,8 +442,10 @@ class CompileService:
                        "output": str(output), "options": job.options}
             try:
                 if self._worker is None:
-                    self._worker = _Worker(self.most_compiles, self.most_bytes,
-                                           self.cache.directory)
+                    # A child that does not know of the worker would keep its pipes open.
+                    with threads.unforked:
+                        self._worker = _Worker(self.most_compiles, self.most_bytes,
+                                               self.cache.directory)
                 worker = self._worker
                 answer = worker.run(message, self.compile_seconds)
             except _CannotStart as error:
@@ -519,7 +526,8 @@ class CompileService:
     def _after_fork_in_child(self) -> None:
         """A forked child has neither the thread nor the worker: it drops its copies of the pipes.
 
-        Its pending jobs stay; a thread and a worker of its own start when it asks for something.
+        Pending jobs are the parent's: they are begun anew where they are waited for, with a thread
+        and a worker that start when the child asks for something.
         """
         if self._worker is not None:
             self._worker.abandon()
@@ -527,11 +535,10 @@ class CompileService:
             self._key_lock.abandon()
         self._worker = self._key_lock = self._thread = None
         self._unstored = []
-        self._renew_lock()
         for job in self._jobs.values():
-            job.ready = threading.Event()
             job.started = None
             job.not_before = 0.0
+        self._jobs = {}
 
 
 _services: weakref.WeakSet[CompileService] = weakref.WeakSet()
@@ -542,11 +549,4 @@ def _shutdown_all() -> None:
         service.shutdown()
 
 
-def _all_after_fork_in_child() -> None:
-    for service in list(_services):
-        service._after_fork_in_child()
-
-
 atexit.register(_shutdown_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_all_after_fork_in_child)

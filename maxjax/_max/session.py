@@ -11,12 +11,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
-import importlib
 import importlib.util
 import os
 import re
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,13 +22,17 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from maxjax._base import threads
+from maxjax._base.lazy import import_module
+
 _DISTRIBUTION = re.compile(r"(max|max_core|mojo_compiler)-([^-]+)\.dist-info")
 # Up to this size copying a read-only array costs less than sharing it.
 _COPY_BYTES = 1 << 15
 
-_lock = threading.Lock()
+_lock = threads.lock()
 _core: Any = None
 _session: Any = None
+_used = False       # from the moment on when the first session is made
 _inherited = False  # in a forked child: the session's threads stayed behind in the parent
 
 
@@ -43,15 +45,15 @@ def _import_core() -> Any:
     global _core
     if _core is None:
         telemetry_off()
-        _core = importlib.import_module("max._core")
+        _core = import_module("max._core")
     return _core
 
 
 def import_compiler() -> tuple[Any, Any, Any]:
     """``max.engine``, ``max.driver`` and ``max.graph``, for the worker."""
     telemetry_off()
-    return (importlib.import_module("max.engine"), importlib.import_module("max.driver"),
-            importlib.import_module("max.graph"))
+    return (import_module("max.engine"), import_module("max.driver"),
+            import_module("max.graph"))
 
 
 def resolve(path: str) -> Callable[..., Any]:
@@ -61,7 +63,7 @@ def resolve(path: str) -> Callable[..., Any]:
     outside the package; so it is named and not imported.
     """
     module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return getattr(import_module(module), name)
 
 
 def why_unavailable() -> str | None:
@@ -81,25 +83,22 @@ def session() -> Any:
       ImportError: MAX is not installed.
       RuntimeError: the process was forked from one with a session.
     """
-    global _session
+    global _session, _used
     if _inherited:
         raise RuntimeError(f"MAX cannot be used here: {why_unavailable()}")
     if _session is None:
         with _lock:
             if _session is None:
+                _used = True
                 core = _import_core()
                 _session = core.engine.InferenceSession([core.driver.CPU()], [], 0)
     return _session
 
 
+@threads.after_fork
 def _after_fork_in_child() -> None:
-    global _inherited, _lock
-    _lock = threading.Lock()
-    _inherited = _inherited or _session is not None
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    global _inherited
+    _inherited = _used
 
 
 def load(path: Path) -> dict[str, Any]:

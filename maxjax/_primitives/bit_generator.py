@@ -6,8 +6,8 @@ Philox4x32-10 and Threefry2x32 (J. K. Salmon and others, "Parallel random number
 
 from __future__ import annotations
 
+import itertools
 import math
-import threading
 
 import numpy as np
 
@@ -124,20 +124,19 @@ rng_bit_generator_p = Primitive(
 
 # --- rng_uniform ----------------------------------------------------------------------------------
 
-_stateful = np.random.default_rng(0)
-_lock = threading.Lock()
+_calls = itertools.count()
 
 
 def _uniform(low, high, *, shape):
-    """New numbers at each call, from one generator of the process."""
+    """New numbers at each call, from a generator of that call: a shared one has a lock."""
     dtype = np.asarray(low).dtype
-    with _lock:
-        if dtypes.is_integer(dtype) or dtypes.is_bool(dtype):
-            if not low < high:
-                return np.full(shape, low, dtype)
-            return _stateful.integers(int(low), int(high), shape).astype(dtype)
-        wide = np.float64 if dtype.itemsize == 8 else np.float32
-        unit = _stateful.random(shape, wide)
+    generator = np.random.default_rng(next(_calls))
+    if dtypes.is_integer(dtype) or dtypes.is_bool(dtype):
+        if not low < high:
+            return np.full(shape, low, dtype)
+        return generator.integers(int(low), int(high), shape).astype(dtype)
+    wide = np.float64 if dtype.itemsize == 8 else np.float32
+    unit = generator.random(shape, wide)
     result = (unit * (wide(high) - wide(low)) + wide(low)).astype(dtype)
     below = np.nextafter(dtype.type(high), dtype.type(low)) if dtype.itemsize > 2 else high
     return np.where(result >= high, below, result).astype(dtype)

@@ -35,6 +35,7 @@ def elementwise(name: str, *,
                 abstract: Callable[..., Any] | None = None,
                 batch: Callable[..., Any] | None = None,
                 no_derivative: str | None = None,
+                same_dtypes: slice | None = slice(None),
                 **rules: Any) -> Primitive:
     """A primitive that computes each element of its result from the same element of its operands.
 
@@ -49,6 +50,7 @@ def elementwise(name: str, *,
       transpose: ``(cotangent, *operands, **params)``, a cotangent of the result's shape for each
         linear operand; broadcasting is undone here.
       no_derivative: why there is no jvp at all, in the words of the error.
+      same_dtypes: the operands that share a dtype.
       rules: the primitive's others.
     """
     def default_abstract(*avals: ShapedArray, **params: Any) -> ShapedArray:
@@ -95,7 +97,9 @@ def elementwise(name: str, *,
         transpose=default_transpose if transpose is not None else None,
         batch=batch or default_batch,
         factors=elementwise_factors,
+        joins_scalars=abstract is None,
         no_derivative=no_derivative,
+        same_dtypes=same_dtypes,
         **rules,
     )
     return primitive

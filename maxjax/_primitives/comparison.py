@@ -198,7 +198,7 @@ def _select_batch(size, operands, axes):
 
 
 select_n_p = elementwise(
-    "select_n", flops=no_flops,
+    "select_n", flops=no_flops, same_dtypes=slice(1, None),
     linearity=Linearity(slice(1, None)), passes_unreduced=slice(1, None),
     abstract=_select_abstract,
     evaluate=_select_evaluate, specialize=_select_specialize,

@@ -3,18 +3,21 @@
 They differ at infinities, at NaN, and at zeros of either sign on a branch cut. A rule takes a
 result that is right elsewhere and replaces the elements there; real arguments pass through.
 
-NumPy's functions of complex numbers go element by element, those of real numbers many at a time:
-by parts is several times faster. In single precision, products of parts are exact in double.
+NumPy's functions of complex numbers go element by element, by the C library on every processor;
+those of real numbers (``elementary``) many at a time: by parts is several times faster. In single
+precision, products of parts are exact in double.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import native
+from maxjax._primitives import elementary
 from maxjax._primitives.widths import native_result
 
 Rule = Callable[..., Any]
@@ -80,6 +83,11 @@ def native_first(name: str, function: Rule, out_dtype: Any = np.complex64) -> Ru
     return evaluate
 
 
+def of_complex(real: Rule, function: Rule) -> Rule:
+    """``function`` of complex numbers, ``real`` of others."""
+    return lambda x: function(x) if _is_complex(x) else real(x)
+
+
 def _unknown(x: Any, y: Any) -> Any:
     return np.isnan(x) | np.isnan(y)
 
@@ -91,8 +99,9 @@ def _nan_like(x: Any) -> Any:
 # --- exponentials, sines --------------------------------------------------------------------------
 
 def _exp_parts(x: Any, y: Any) -> tuple[Any, Any]:
-    root = np.exp(x * x.dtype.type(0.5))      # the whole may overflow where the product does not
-    return root * np.cos(y) * root, np.where(y == 0, y, root * np.sin(y) * root)
+    # The whole may overflow where the product does not.
+    root = elementary.exp(x * x.dtype.type(0.5))
+    return root * elementary.cos(y) * root, np.where(y == 0, y, root * elementary.sin(y) * root)
 
 
 def _exp(x: Any, y: Any) -> Any:
@@ -105,25 +114,30 @@ def _expm1(x: Any, y: Any) -> Any:
 
 
 def _sin(x: Any, y: Any) -> Any:
-    return join(np.where(x == 0, x, np.sin(x) * np.cosh(y)), np.cos(x) * np.sinh(y))
+    return join(np.where(x == 0, x, elementary.sin(x) * elementary.cosh(y)),
+                elementary.cos(x) * elementary.sinh(y))
 
 
 def _cos(x: Any, y: Any) -> Any:
-    return join(np.cos(x) * np.cosh(y), np.where(x == 0, x, -np.sin(x) * np.sinh(y)))
+    return join(elementary.cos(x) * elementary.cosh(y),
+                np.where(x == 0, x, -elementary.sin(x) * elementary.sinh(y)))
 
 
 def _sinh(x: Any, y: Any) -> Any:
-    return join(np.sinh(x) * np.cos(y), np.where(y == 0, y, np.cosh(x) * np.sin(y)))
+    return join(elementary.sinh(x) * elementary.cos(y),
+                np.where(y == 0, y, elementary.cosh(x) * elementary.sin(y)))
 
 
 def _cosh(x: Any, y: Any) -> Any:
-    return join(np.cosh(x) * np.cos(y), np.where(y == 0, y, np.sinh(x) * np.sin(y)))
+    return join(elementary.cosh(x) * elementary.cos(y),
+                np.where(y == 0, y, elementary.sinh(x) * elementary.sin(y)))
 
 
 def _tanh(x: Any, y: Any) -> Any:
     far = np.isinf(x)
     known = far | (y == 0)
-    return join(np.where(known, np.tanh(x), np.nan), np.where(far, 0, np.where(known, y, np.nan)))
+    return join(np.where(known, elementary.tanh(x), np.nan),
+                np.where(far, 0, np.where(known, y, np.nan)))
 
 
 def _tan(x: Any, y: Any) -> Any:
@@ -132,10 +146,10 @@ def _tan(x: Any, y: Any) -> Any:
 
 
 def _regular_tanh(x: Any, y: Any) -> Any:
-    real, turn = np.tanh(x), np.tan(y)
+    real, turn = elementary.tanh(x), elementary.tan(y)
     squared = turn * turn
     divisor = 1 + real * real * squared
-    return join(real * (1 + squared) / divisor, turn / (np.square(np.cosh(x)) * divisor))
+    return join(real * (1 + squared) / divisor, turn / (np.square(elementary.cosh(x)) * divisor))
 
 
 def _regular_tan(x: Any, y: Any) -> Any:
@@ -143,20 +157,20 @@ def _regular_tan(x: Any, y: Any) -> Any:
     return join(turned.imag, -turned.real)
 
 
-exp = native_first("exp", by_parts(np.exp, _exp))
-expm1 = mended(np.expm1, _expm1, lambda x: x.real > 80)
-sin = by_parts(np.sin, _sin)
-cos = by_parts(np.cos, _cos)
-sinh = by_parts(np.sinh, _sinh)
-cosh = by_parts(np.cosh, _cosh)
-tanh = mended(by_parts(np.tanh, _regular_tanh), _tanh)
-tan = mended(by_parts(np.tan, _regular_tan), _tan)
+exp = native_first("exp", by_parts(elementary.exp, _exp))
+expm1 = of_complex(elementary.expm1, mended(np.expm1, _expm1, lambda x: x.real > 80))
+sin = by_parts(elementary.sin, _sin)
+cos = by_parts(elementary.cos, _cos)
+sinh = by_parts(elementary.sinh, _sinh)
+cosh = by_parts(elementary.cosh, _cosh)
+tanh = mended(by_parts(elementary.tanh, _regular_tanh), _tanh)
+tan = mended(by_parts(elementary.tan, _regular_tan), _tan)
 
 
 def exp2(x: Any) -> Any:
     if not _is_complex(x):
-        return np.exp2(x)
-    return exp(x * x.dtype.type(np.log(2)))
+        return elementary.exp2(x)
+    return exp(x * x.dtype.type(math.log(2)))
 
 
 # --- logarithms and roots -------------------------------------------------------------------------
@@ -174,7 +188,8 @@ def _absolute(x: Any, y: Any) -> Any:
 
 
 def _log_in_double(x: Any, y: Any) -> tuple[Any, Any]:
-    return 0.5 * np.log(x * x + y * y), np.arctan2(y, x)
+    return (0.5 * elementary.for_float32.log(x * x + y * y),
+            elementary.for_float32.atan2(y, x))
 
 
 def _sqrt_in_double(x: Any, y: Any) -> tuple[Any, Any]:
@@ -185,7 +200,8 @@ def _sqrt_in_double(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 _plain_sqrt = in_double(np.sqrt, _sqrt_in_double)
-log = mended(in_double(np.log, _log_in_double), unless_nan(np.log))
+log = of_complex(
+    elementary.log, mended(in_double(np.log, _log_in_double), unless_nan(np.log)))
 absolute = native_first("abs", mended(np.abs, _absolute), np.float32)
 
 
@@ -204,14 +220,15 @@ sqrt = mended(_plain_sqrt, _from_above(unless_nan(np.sqrt)), _on_cut)
 def log1p(x: Any) -> Any:
     """By parts: NumPy's own loses digits of the real part near 0."""
     if not _is_complex(x):
-        return np.log1p(x)
+        return elementary.log1p(x)
     # Squares of single precision are exact in double.
     real, imaginary = (np.asarray(part, np.float64) for part in (x.real, x.imag))
+    functions: Any = elementary.for_float32 if x.dtype == np.complex64 else elementary
     far = np.abs(real) + np.abs(imaginary) > 0.5
     change = real * (2 + real) + imaginary * imaginary
-    size = np.asarray(0.5 * np.log1p(np.where(far, 0, change)))
-    size[far] = np.log(np.hypot(1 + real[far], imaginary[far]))
-    angle = np.arctan2(imaginary, 1 + real)
+    size = np.asarray(0.5 * functions.log1p(np.where(far, 0, change)))
+    size[far] = functions.log(np.hypot(1 + real[far], imaginary[far]))
+    angle = functions.atan2(imaginary, 1 + real)
     unknown = np.isnan(x)
     if np.any(unknown):
         size, angle = (np.where(unknown, np.nan, part) for part in (size, angle))
@@ -265,12 +282,12 @@ def _below(x: Any) -> Any:
     return (x.real == 0) & np.signbit(x.real)
 
 
-asin = mended(np.arcsin, _asin, _on_cut)
-acos = mended(np.arccos, _acos, _on_cut)
-acosh = mended(np.arccosh, _acosh, _on_cut)
-asinh = mended(np.arcsinh, _asinh, _below)
-atan = mended(np.arctan, _atan)
-atanh = mended(np.arctanh, _atanh)
+asin = of_complex(elementary.asin, mended(np.arcsin, _asin, _on_cut))
+acos = of_complex(elementary.acos, mended(np.arccos, _acos, _on_cut))
+acosh = of_complex(elementary.acosh, mended(np.arccosh, _acosh, _on_cut))
+asinh = of_complex(elementary.asinh, mended(np.arcsinh, _asinh, _below))
+atan = of_complex(elementary.atan, mended(np.arctan, _atan))
+atanh = of_complex(elementary.atanh, mended(np.arctanh, _atanh))
 
 
 _root = mended(_plain_sqrt, unless_nan(np.sqrt))
@@ -351,13 +368,13 @@ def reciprocal(x: Any) -> Any:
 
 def _polar_power(a: Any, b: Any, c: Any, d: Any) -> Any:
     """``(a + bi)**(c + di)`` by absolute value and angle."""
-    norm, angle = np.hypot(a, b), np.arctan2(b, a)
-    size = np.power(norm, c) * np.exp(-d * angle)
-    turn = c * angle + d * np.log(norm)
-    result = join(size * np.cos(turn), size * np.sin(turn))
+    norm, angle = np.hypot(a, b), elementary.atan2(b, a)
+    size = elementary.power(norm, c) * elementary.exp(-d * angle)
+    turn = c * angle + d * elementary.log(norm)
+    result = join(size * elementary.cos(turn), size * elementary.sin(turn))
     result = np.where((norm == 0) & (c > 0) & (d == 0), 0, result)
     # The logarithm of infinity meets no zero.
-    result = np.where((a == np.inf) & (b == 0) & (d == 0), np.power(a, c), result)
+    result = np.where((a == np.inf) & (b == 0) & (d == 0), elementary.power(a, c), result)
     return np.where((c == 0) & (d == 0) | (a == 1) & (b == 0), 1, result)
 
 
@@ -366,7 +383,7 @@ def power(x: Any, y: Any) -> Any:
         if np.ndim(y) == 0 and y == 0.5:
             # NumPy takes the square root, which differs at -0.0 and -inf.
             return np.sqrt(np.where(x == -np.inf, np.abs(x), x)) + x.dtype.type(0)
-        return np.power(x, y)
+        return elementary.power(x, y)
     result = np.power(x, y)
     odd = ~np.isfinite(result) | ~np.isfinite(x) | ~np.isfinite(y) | (x == 0)
     if not np.any(odd):

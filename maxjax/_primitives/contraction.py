@@ -14,6 +14,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear
 from maxjax._primitives.shape import transpose
+from maxjax._primitives.widths import bit_width
 
 
 def free_dimensions(rank, contracting, batch):
@@ -37,7 +38,17 @@ def result_type(lhs, rhs, preferred):
         return preferred, weak and preferred == lhs.dtype
     if lhs.dtype == rhs.dtype:
         return lhs.dtype, weak
-    return dtypes.promote(((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type)))
+    return max(lhs.dtype, rhs.dtype, key=_rank), False
+
+
+def _rank(dtype):
+    """The order of dtypes by which XLA chooses that of a product: complex, range, precision,
+    width, sign."""
+    real = dtypes.real_dtype(dtype) if dtypes.is_complex(dtype) else dtype
+    floating = dtypes.is_floating(real)
+    info = dtypes.finfo(real) if floating else None
+    return (dtypes.is_complex(dtype), info.maxexp if info else -1, info.nmant if info else -1,
+            1 if real == dtypes.bool_ else bit_width(real), not dtypes.is_unsigned(real))
 
 
 # --- the NumPy rule -------------------------------------------------------------------------------
@@ -357,6 +368,7 @@ dot_general_p = Primitive(
     batch=_batch,
     factors=_factors,
     flops=_flops,
+    calls_blas=True,
 )
 
 

@@ -364,4 +364,5 @@ conv_general_dilated_p = Primitive(
     batch=_batch,
     factors=_factors,
     flops=_flops,
+    calls_blas=True,
 )

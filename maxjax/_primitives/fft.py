@@ -40,6 +40,9 @@ _THREADED_SIZE = 1 << 16
 
 
 def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> ShapedArray:
+    taken = (dtypes.float32, dtypes.float64) if fft_type == FftType.RFFT else dtypes.COMPLEX
+    if x.dtype not in taken:
+        raise TypeError(f"fft of type {fft_type.name} does not accept dtype {x.dtype}")
     if fft_type == FftType.RFFT:
         shape = (*x.shape[:-1], fft_lengths[-1] // 2 + 1)
         return ShapedArray(shape, dtypes.complex_dtype(x.dtype))

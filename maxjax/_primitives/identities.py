@@ -1,4 +1,4 @@
-"""Primitives that compute nothing: barriers, sinks, placements, and tokens.
+"""Primitives that compute nothing: barriers, sinks, and tokens.
 
 A token is an empty array of booleans: it orders nothing that is not ordered already, as programs
 run their effects in the order in which they were written.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.linearity import ALL_SUMMED_FIRST, MOVEMENT
+from maxjax._ir.linearity import MOVEMENT
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
@@ -78,7 +78,6 @@ def _several(name, linearity):
 
 
 optimization_barrier_p = _several("optimization_barrier", MOVEMENT)
-device_put_p = _several("device_put", ALL_SUMMED_FIRST)
 
 dce_sink_p = Primitive(
     "dce_sink",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.lazy import scipy_special
+from maxjax._primitives import elementary
 from maxjax._primitives.arithmetic import add, constant, mul, neg, sub
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.special import HOST, lgamma_p
@@ -50,26 +51,26 @@ def _by_series(a: np.ndarray, x: np.ndarray) -> np.ndarray:
         slope += step
         if (np.abs(step) <= 1e-17 * np.abs(slope)).all() and (term <= 1e-17 * total).all():
             break
-    return x / a * (total * (np.log(x) - scipy_special.psi(a + 1)) + slope)
+    return x / a * (total * (elementary.log(x) - scipy_special.psi(a + 1)) + slope)
 
 
 def _by_integral(a: np.ndarray, x: np.ndarray, lower: bool) -> np.ndarray:
     # The exponent is a u - x (1 - e**-u) below, x (e**u - 1) - a u above: convex, 0 at 0.
-    offset = np.log(x) - scipy_special.psi(a)
+    offset = elementary.log(x) - scipy_special.psi(a)
     gap = np.maximum(a - x if lower else x - a, 1e-300)
     length = np.minimum(_NEGLIGIBLE / gap, np.sqrt(2 * _NEGLIGIBLE / x) * (2 if lower else 1))
     if lower:       # a bound from above; Newton's steps come nearer to where it is 40
         length = np.maximum(length, _NEGLIGIBLE / a)
         for _ in range(6):
-            value = a * length + x * np.expm1(-length) - _NEGLIGIBLE
-            length = length - np.maximum(value, 0) / (a - x * np.exp(-length))
+            value = a * length + x * elementary.expm1(-length) - _NEGLIGIBLE
+            length = length - np.maximum(value, 0) / (a - x * elementary.exp(-length))
     total = np.zeros_like(x)
     for node, weight in zip(*_nodes(), strict=True):
         u = length * node
         if lower:
-            total += weight * np.exp(-a * u - x * np.expm1(-u)) * (offset - u)
+            total += weight * elementary.exp(-a * u - x * elementary.expm1(-u)) * (offset - u)
         else:
-            total -= weight * np.exp(a * u - x * np.expm1(u)) * (offset + u)
+            total -= weight * elementary.exp(a * u - x * elementary.expm1(u)) * (offset + u)
     return x * length * total
 
 
@@ -77,7 +78,7 @@ def gamma_quantile_slope(a: Any, x: Any) -> np.ndarray:
     """g(a, x) for positive a and x in float64, of one shape; see above."""
     out = np.full(x.shape, np.nan)
     series = (x <= _SERIES_BELOW) | ((a < _LARGE) & (x < a))
-    lower = ~series & (np.log(x) < scipy_special.psi(a))
+    lower = ~series & (elementary.log(x) < scipy_special.psi(a))
     for where, function in ((series, _by_series),
                             (lower, functools.partial(_by_integral, lower=True)),
                             (~series & ~lower, functools.partial(_by_integral, lower=False))):
@@ -103,8 +104,8 @@ def _slope(a: Any, x: Any, of: Any) -> np.ndarray:
 
 
 def _igamma_grad_a(a: Any, x: Any) -> np.ndarray:
-    return _slope(a, x, lambda g, a, x: g * np.exp(
-        (a - 1) * np.log(x) - x - scipy_special.gammaln(a)))
+    return _slope(a, x, lambda g, a, x: g * elementary.exp(
+        (a - 1) * elementary.log(x) - x - scipy_special.gammaln(a)))
 
 
 def _random_gamma_grad(a: Any, x: Any) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import caches, dtypes
 from maxjax._ir.linearity import Linearity, summed_first
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
@@ -52,7 +52,7 @@ CLIP = GatherScatterMode.CLIP
 FILL_OR_DROP = GatherScatterMode.FILL_OR_DROP
 INDICES = (*dtypes.INTS, *dtypes.SMALL_INTS)
 
-@functools.lru_cache(maxsize=4096)
+@caches.memoized
 def gather_plan(shape, indices_shape, dimension_numbers, slice_sizes) -> WindowPlan:
     numbers = dimension_numbers
     return WindowPlan(shape, indices_shape, slice_sizes, numbers.offset_dims,
@@ -60,7 +60,7 @@ def gather_plan(shape, indices_shape, dimension_numbers, slice_sizes) -> WindowP
                       numbers.operand_batching_dims, numbers.start_indices_batching_dims)
 
 
-@functools.lru_cache(maxsize=4096)
+@caches.memoized
 def scatter_plan(shape, indices_shape, updates_shape, dimension_numbers) -> WindowPlan:
     numbers = dimension_numbers
     return WindowPlan(shape, indices_shape, window_sizes(shape, updates_shape, numbers),

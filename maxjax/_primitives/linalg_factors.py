@@ -359,7 +359,7 @@ def _symmetric_product_evaluate(a: Any, c: Any, *, alpha: float, beta: float) ->
 
 
 symmetric_product_p = linalg_primitive(
-    "symmetric_product", accepts=FLOATING,
+    "symmetric_product", accepts=FLOATING, same_dtypes=slice(None),
     abstract=lambda a, c, **params: ShapedArray(c.shape, c.dtype, weak(a, c)),
     evaluate=_symmetric_product_evaluate,
     host_reason=None,

@@ -204,7 +204,8 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Any = INEXACT,
         return batch_factors(in_avals, out_avals, batch=in_avals[0].ndim - rank)
 
     rules = {"batch": batch, "factors": factors, **rules}
-    primitive = Primitive(name, host_reason=host_reason, accepts=accepts, **rules)
+    primitive = Primitive(
+        name, host_reason=host_reason, accepts=accepts, calls_blas=True, **rules)
     return primitive
 
 

@@ -15,13 +15,15 @@ from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_special
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives import xla_float32
-from maxjax._primitives.arithmetic import div, mul
+from maxjax._primitives import elementary, xla_float32
+from maxjax._primitives.arithmetic import div, max_p, mul
+from maxjax._primitives.convert import convert
 from maxjax._primitives.incomplete import random_gamma_grad_p
 from maxjax._primitives.random_bits import random_bits, split_keys, without_layout
-from maxjax._primitives.rules import replicated_factors
+from maxjax._primitives.rules import replicated_factors, scalar_like
 from maxjax._primitives.shape import broadcast_leading, move_axis
 from maxjax._primitives.transcendental import exp
+from maxjax._primitives.widths import widened
 
 _HOST = "a rejection loop whose length depends on the numbers drawn"
 
@@ -53,11 +55,14 @@ def _as_xla(x: np.ndarray, narrow: Any, wide: Any) -> np.ndarray:
 
 
 def _log(x: np.ndarray) -> np.ndarray:
-    return _as_xla(x, xla_float32.log, np.log)
+    return _as_xla(x, xla_float32.log, elementary.log)
 
 
 def _log1p(x: np.ndarray) -> np.ndarray:
-    return _as_xla(x, xla_float32.log1p, np.log1p)
+    return _as_xla(x, xla_float32.log1p, elementary.log1p)
+
+
+_power = widened(elementary.power)
 
 
 def _fused(x: np.ndarray, y: np.ndarray, z: Any) -> np.ndarray:
@@ -98,7 +103,7 @@ def _gamma(keys: np.ndarray, alpha: np.ndarray, log_space: bool,
         boost = np.where(~boosted | (logarithms == 0), dtype.type(0), logarithms * (one / alpha))
         return (_log(d) + _log(cube) + boost).astype(dtype)
     samples = one - _uniform(boost_keys, (), dtype, partitionable)
-    boost = np.where(boosted, np.power(samples, one / alpha), one)
+    boost = np.where(boosted, _power(samples, one / alpha), one)
     return (d * cube * boost).astype(dtype)
 
 
@@ -136,7 +141,10 @@ def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, partitionable: b
     out = random_gamma_p.bind(keys, alpha, log_space=log_space, partitionable=partitionable)
     if tangents[1] is None:
         return out, None
-    samples = exp(out) if log_space else out
+    samples = out
+    if log_space:      # the sample's own logarithm does not underflow
+        tiny = scalar_like(dtypes.finfo(out.dtype).tiny, out.dtype)
+        samples = max_p.bind(exp(out), tiny)
     slope = random_gamma_grad_p.bind(alpha, samples)
     return out, mul(tangents[1], div(slope, samples) if log_space else slope)
 
@@ -197,28 +205,29 @@ def _transformed_rejection(key: Any, lam: np.ndarray, partitionable: bool) -> np
         accept = quickly | (~refused & (s <= t))
         result = np.where(accept, k, result)
         accepted |= accept
-    return result.astype(np.int32)
+    return result
 
 
-def _poisson_evaluate(keys: Any, lam: Any, *, partitionable: bool) -> np.ndarray:
+def _poisson_evaluate(keys: Any, lam: Any, *, dtype: Any, partitionable: bool) -> np.ndarray:
     keys, lam = np.asarray(keys), np.asarray(lam)
-    results = [_poisson(key, part, partitionable) for key, part in zip(
+    results = [_poisson(key, part, dtype, partitionable) for key, part in zip(
         keys.reshape(-1), lam.reshape((keys.size, *lam.shape[keys.ndim:])), strict=True)]
-    return np.stack(results).reshape(lam.shape) if results else np.zeros(lam.shape, np.int32)
+    return np.stack(results).reshape(lam.shape) if results else np.zeros(lam.shape, dtype)
 
 
-def _poisson(key: Any, lam: np.ndarray, partitionable: bool) -> np.ndarray:
+def _poisson(key: Any, lam: np.ndarray, dtype: Any, partitionable: bool) -> np.ndarray:
     small = np.isnan(lam) | (lam < 10)
     by_product = _knuth(key, np.where(small, lam, lam.dtype.type(0)), partitionable)
     by_rejection = _transformed_rejection(
         key, np.where(small, lam.dtype.type(1e5), lam), partitionable)
-    return np.where(lam == 0, 0, np.where(small, by_product, by_rejection)).astype(np.int32)
+    counts = np.where(small, by_product.astype(dtype), convert(by_rejection, dtype))
+    return np.where(lam == 0, 0, counts).astype(dtype)
 
 
 random_poisson_p = Primitive(
     "random_poisson",
     shown=without_layout,
-    abstract=lambda keys, lam, **params: ShapedArray(lam.shape, dtypes.int32),
+    abstract=lambda keys, lam, *, dtype, **params: ShapedArray(lam.shape, dtype),
     evaluate=_poisson_evaluate,
     host_reason=_HOST,
     jvp=lambda primals, tangents, **params: (random_poisson_p.bind(*primals, **params), None),

@@ -259,7 +259,8 @@ def _concatenate_batch(size, operands, axes, *, dimension):
 
 
 concatenate_p = Primitive(
-    "concatenate", flops=no_flops, linearity=SUM, passes_unreduced=slice(None),
+    "concatenate", flops=no_flops, same_dtypes=slice(None),
+    linearity=SUM, passes_unreduced=slice(None),
     abstract=_concatenate_abstract,
     evaluate=lambda *xs, dimension: np.concatenate(xs, dimension),
     lower=lambda ctx, *xs, dimension: ctx.concatenate(xs, dimension),

@@ -2,13 +2,15 @@
 
 ``sharding_constraint`` tells the propagation, along Auto axes. ``reshard`` moves a value to the
 spec that its type has from then on, along Explicit axes; what is Auto in its mesh goes out of the
-type.
+type. ``device_put`` moves a value outside programs; within one a ``Device`` says nothing, and a
+sharding what a constraint with it says.
 """
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from maxjax._base.meshes import (
@@ -20,12 +22,14 @@ from maxjax._base.meshes import (
     entry_axes,
     ever_set,
 )
-from maxjax._base.shardings import NamedSharding
+from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
+from maxjax._ir.linearity import ALL_SUMMED_FIRST
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.reduced import in_states
-from maxjax._primitives.rules import axis_factors, linear_primitive
+from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
 
 
 def type_on(aval: ShapedArray, sharding: Any) -> ShapedArray:
@@ -108,6 +112,76 @@ sharding_constraint_p = _identity(
     placement=lambda *, sharding, **params: sharding,
 )
 
+# --- device_put -----------------------------------------------------------------------------------
+
+
+class ArrayCopySemantics(enum.Enum):
+    """Whether a value that is put somewhere may share memory with what it was."""
+
+    REUSE_INPUT = enum.auto()
+    ALWAYS_COPY = enum.auto()
+    DONATE_INPUT = enum.auto()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _put_jvp(primals, tangents, **params):
+    outs = device_put_p.bind(*primals, **params)
+    places = [place for place, tangent in enumerate(tangents) if tangent is not None]
+    if not places:
+        return outs, [None] * len(primals)
+    moved = device_put_p.bind(*[tangents[place] for place in places], **{
+        name: tuple([values[place] for place in places]) for name, values in params.items()})
+    given = dict(zip(places, moved, strict=True))
+    return outs, [given.get(place) for place in range(len(primals))]
+
+
+def _put_transpose(cotangents, *operands, devices, srcs, copy_semantics):
+    """Each cotangent where the operand was, as far as that is known."""
+    results = []
+    for cotangent, operand, device, src in zip(cotangents, operands, devices, srcs, strict=True):
+        if cotangent is None:
+            results.append(None)
+        elif src is None and operand.aval.mesh_spec is not None:
+            results.append(reshard_p.bind(
+                cotangent, dst_sharding=NamedSharding(*operand.aval.mesh_spec)))
+        else:
+            results += device_put_p.bind(
+                cotangent, devices=(src,), srcs=(device,),
+                copy_semantics=(ArrayCopySemantics.ALWAYS_COPY,))
+    return results
+
+
+def _put_batch(size, operands, axes, *, devices, **params):
+    entry = context.batch_spmd_axis
+    shifted = tuple([
+        device.update(spec=with_dimension(device.spec, axis, entry))
+        if axis is not None and isinstance(device, NamedSharding) else device
+        for device, axis in zip(devices, axes, strict=True)])
+    return device_put_p.bind(*operands, devices=shifted, **params), list(axes)
+
+
+device_put_p = Primitive(
+    "device_put", linearity=ALL_SUMMED_FIRST,
+    abstract=lambda *avals, devices, **params: [
+        aval if device is None else _resharded(aval, device)
+        for aval, device in zip(avals, devices, strict=True)],
+    evaluate=lambda *xs, **params: list(xs),
+    lower=lambda ctx, *xs, **params: list(xs),
+    jvp=_put_jvp,
+    transpose=_put_transpose,
+    batch=_put_batch,
+    factors=lambda in_avals, out_avals, **params: factor_rule(
+        [[(place, dim) for dim in range(aval.ndim)] for place, aval in enumerate(in_avals)],
+        [[(place, dim) for dim in range(aval.ndim)] for place, aval in enumerate(out_avals)],
+        in_avals, out_avals),
+    placement=lambda *, devices, **params: devices,
+    cacheable=False,
+    on_mesh=True,
+    multiple_results=True,
+)
+
 # --- reshard ------------------------------------------------------------------------
 
 
@@ -134,8 +208,11 @@ def _resharded(x, sharding):
 
 def _reshard_batch(size, operands, axes, *, dst_sharding):
     axis, = axes
+    entry = context.batch_spmd_axis or context.batch_entry
+    if not set(dst_sharding.mesh.explicit_axes).issuperset(entry_axes(entry)):
+        entry = None
     return reshard_p.bind(*operands, dst_sharding=dst_sharding.update(
-        spec=with_dimension(dst_sharding.spec, axis, context.batch_spmd_axis))), axis
+        spec=with_dimension(dst_sharding.spec, axis, entry))), axis
 
 
 reshard_p = _identity(
@@ -151,32 +228,49 @@ reshard_p = _identity(
 
 def inner_mesh(closed: ClosedJaxpr) -> Mesh | None:
     """The mesh that a program itself names."""
-    if "mesh" not in closed.cache:
-        closed.cache["mesh"] = _mesh_in(closed.eqns)
-    return closed.cache["mesh"]
+    for _, sharding in named_shardings(closed):
+        mesh = getattr(sharding, "mesh", None)
+        if isinstance(mesh, Mesh):
+            return mesh
+    return None
 
 
-def _mesh_in(eqns: Sequence[JaxprEqn]) -> Mesh | None:
+def named_shardings(closed: ClosedJaxpr) -> Sequence[tuple[str, Sharding]]:
+    """The shardings that a program's equations name, with those equations' names."""
+    known = closed.cache.get("named shardings")
+    if known is None:
+        known = closed.cache["named shardings"] = list(_shardings_in(closed.eqns))
+    return known
+
+
+def placements(primitive: Primitive, params: dict[str, Any]) -> Sequence[Any]:
+    """Where each result of an application is put: a sharding, a device, or None."""
+    assert primitive.placement is not None
+    found = primitive.placement(**params)
+    return found if primitive.multiple_results else [found]
+
+
+def _shardings_in(eqns: Sequence[JaxprEqn]) -> Iterator[tuple[str, Sharding]]:
     for eqn in eqns:
-        for name in ("sharding", "dst_sharding"):
-            mesh = getattr(eqn.params.get(name), "mesh", None)
-            if isinstance(mesh, Mesh):
-                return mesh
+        if eqn.primitive.placement is not None:
+            for sharding in placements(eqn.primitive, eqn.params):
+                if isinstance(sharding, Sharding):
+                    yield eqn.primitive.name, sharding
         if not eqn.primitive.cacheable:
             for inner in subjaxprs(eqn.params):
-                mesh = _mesh_in(inner.eqns)
-                if mesh is not None:
-                    return mesh
-    return None
+                yield from _shardings_in(inner.eqns)
 
 
-def constrained_spec(eqn: JaxprEqn) -> tuple[PartitionSpec, bool] | None:
-    """What an equation says of how its value lies, and whether that is all; or None."""
-    if eqn.primitive is sharding_constraint_p:
-        sharding = eqn.params["sharding"]
-        return (sharding.spec, True) if isinstance(sharding, NamedSharding) else None
+def constrained_spec(eqn: JaxprEqn, mesh: Mesh) -> tuple[PartitionSpec, bool] | None:
+    """What an equation says of how its value lies over a mesh, and whether that is all; or None.
+
+    What it says of another mesh is nothing.
+    """
+    if eqn.primitive.placement is None:
+        return None
+    sharding = placements(eqn.primitive, eqn.params)[0]
+    if not isinstance(sharding, NamedSharding) or sharding.mesh.shape_tuple != mesh.shape_tuple:
+        return None
     if eqn.primitive is reshard_p:
-        sharding = eqn.params["dst_sharding"]
-        if sharding.mesh.explicit_axes:
-            return sharding.spec, not sharding.mesh.auto_axes
-    return None
+        return (sharding.spec, not sharding.mesh.auto_axes) if sharding.mesh.explicit_axes else None
+    return sharding.spec, True

@@ -91,13 +91,24 @@ def _zeta(x, q):
 
 HOST = "a special function that MAX does not have"
 
+
+def _zeta_by_exponent(*operands):
+    raise NotImplementedError("Differentiation rule for 'zeta' not implemented by its exponent: "
+                              "scipy.special.zeta has it.")
+
+
+def _polygamma_by_order(*operands):
+    raise ValueError("polygamma gradient with respect to m is not supported")
+
+
 polygamma_p = _special(
     "polygamma", _polygamma,
-    (None, lambda t, m, x, out: mul(t, polygamma_p.bind(add(m, constant(1, m)), x))),
+    (_polygamma_by_order, lambda t, m, x, out: mul(t, polygamma_p.bind(add(m, constant(1, m)), x))),
     host_reason=HOST)
 zeta_p = _special(
     "zeta", _zeta,
-    (None, lambda t, x, q, out: mul(t, mul(neg(x), zeta_p.bind(add(x, constant(1, x)), q)))),
+    (_zeta_by_exponent,
+     lambda t, x, q, out: mul(t, mul(neg(x), zeta_p.bind(add(x, constant(1, x)), q)))),
     host_reason=HOST)
 digamma_p = _special(
     "digamma", vectorized("digamma", _digamma),

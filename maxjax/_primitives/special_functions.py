@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.lazy import scipy_special
+from maxjax._primitives import elementary
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.special import HOST
 from maxjax._primitives.widths import FLOATING, INEXACT, widened
@@ -111,7 +112,7 @@ def _hyp1f1_slope(number: int) -> Callable[..., Any]:
         # Kummer: F(a, b, x) = e**x F(b - a, b, -x), whose terms agree in sign.
         mirrored = x < 0
         by_a, by_b = _series([np.where(mirrored, b - a, a)], b, np.abs(x))
-        factor = np.where(mirrored, np.exp(np.minimum(x, 0)), 1)
+        factor = np.where(mirrored, elementary.exp(np.minimum(x, 0)), 1)
         if number == 0:
             return factor * np.where(mirrored, -by_a, by_a)
         return factor * np.where(mirrored, by_a + by_b, by_b)

@@ -42,7 +42,7 @@ def _stack_batch(size, operands, axes, *, axis):
 
 
 stack_p = Primitive(
-    "stack", flops=no_flops, linearity=SUM,
+    "stack", flops=no_flops, linearity=SUM, same_dtypes=slice(None),
     abstract=lambda *avals, axis: ShapedArray(
         _with(avals[0].shape, axis, len(avals)), avals[0].dtype,
         all(aval.weak_type for aval in avals)),

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._primitives import complex_values
+from maxjax._primitives import complex_values, elementary
 from maxjax._primitives.arithmetic import (
     add,
     constant,
@@ -32,9 +32,9 @@ from maxjax._primitives.widths import (
     widened,
 )
 
-# Those that NumPy computes element by element, or slowly.
-NATIVE = ("exp", "exp2", "expm1", "log", "log1p", "logistic", "tan", "sinh", "cosh", "tanh",
-          "asinh", "acosh", "atanh")
+# Those that the kernel pack has for large operands.
+NATIVE = ("exp", "exp2", "expm1", "log", "log1p", "logistic", "sin", "cos", "tan", "sinh", "cosh",
+          "tanh", "asinh", "acosh", "atanh")
 
 
 def _unary(name, function, jvp, lower=None, accepts=INEXACT):
@@ -52,18 +52,20 @@ def _one(x):
 
 # --- exponentials and logarithms ------------------------------------------------------------------
 
-exp_p = _unary("exp", np.exp, lambda t, x, out: mul(t, out))
-exp2_p = _unary("exp2", np.exp2, lambda t, x, out: mul(t, mul(constant(math.log(2), x), out)))
-expm1_p = _unary("expm1", np.expm1, lambda t, x, out: mul(t, add(out, _one(x))))
-log_p = _unary("log", np.log, lambda t, x, out: div(t, x), native("log"))
-log1p_p = _unary("log1p", np.log1p, lambda t, x, out: div(t, add(x, _one(x))), native("log1p"))
+exp_p = _unary("exp", elementary.exp, lambda t, x, out: mul(t, out))
+exp2_p = _unary("exp2", elementary.exp2,
+                lambda t, x, out: mul(t, mul(constant(math.log(2), x), out)))
+expm1_p = _unary("expm1", elementary.expm1, lambda t, x, out: mul(t, add(out, _one(x))))
+log_p = _unary("log", elementary.log, lambda t, x, out: div(t, x), native("log"))
+log1p_p = _unary(
+    "log1p", elementary.log1p, lambda t, x, out: div(t, add(x, _one(x))), native("log1p"))
 
 
 def _logistic(x):
     if dtypes.is_complex(x.dtype):
         return complex_values.logistic(x)
     one = np.ones((), x.dtype)
-    return one / (one + np.exp(-x))
+    return one / (one + elementary.exp(-x))
 
 
 logistic_p = _unary(
@@ -71,18 +73,19 @@ logistic_p = _unary(
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
-sin_p = _unary("sin", np.sin, lambda t, x, out: mul(t, cos_p.bind(x)), native("sin"))
-cos_p = _unary("cos", np.cos, lambda t, x, out: mul(t, neg(sin_p.bind(x))), native("cos"))
-tan_p = _unary("tan", np.tan, lambda t, x, out: mul(t, add(_one(x), square(out))))
-asin_p = _unary("asin", np.arcsin, lambda t, x, out: mul(t, rsqrt(sub(_one(x), square(x)))))
-acos_p = _unary("acos", np.arccos, lambda t, x, out: mul(t, neg(rsqrt(sub(_one(x), square(x))))))
-atan_p = _unary("atan", np.arctan, lambda t, x, out: div(t, add(_one(x), square(x))))
+sin_p = _unary("sin", elementary.sin, lambda t, x, out: mul(t, cos_p.bind(x)), native("sin"))
+cos_p = _unary("cos", elementary.cos, lambda t, x, out: mul(t, neg(sin_p.bind(x))), native("cos"))
+tan_p = _unary("tan", elementary.tan, lambda t, x, out: mul(t, add(_one(x), square(out))))
+asin_p = _unary("asin", elementary.asin, lambda t, x, out: mul(t, rsqrt(sub(_one(x), square(x)))))
+acos_p = _unary("acos", elementary.acos,
+                lambda t, x, out: mul(t, neg(rsqrt(sub(_one(x), square(x))))))
+atan_p = _unary("atan", elementary.atan, lambda t, x, out: div(t, add(_one(x), square(x))))
 
 
 def _atan2(y, x):
     if y.dtype.kind == "c":
         return (-1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))).astype(y.dtype)
-    return np.arctan2(y, x)
+    return elementary.atan2(y, x)
 
 
 atan2_p = elementwise(
@@ -92,15 +95,17 @@ atan2_p = elementwise(
 
 # --- hyperbolic functions -------------------------------------------------------------------------
 
-sinh_p = _unary("sinh", np.sinh, lambda t, x, out: mul(t, cosh_p.bind(x)))
-cosh_p = _unary("cosh", np.cosh, lambda t, x, out: mul(t, sinh_p.bind(x)))
+sinh_p = _unary("sinh", elementary.sinh, lambda t, x, out: mul(t, cosh_p.bind(x)))
+cosh_p = _unary("cosh", elementary.cosh, lambda t, x, out: mul(t, sinh_p.bind(x)))
 # (1 + y) (1 - y) loses nothing where y nears 1; 1 - y**2 does.
-tanh_p = _unary("tanh", np.tanh,
+tanh_p = _unary("tanh", elementary.tanh,
                 lambda t, x, out: mul(t, mul(add(_one(x), out), sub(_one(x), out))))
-asinh_p = _unary("asinh", np.arcsinh, lambda t, x, out: mul(t, rsqrt(add(square(x), _one(x)))))
-acosh_p = _unary("acosh", np.arccosh, lambda t, x, out: mul(t, rsqrt(sub(square(x), _one(x)))))
+asinh_p = _unary("asinh", elementary.asinh,
+                 lambda t, x, out: mul(t, rsqrt(add(square(x), _one(x)))))
+acosh_p = _unary("acosh", elementary.acosh,
+                 lambda t, x, out: mul(t, rsqrt(sub(square(x), _one(x)))))
 atanh_p = _unary(
-    "atanh", np.arctanh,
+    "atanh", elementary.atanh,
     lambda t, x, out: mul(integer_pow(add(_one(x), x), -1), div(t, sub(_one(x), x))))
 
 # --- roots and powers -----------------------------------------------------------------------------
@@ -118,7 +123,7 @@ rsqrt_p = _unary(
     "rsqrt", _rsqrt,
     lambda t, x, out: mul(t, mul(constant(-0.5, x), div(out, x))), native("rsqrt"))
 cbrt_p = _unary(
-    "cbrt", np.cbrt,
+    "cbrt", elementary.cbrt,
     lambda t, x, out: mul(t, mul(constant(1 / 3, x), integer_pow(out, -2))), accepts=FLOATING)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._primitives import elementary
+
 _CHUNK = 8192
 
 
@@ -80,7 +82,7 @@ def log(x: Any) -> np.ndarray:
     if inside.all():
         return _positive_log(flat).reshape(x.shape)
     with np.errstate(all="ignore"):
-        out = np.log(flat)
+        out = elementary.log(flat)
     out[inside] = _positive_log(flat[inside])
     return out.reshape(x.shape)
 

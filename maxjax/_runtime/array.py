@@ -1,4 +1,14 @@
-"""Concrete arrays: a type, and a value that may still be pending."""
+"""Concrete arrays: a type, and a value that may still be pending.
+
+Two things hold of every value, in tier 0, in compiled code and in what a callback sees:
+
+- It is a plain ``np.ndarray`` of the physical dtype and the shape that its type says. What comes
+  from outside is made one in one place (``maxjax._runtime.pending.plain``; subclasses of ndarray
+  compute in their own ways), and ``checked`` is what the value of every array goes through.
+- Nobody else writes to its memory. What the caller may write to later is copied when it enters, or,
+  where it is an argument of a program, before anything that outlives the call can hold it; what
+  leaves is a view that NumPy does not let anybody make writable.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.errors import InternalError
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_parts
 from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
-from maxjax._runtime.devices import Device, default_device
+from maxjax._runtime.devices import Device, first_device
 
 
 class Cell:
@@ -42,7 +53,7 @@ class ArrayImpl(Array):
 
     def __init__(self, aval: ShapedArray, value: np.ndarray | None, cell: Cell | None = None):
         self.aval = aval
-        self._value = value
+        self._value = None if value is None else checked(value, aval)
         self._cell = cell
         # The device, or how the array lies over several; None: the default device, not committed.
         self._place: Device | Sharding | None = None
@@ -55,7 +66,7 @@ class ArrayImpl(Array):
             force(cell)
             if self._cell is cell:
                 # An interrupt, or a fork, came between the cell's value and the array's.
-                self._value = np.asarray(cell.value)
+                self._value = checked(cell.value, self.aval)
                 self._cell = None
         value = self._value
         if value is None:
@@ -106,12 +117,12 @@ class ArrayImpl(Array):
         """Where the array's parts are."""
         place = self._place
         return place if isinstance(place, Sharding) else SingleDeviceSharding(
-            place or default_device())
+            place or first_device())
 
     @property
     def device(self) -> Any:
         """The device that holds the array; its sharding if there are several."""
-        return self._place or default_device()
+        return self._place or first_device()
 
     def devices(self) -> set[Device]:
         """The devices that hold the array."""
@@ -143,12 +154,9 @@ class ArrayImpl(Array):
             raise TypeError(
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
                 "jax.random.key_data(arr) if you wish to extract the underlying integer array.")
-        if dtype is None and not copy:
-            # Nobody may write through the view: arrays are immutable.
-            view = value.view()
-            view.flags.writeable = False
-            return view
-        return np.array(value, dtype=dtype, copy=True if copy is None else copy)
+        if copy or (dtype is not None and dtype != value.dtype):
+            return np.array(value, dtype=dtype, copy=copy)
+        return read_only(value)
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """A buffer to read, for ``memoryview`` and the like, from Python 3.12 on."""
@@ -206,20 +214,20 @@ class ArrayImpl(Array):
         value = self.host()
         if not value.flags.c_contiguous or copy:
             value = np.array(value, order="C")
-        # NumPy exports read-only arrays only under DLPack 1.0.
+        # Before DLPack 1.0 nothing tells the other library that it may not write.
         if max_version is None or tuple(max_version) < (1, 0):
-            if not value.flags.writeable:
-                value = value.copy()
-            return value.__dlpack__()
-        value = value.view()
-        value.flags.writeable = False
-        return value.__dlpack__(max_version=max_version)
+            return value.copy().__dlpack__()
+        return read_only(value).__dlpack__(max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
     def __reduce__(self):
-        return (_restore, (np.asarray(self), self.aval.weak_type))
+        dtype = self.aval.dtype
+        self._check_summed()
+        if dtypes.is_key(dtype):
+            return (_restore_keys, (dtype, self.aval.shape, self.host().tobytes()))
+        return (_restore, (read_only(self.host()), self.aval.weak_type))
 
     def __copy__(self) -> ArrayImpl:
         return self
@@ -237,14 +245,45 @@ def is_spread(x: Any) -> bool:
 
 
 def _restore(value: np.ndarray, weak_type: bool) -> ArrayImpl:
-    return ArrayImpl(ShapedArray(value.shape, dtypes.canonical(value.dtype), weak_type), value)
+    dtype = dtypes.canonical(value.dtype)
+    # A copy: the buffers that a pickle was given stay those of whoever gave them.
+    return ArrayImpl(ShapedArray(value.shape, dtype, weak_type), np.array(value, dtype))
 
 
-def wrap(value: Any, aval: ShapedArray) -> ArrayImpl:
-    """An array of a computed value, which nobody else writes to."""
-    if type(value) is not np.ndarray:
+def _restore_keys(dtype: Any, shape: tuple[int, ...], content: bytes) -> ArrayImpl:
+    return ArrayImpl(ShapedArray(shape, dtype),
+                     np.frombuffer(content, dtypes.physical(dtype)).reshape(shape))
+
+
+def checked(value: Any, aval: ShapedArray) -> np.ndarray:
+    """A computed value, which nobody else writes to, as what an array of type ``aval`` holds.
+
+    Raises:
+      InternalError: its dtype or shape is not what the type says.
+    """
+    if value.__class__ is not np.ndarray:
         value = np.asarray(value)
-    return ArrayImpl(aval, value)
+    if value.dtype is aval.dtype and value.shape == aval.shape:
+        return value
+    # Equal dtypes need not be one object; random keys have a physical one.
+    if value.shape != aval.shape or value.dtype != dtypes.physical(aval.dtype):
+        raise InternalError(f"an array of type {aval.str_short()} was given a value of dtype "
+                            f"{value.dtype} and shape {value.shape}")
+    return value
+
+
+def read_only(value: np.ndarray) -> np.ndarray:
+    """A view that nobody can write through, or make writable: what owns the memory is not to be
+    found from it as an array."""
+    try:
+        return np.asarray(value.data.toreadonly())
+    except (ValueError, TypeError):
+        # No element of a buffer, but its bytes are: bfloat16 and the like.
+        bits = value.view(_BITS[value.dtype.itemsize])
+        return np.asarray(bits.data.toreadonly()).view(value.dtype)
+
+
+_BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 # Computes a pending cell; put here by the pending graph.

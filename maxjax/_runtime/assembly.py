@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.shardings import Sharding
+from maxjax._base.meshes import PartitionSpec
+from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.pending import put
+from maxjax._runtime.devices import Device
+from maxjax._runtime.pending import plain, put
+from maxjax._runtime.placement import device_put
 
 
 def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
@@ -26,7 +29,8 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
       dtype: what that has to have.
 
     Raises:
-      ValueError: a part is of another shape or dtype.
+      ValueError: a part is of another shape or dtype, or a masked array.
+      TypeError: there are no arrays of its dtype.
 
     >>> mesh = jax.make_mesh((1,), ("x",))
     >>> rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
@@ -42,8 +46,8 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
     for index in sharding.devices_indices_map(shape).values():
         key = tuple((part.start, part.stop) for part in index)
         if key not in known:
-            value = np.asarray(data_callback(index))
-            known[key] = value.astype(dtypes.canonical(value.dtype), copy=False)
+            known[key] = plain(data_callback(index))
+            dtypes.check_storable(known[key].dtype)
         parts.append(known[key])
     found = parts[0].dtype
     if dtype is not None and np.dtype(dtype) != found:
@@ -67,12 +71,15 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
       TypeError: a part is no array.
       ValueError: there are too few, or one is of another shape.
     """
+    if not isinstance(sharding, Sharding):
+        raise TypeError("sharding should be an instance of `jax.sharding`. Got "
+                        f"{sharding} of type {type(sharding)}")
     shape = tuple(shape)
     arrays = list(arrays)
     for array in arrays:
         if not isinstance(array, ArrayImpl):
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(array)}")
-    places = sharding.devices_indices_map(shape)
+    places = sharding._devices()
     if len(arrays) != len(places):
         raise ValueError(f"Expected {len(places)} per-device arrays (this is how many devices are "
                          f"addressable by the sharding), but got {len(arrays)}")
@@ -85,12 +92,12 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
     return _assembled(shape, sharding, parts, arrays[0].aval.update(shape=shape))
 
 
-def make_array_from_process_local_data(sharding: Sharding, local_data: Any,
-                                       global_shape: Any = None) -> Any:
+def make_array_from_process_local_data(sharding: Sharding | PartitionSpec | Device,
+                                       local_data: Any, global_shape: Any = None) -> Any:
     """Arrays of a process's part of the data: there is one process, so that is all of it.
 
     Args:
-      sharding: how the arrays lie.
+      sharding: how the arrays lie: a sharding, a spec of the mesh that is set, or a device.
       local_data: a pytree of NumPy arrays.
       global_shape: None, or their shape.
 
@@ -104,7 +111,7 @@ def make_array_from_process_local_data(sharding: Sharding, local_data: Any,
                 "When calling `make_array_from_process_local_data` on a single process, "
                 "global_shape should be None or equal to local_data.shape.Got "
                 f"global_shape={tuple(global_shape)} and local_data.shape={value.shape}.")
-        return make_array_from_callback(value.shape, sharding, lambda index: value[index])
+        return device_put(value, sharding)
 
     return pytree.map(place, local_data)
 
@@ -112,11 +119,18 @@ def make_array_from_process_local_data(sharding: Sharding, local_data: Any,
 def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[np.ndarray],
                aval: ShapedArray) -> ArrayImpl:
     expected = sharding.shard_shape(shape)
-    whole = np.empty(shape, parts[0].dtype)
-    for part, index in zip(parts, sharding.devices_indices_map(shape).values(), strict=True):
+    indices = sharding._indices(shape)
+    whole = np.zeros(shape, parts[0].dtype)
+    summed = None
+    if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
+        summed = sharding.first_along(sharding.replicated_axes)
+    for number, (part, index) in enumerate(zip(parts, indices, strict=True)):
         if part.shape != expected:
             raise ValueError(
                 f"Expected shard shape {expected} doesn't match the single device array shape "
                 f"{part.shape}. Shape of Array is {aval.off_mesh()} with sharding {sharding!r}")
-        whole[index] = part
+        if summed is None:
+            whole[index] = part
+        elif summed[number]:      # the array holds the total of the parts
+            whole[index] += part
     return put(ArrayImpl(aval.off_mesh(), whole), sharding)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import re
+from collections.abc import Callable
+from typing import Any
 
 from maxjax._base import config
 
+logger = logging.getLogger("maxjax")
+
 num_cpu_devices = config.config.define(
     "jax_num_cpu_devices", -1, "How many CPU devices to simulate; -1: as XLA_FLAGS says, or one.")
+
+# What the names that stand for several platforms stand for, in JAX.
+_ALIASES = {"gpu": ("cuda", "rocm")}
+_KNOWN = ("cpu",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,24 +90,59 @@ class Device:
 _devices: list[Device] = []
 
 
-def devices(backend: str | None = None) -> list[Device]:
+def start() -> list[Device]:
+    """All devices; makes them where nobody has asked for them yet.
+
+    Raises:
+      RuntimeError: ``jax_platforms`` names a platform that is not there.
+    """
+    if not _devices:
+        _check_platforms(config.platforms.value or "cpu")
+        count = num_cpu_devices.value
+        if count is None or count < 0:
+            match = re.search(r"--xla_force_host_platform_device_count=(\d+)",
+                              os.environ.get("XLA_FLAGS", ""))
+            count = int(match.group(1)) if match else 1
+        if count < 1:
+            raise RuntimeError(
+                f"Unable to initialize backend 'cpu': jax_num_cpu_devices is {count}, and needs to "
+                "be 1 or more, or -1")
+        _devices.extend([Device("cpu", index) for index in range(count)])
+    return _devices
+
+
+def _check_platforms(wanted: str) -> None:
+    hint = "(set JAX_PLATFORMS='' to automatically choose an available backend)"
+    platforms = [platform for name in wanted.split(",") for platform in _ALIASES.get(name, (name,))]
+    for platform in platforms:
+        # JAX passes CUDA over, too, on a machine without such a device.
+        if platform not in (*_KNOWN, "cuda"):
+            raise RuntimeError(
+                f"Unable to initialize backend '{platform}': Backend '{platform}' is not in the "
+                f"list of known backends: {list(_KNOWN)}. {hint}")
+    if "cpu" not in platforms:
+        raise RuntimeError(f"Unable to initialize backend '{wanted}': maxjax computes on the CPU "
+                           f"alone {hint}")
+    if platforms[0] != "cpu":
+        logger.warning("jax_platforms=%r: maxjax computes on the CPU alone", wanted)
+
+
+def devices(backend: str | Client | None = None) -> list[Device]:
     """All devices, of one platform if named.
 
     Raises:
       RuntimeError: there is no such platform.
     """
-    if backend not in (None, "cpu"):
+    wanted = backend.platform if isinstance(backend, Client) else backend
+    wanted = wanted or config.xla_backend.value or config.platform_name.value or "cpu"
+    found = start()
+    if wanted in _ALIASES:
         raise RuntimeError(
-            f"Unknown backend: '{backend}' requested, but no platforms that are instances of "
-            f"{backend} are present. Platforms present are: cpu")
-    if not _devices:
-        count = num_cpu_devices.value
-        if count < 1:
-            match = re.search(r"--xla_force_host_platform_device_count=(\d+)",
-                              os.environ.get("XLA_FLAGS", ""))
-            count = int(match.group(1)) if match else 1
-        _devices.extend(Device("cpu", index) for index in range(count))
-    return list(_devices)
+            f"Unknown backend: '{wanted}' requested, but no platforms that are instances of "
+            f"{wanted} are present. Platforms present are: cpu")
+    if wanted not in _KNOWN:
+        raise RuntimeError(f"Unknown backend {wanted}. Available backends are {list(_KNOWN)}")
+    return list(found)
 
 
 def _device(platform: str, index: int) -> Device:
@@ -106,9 +150,76 @@ def _device(platform: str, index: int) -> Device:
 
 
 def default_device() -> Device:
+    """The device that computes if nothing else is asked for.
+
+    Raises:
+      RuntimeError: the platform that is asked for is not there.
+    """
     chosen = config.default_device.value
     if isinstance(chosen, Device):
         return chosen
-    if not _devices:
-        devices()
-    return _devices[0]
+    if chosen is None and _devices and not _named_platform():
+        return _devices[0]
+    return devices(chosen)[0]
+
+
+def first_device() -> Device:
+    """The device of arrays that were put nowhere."""
+    return _devices[0] if _devices else start()[0]
+
+
+def chosen_device() -> Device | None:
+    """The device that ``jax_default_device`` has new arrays on, if that is not the first one."""
+    chosen = config.default_device.value
+    return chosen if isinstance(chosen, Device) and chosen is not first_device() else None
+
+
+def allow_execution(name: str) -> None:
+    """Sees to it that something may run.
+
+    Args:
+      name: the primitive's, or the function's.
+
+    Raises:
+      RuntimeError: a platform that is asked for is not there, or ``jax_no_execution`` is set.
+    """
+    default_device()
+    if config.no_execution.value:
+        raise RuntimeError(f"JAX tried to execute function jit({name}), but the no_execution "
+                           "config option is set")
+    if not config.started[0]:
+        config.set_started()
+
+
+def _named_platform() -> str:
+    return config.xla_backend.value or config.platform_name.value
+
+
+# --- what the options take ------------------------------------------------------------------------
+
+def _check_default_device(value: Any) -> None:
+    if not (value is None or isinstance(value, Device) or value in ("cpu", "gpu", "tpu")):
+        raise ValueError(
+            "jax.default_device must be passed either a Device object (e.g. "
+            "`jax.devices('cpu')[0]`) or a platform name string like 'cpu' or 'gpu', got: "
+            f"{value!r}")
+
+
+def _refuse_once_started(name: str) -> Callable[[Any], None]:
+    def check(value: Any) -> None:
+        if _devices and value is not None and value != config.config.option(name).value:
+            raise RuntimeError(
+                f"{name} config should be updated before backends are initialized i.e. before any "
+                "JAX operation is executed. You should initialize this config immediately after "
+                "`import jax`.")
+
+    return check
+
+
+config.default_device.add_check(_check_default_device)
+num_cpu_devices.add_check(_refuse_once_started(num_cpu_devices.name))
+for _name, _minutes in (("jax_cpu_get_local_topology_timeout_minutes", 2),
+                        ("jax_cpu_get_global_topology_timeout_minutes", 5)):
+    config.config.define(
+        _name, _minutes, "Accepted: there is one process.", without_effect="there is one process"
+    ).add_check(_refuse_once_started(_name))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
+from maxjax._base import threads
 from maxjax._ir.serialize import NotSerializable, dumps, encode
 from maxjax._max import kernel_digest, session
 from maxjax._max.mojo import crew
@@ -22,6 +22,7 @@ class GraphBackend:
     """Compiles with MAX's graph compiler."""
 
     name = "graph"
+    broken = None       # it has nothing to turn to: what fails is told by each program
     # A call of a compiled program costs about this much, whatever it computes: a program that
     # tier 0 runs in less is never compiled.
     DISPATCH_NANOSECONDS = 40_000
@@ -29,7 +30,7 @@ class GraphBackend:
     def __init__(self, pack: Callable[[], Pack]) -> None:
         self._pack = pack
         self._service: CompileService | None = None
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
 
     @property
     def service(self) -> CompileService:
@@ -45,6 +46,9 @@ class GraphBackend:
 
     def prepare(self, program: Program) -> str | None:
         """Cuts the program into pieces and makes its text and key; or why that cannot be."""
+        unavailable = session.why_unavailable()
+        if unavailable is not None:
+            return unavailable
         if program.artifact_key:
             return None
         program.pieces = pieces = partition(program.opened.jaxpr)
@@ -76,8 +80,9 @@ class GraphBackend:
         if path is None:
             return None
         try:
-            crew.start(self._pack())    # our kernels' threads
-            return graph_program(program, session.load(path))
+            models = session.load(path)
+            crew.start(self._pack(), graphs=True)       # our kernels' threads
+            return graph_program(program, models)
         except Exception as error:
             self.service.cache.discard(program.artifact_key)
             raise RuntimeError(f"the artifact cannot be loaded: {type(error).__name__}: "

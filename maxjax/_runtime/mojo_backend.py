@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from maxjax._base import threads
 from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max.mojo import crew
 from maxjax._max.mojo.emitter import HEADER
@@ -32,17 +31,22 @@ class MojoBackend:
     name = "mojo"
     DISPATCH_NANOSECONDS = 1_500
 
-    @functools.cached_property
+    @threads.cached
     def store(self) -> KernelStore:
         return KernelStore(header=HEADER)
 
-    @functools.cached_property
+    @threads.cached
     def pack(self) -> Pack:
         return Pack()
 
     @property
     def directory(self) -> str:
         return str(self.store.libraries.cache.directory)
+
+    @property
+    def broken(self) -> str | None:
+        """Why nothing can be compiled, where a build has shown that: no compiler is there."""
+        return self.pack.broken or self.store.broken
 
     def prepare(self, program: Program) -> str | None:
         """Cuts the program into pieces and plans them; or why that cannot be."""
@@ -105,22 +109,25 @@ class _Compile:
         self.backend = backend
         self.program = program
         self.done = done
-        self.ready = threading.Event()
-        self._lock = threading.Lock()
+        self.ready = threads.Event()
+        self._lock = threads.lock()
         self._errors: list[str] = []
         functions = {_DRIVER, *(name for plan in program.plans.values()
                                 for name in plan.functions)}
         kernels = [source for plan in program.plans.values() for source in plan.kernels]
         needs_pack = any(backend.pack.address(name) is None for name in functions)
-        self._left = 1 + needs_pack
+        # By names, as a forked child begins jobs anew that were about to end in the parent.
+        self._left = {"pack", "kernels"} if needs_pack else {"kernels"}
         if needs_pack:
-            backend.pack.request(self._part, _PACK_PRIORITY, functions)
-        self._job = backend.store.request(kernels, self._part, priority)
+            backend.pack.request(
+                functools.partial(self._part, "pack"), _PACK_PRIORITY, functions)
+        self._job = backend.store.request(
+            kernels, functools.partial(self._part, "kernels"), priority)
 
-    def _part(self, error: str | None) -> None:
+    def _part(self, name: str, error: str | None) -> None:
         """Called when the pack, or the kernels, are there or have failed."""
         with self._lock:
-            self._left -= 1
+            self._left.discard(name)
             if error is not None:
                 self._errors.append(error)
             if self._left:
@@ -132,7 +139,7 @@ class _Compile:
             reason = f"{type(failure).__name__}: {failure}"
         if compiled is None:
             # The pack's failure matters only where this program needs what failed.
-            reason = reason or "; ".join(self._errors) or "a kernel is gone"
+            reason = reason or "; ".join(dict.fromkeys(self._errors)) or "a kernel is gone"
         try:
             self.done(compiled, reason)
         finally:
@@ -157,22 +164,10 @@ class MojoPiece:
         self.process = -1
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        if self.process != _forks[0]:       # threads do not survive a fork
+        if self.process != threads.forks[0]:    # threads do not survive a fork
             crew.start(self.backend.pack)
-            self.process = _forks[0]
+            self.process = threads.forks[0]
         return self.executable(arrays)
-
-
-# How many forks this process is away from the first.
-_forks = [0]
-
-
-def _count_fork() -> None:
-    _forks[0] += 1
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_count_fork)
 
 
 @functools.cache

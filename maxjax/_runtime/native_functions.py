@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import native
+from maxjax._base import native, threads
 from maxjax._max.mojo import crew
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._runtime.tiering import tiering
@@ -40,11 +39,12 @@ class NativeFunctions:
         self._pack = pack
         self._addresses: dict[str, int] = {}
         self._next_look: dict[str, float] = {}
-        self._reset()
-
-    def _reset(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
         self._loading: threading.Thread | None = None
+        threads.after_fork(self._after_fork_in_child)
+
+    def _after_fork_in_child(self) -> None:
+        self._loading = None
 
     def __call__(self, name: str) -> native.Function | None:
         address = self._addresses.get(name)
@@ -97,6 +97,3 @@ def _in_background(target: Callable[[], Any]) -> threading.Thread:
 
 functions = NativeFunctions(lambda: tiering.backends["mojo"].pack)
 native.install(functions)
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=functions._reset)

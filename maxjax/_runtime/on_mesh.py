@@ -12,15 +12,23 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from maxjax._base import meshes
 from maxjax._base.meshes import UNCONSTRAINED, Mesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, trimmed
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from maxjax._ir.primitive import OpSpec
+from maxjax._ir.primitive import OpSpec, Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.shape import slice_p
-from maxjax._primitives.sharding import constrained_spec, inner_mesh
+from maxjax._primitives.sharding import (
+    constrained_spec,
+    device_put_p,
+    inner_mesh,
+    named_shardings,
+    reshard_p,
+)
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import default_device
 from maxjax._sharding import types as types  # gives types of results their specs
@@ -100,15 +108,23 @@ def _whole_where_cut(sharding: Sharding, spec: OpSpec) -> Sharding:
 
 
 def _on(mesh: Mesh, operand: Any) -> NamedSharding | None:
-    """The operand's sharding, if it is over this mesh."""
+    """The operand's sharding, if it is over this mesh, or one that has other names for its axes."""
     place = operand._place if operand.__class__ is ArrayImpl else None
-    return place if isinstance(place, NamedSharding) and place.mesh == mesh else None
+    if not isinstance(place, NamedSharding):
+        return None
+    if place.mesh is mesh or place.mesh == mesh:
+        return place
+    if place.mesh.explicit_axes or not np.array_equal(place.mesh.devices, mesh.devices):
+        return None
+    names = dict(zip(place.mesh.axis_names, mesh.axis_names, strict=True))
+    return NamedSharding(mesh, PartitionSpec(*[
+        tuple(names[axis] for axis in entry_axes(entry)) for entry in place.spec]))
 
 
 def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSharding | None],
                  out_specs: Sequence[PartitionSpec | None]) -> Partitioned:
     def constraint(eqn: JaxprEqn) -> Spec | None:
-        found = constrained_spec(eqn)
+        found = constrained_spec(eqn, mesh)
         if found is None:
             return None
         spec = engine_spec(found[0], eqn.outvars[0].aval.ndim)
@@ -202,6 +218,7 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
                      in_shardings: Sequence[NamedSharding | None],
                      wanted: Sequence[Placement]) -> MeshProgram:
     avals = closed.out_avals
+    _check_elsewhere(closed, mesh, wanted)
     asked: list[PartitionSpec | None] = []
     for sharding, aval in zip(wanted, avals, strict=True):
         if isinstance(sharding, NamedSharding) and sharding.mesh.axis_names == mesh.axis_names:
@@ -218,6 +235,17 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
     places = [found if sharding is None else sharding
               for sharding, found in zip(wanted, places, strict=True)]
     return MeshProgram(whole, places, made)
+
+
+def _check_elsewhere(closed: ClosedJaxpr, mesh: Mesh, wanted: Sequence[Placement]) -> None:
+    """Raises ValueError where a program over a mesh names one device, or its caller does."""
+    here = list(mesh.devices.flat)
+    for name, sharding in (*[(f"{name} inside jit", place) for name, place in named_shardings(
+            closed)], *[("explicit output sharding", place) for place in wanted]):
+        if isinstance(sharding, SingleDeviceSharding) and here != [sharding._device]:
+            raise ValueError("Received incompatible devices for jitted computation. Got "
+                             f"{device_ids('its mesh', here)} and "
+                             f"{device_ids(name, [sharding._device])}")
 
 
 def _without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -243,14 +271,59 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
     wanted = out_shardings or [None] * len(closed.out_avals)
     mesh = mesh_for(closed, leaves, None if place is None else place[0], wanted)
     if mesh is None:
-        given = next((sharding for sharding in wanted if sharding is not None), None)
-        where = (given, True) if given is not None else (
-            place if place is not None and is_one_device(place[0]) else None)
+        where = _one_place(closed, leaves, place, wanted)
         own = _places_of_manual(closed)
         return closed, [where if sharding is None else (sharding, True)
                         for sharding in map(lambda asked, made: asked or made, wanted, own)]
+    if place is not None and place[1] and getattr(place[0], "mesh", None) is not mesh:
+        _check_devices(closed, leaves, place[0], mesh, wanted)
     made = program_on_mesh(closed, mesh, shardings_on(mesh, leaves), wanted)
     return made.closed, [(sharding, True) for sharding in made.out_shardings]
+
+
+def _check_devices(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any, mesh: Mesh,
+                   wanted: Sequence[Placement]) -> None:
+    """Raises ValueError where an operand was put on other devices than a program is for."""
+    if not is_read(closed, leaves, place) or set(devices_of(place)) == set(mesh.devices.flat):
+        return
+    named = next((name for name, sharding in named_shardings(closed)
+                  if getattr(sharding, "mesh", None) is mesh), "shard_map")
+    what = ("explicit output sharding" if any(
+        getattr(sharding, "mesh", None) is mesh for sharding in wanted) else f"{named} inside jit")
+    leaf = next(leaf for leaf in leaves if getattr(leaf, "_place", None) is place)
+    raise ValueError(incompatible(
+        "", leaves, leaf, device_ids(what, list(mesh.devices.flat)), closed))
+
+
+def _one_place(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
+               wanted: Sequence[Placement]) -> Any:
+    """Where a program without a mesh runs, and whether on purpose: with the operands that are read,
+    or where it, or its caller, says; None: anywhere.
+
+    Raises:
+      ValueError: that is on different devices.
+    """
+    if place is not None and not (
+            is_one_device(place[0]) and is_read(closed, leaves, place[0])):
+        place = None
+    said: list[tuple[str, Sharding]] = [
+        (f"{name} inside jit", sharding) for name, sharding in named_shardings(closed)
+        if isinstance(sharding, SingleDeviceSharding)]
+    said += [("explicit output sharding", sharding) for sharding in wanted
+             if sharding is not None]
+    if not said:
+        return place
+    first = said[0][1]._devices()
+    for name, sharding in said:
+        if place is not None and place[1] and set(devices_of(place[0])) != set(sharding._devices()):
+            leaf = next(leaf for leaf in leaves if getattr(leaf, "_place", None) is place[0])
+            raise ValueError(incompatible(
+                "", leaves, leaf, device_ids(name, sharding._devices()), closed))
+        if set(first) != set(sharding._devices()):
+            raise ValueError(
+                "Received incompatible devices for jitted computation. Got "
+                f"{device_ids(said[0][0], first)} and {device_ids(name, sharding._devices())}")
+    return said[0][1], True
 
 
 def _places_of_manual(closed: ClosedJaxpr) -> Sequence[Placement]:
@@ -277,7 +350,9 @@ def compiled_for(closed: ClosedJaxpr, places: Sequence[Placement],
     mesh: Any = next((place.mesh for place in places if isinstance(place, NamedSharding)), None)
     mesh = mesh or mesh_for(closed, [], None, wanted)
     if not isinstance(mesh, Mesh):
-        given = next((place for place in (*places, *wanted) if place is not None), None)
+        named = [sharding for _, sharding in named_shardings(closed)
+                 if isinstance(sharding, SingleDeviceSharding)]
+        given = next((place for place in (*places, *wanted, *named) if place is not None), None)
         one = given or SingleDeviceSharding(default_device())
         return closed, [one] * len(places), [own or one for own in _places_of_manual(closed)]
     made = program_on_mesh(closed, mesh, tuple([
@@ -296,7 +371,11 @@ def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
         # What nothing reads is no part of the program.
         if any(used and leaf.__class__ is ArrayImpl and isinstance(leaf._place, NamedSharding)
                for used, leaf in zip(used_inputs(closed), leaves, strict=True)):
-            return mesh_of(place)
+            mesh: Any = place.mesh
+            named = inner_mesh(closed) or manual_mesh(closed)
+            # What is not in types can lie over another mesh of the same devices.
+            return mesh if (named is None or named is mesh or mesh.explicit_axes
+                            or named.shape_tuple == mesh.shape_tuple) else named
         place = None
     for sharding in wanted:
         if isinstance(sharding, NamedSharding):
@@ -312,17 +391,22 @@ def devices_of(place: Any) -> tuple[Any, ...]:
 
 
 def with_devices(sharding: Any, value: ArrayImpl) -> Any:
-    """A sharding over an abstract mesh, over the devices that the value or the context has.
+    """How a value comes to lie, which an abstract mesh or open dimensions do not tell.
+
+    An abstract mesh is over the devices that the value or the context has; an open dimension lies
+    as it did.
 
     Raises:
       ValueError: neither has that mesh.
     """
+    if isinstance(sharding, NamedSharding) and UNCONSTRAINED in sharding.spec.partitions:
+        sharding = sharding.update(spec=_closed(sharding, value))
     if (not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh)
             or not sharding.mesh.explicit_axes):
         return sharding
-    for mesh in (getattr(value._place, "mesh", None), meshes.around().concrete):
-        if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
-            return NamedSharding(mesh.update(axis_types=sharding.mesh.axis_types), sharding.spec)
+    found = _over_devices(sharding, [value])
+    if found is not None:
+        return found
     known = meshes.concrete_meshes(sharding.mesh)
     if len(known) == 1:
         return NamedSharding(known[0], sharding.spec)
@@ -331,30 +415,91 @@ def with_devices(sharding: Any, value: ArrayImpl) -> Any:
         "Please enter into a mesh context via `jax.set_mesh`.")
 
 
+def _closed(sharding: NamedSharding, value: ArrayImpl) -> PartitionSpec:
+    """The spec, with the value's own entries where dimensions are open."""
+    spec = sharding.spec
+    own = getattr(value._place, "spec", PartitionSpec())
+    if getattr(value._place, "mesh", None) != sharding.mesh:
+        own = PartitionSpec()
+    used = set(meshes.spec_axes(spec))
+    entries = [(() if dim >= len(own) else tuple(
+        axis for axis in entry_axes(own.partitions[dim]) if axis not in used))
+        if entry is UNCONSTRAINED else entry for dim, entry in enumerate(spec)]
+    return PartitionSpec(*entries, unreduced=spec.unreduced, reduced=spec.reduced)
+
+
+def check_devices(primitive: Primitive, value: ArrayImpl, sharding: Any) -> None:
+    """Raises ValueError where what only says how a value lies names other devices than it is on."""
+    if not value._committed or primitive is device_put_p or sharding is value._place or (
+            not isinstance(getattr(sharding, "mesh", meshes.EMPTY_MESH), Mesh)):
+        return
+    devices = devices_of(sharding)
+    if set(devices_of(value._place)) != set(devices):
+        name, what = (("reshard", "jit's context mesh") if primitive is reshard_p else
+                      ("_identity_fn", "explicit output sharding"))
+        raise ValueError(incompatible(name, [value], value, device_ids(what, devices), None))
+
+
+def of_shard_map(sharding: NamedSharding, values: Sequence[Any]) -> NamedSharding:
+    """How a result of a ``shard_map`` lies, which may be over an abstract mesh.
+
+    Raises:
+      ValueError: it is, and neither an operand nor the context has that mesh; or an operand is on
+        other devices.
+    """
+    found = sharding if isinstance(sharding.mesh, Mesh) else _over_devices(sharding, values)
+    if found is None:
+        raise ValueError(
+            "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
+            "`AbstractMesh` to the mesh argument.")
+    for value in values:
+        if value._committed and getattr(value._place, "mesh", None) is not found.mesh and (
+                set(devices_of(value._place)) != set(found._devices())):
+            raise ValueError(incompatible("shard_map", values, value, device_ids(
+                "shard_map inside jit", found._devices()), None))
+    return found
+
+
+def _over_devices(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedSharding | None:
+    """A sharding over an abstract mesh, over the devices of a mesh of the same axes that a value
+    is on, or that is around; None: there is none."""
+    meshes_there = [getattr(value._place, "mesh", None) for value in values]
+    for mesh in (*meshes_there, meshes.around().concrete):
+        if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
+            return NamedSharding(mesh.update(axis_types=sharding.mesh.axis_types), sharding.spec)
+    return None
+
+
 def is_one_device(place: Any) -> bool:
     return not isinstance(place, Sharding) or isinstance(place, SingleDeviceSharding)
 
 
-def is_used(closed: ClosedJaxpr, leaves: Sequence[Any], leaf: Any) -> bool:
-    """Whether anything reads an operand of a program."""
-    return any(used for used, other in zip(used_inputs(closed), leaves, strict=True)
-               if other is leaf)
+def is_read(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any) -> bool:
+    """Whether anything reads an operand of a program that is at a place."""
+    return any(used and leaf.__class__ is ArrayImpl and leaf._place is place
+               for used, leaf in zip(used_inputs(closed), leaves, strict=True))
 
 
-def incompatible(name: str, operands: Sequence[Any], first: ArrayImpl, second: ArrayImpl,
+def device_ids(what: str, devices: Sequence[Any]) -> str:
+    """Where something is, in JAX's words."""
+    return f"{what} with device ids {[device.id for device in devices]} on platform CPU"
+
+
+def incompatible(name: str, operands: Sequence[Any], first: ArrayImpl, second: ArrayImpl | str,
                  closed: ClosedJaxpr | None) -> str:
-    """JAX's words for two operands on different devices."""
+    """JAX's words for two operands on different devices, or one and what is told in words."""
     names: Sequence[str] = "xyzw" if len(operands) < 4 else [
         f"args[{number}]" for number in range(len(operands))]
     if closed is not None:
         name = closed.cache.get("name", name)
         names = closed.cache.get("argument names", names)
 
-    def shown(operand: ArrayImpl) -> str:
+    def shown(operand: ArrayImpl | str) -> str:
+        if isinstance(operand, str):
+            return operand
         number = next(n for n, x in enumerate(operands) if x is operand)
-        ids = [device.id for device in devices_of(operand._place)]
-        return (f"argument {names[number]} of {name} with shape {operand.aval.off_mesh()} and "
-                f"with device ids {ids} on platform CPU")
+        return device_ids(f"argument {names[number]} of {name} with shape "
+                          f"{operand.aval.off_mesh()} and", devices_of(operand._place))
 
     return ("Received incompatible devices for jitted computation. Got "
             f"{shown(first)} and {shown(second)}")

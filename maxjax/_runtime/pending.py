@@ -6,30 +6,40 @@ pending; a graph that grows long or would hold much memory is run without waitin
 
 from __future__ import annotations
 
-import os
-import threading
+import bisect
+import itertools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
-from maxjax._base import dtypes, spans
-from maxjax._base.config import checks_values
+from maxjax._base import dtypes, spans, threads
+from maxjax._base.config import checks_values, watched
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh
 from maxjax._base.meshes import ever_set as mesh_set
-from maxjax._base.shardings import NamedSharding
+from maxjax._base.shardings import NamedSharding, SingleDeviceSharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, op_spec
-from maxjax._ir.trace import Trace, Tracer, aval_of, leaked_tracer_error, set_base_trace
+from maxjax._ir.trace import (
+    Trace,
+    Tracer,
+    aval_of,
+    is_scalar,
+    leaked_tracer_error,
+    set_base_trace,
+)
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.sharding import type_on
+from maxjax._primitives.sharding import placements, type_on
 from maxjax._runtime import array as array_module
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
-from maxjax._runtime.array import ArrayImpl, Cell
+from maxjax._runtime.array import ArrayImpl, Cell, checked
+from maxjax._runtime.devices import Device, allow_execution, chosen_device, default_device
 from maxjax._runtime.devices import devices as all_devices
+from maxjax._runtime.memory import out_of_memory
 from maxjax._runtime.program import Program, program_of, run_heavy
 from maxjax._runtime.program import settle as settle_hook
 
@@ -39,6 +49,8 @@ MAX_BYTES = 256 << 20
 # Below this many bytes of results a graph is interpreted straight away, without being looked up:
 # the look-up would cost more than compiling could save.
 LIGHT_BYTES = 1 << 20
+# Arrays that a result is held against one by one, whether it shares memory with them.
+_FEW = 8
 
 _new_array = ArrayImpl.__new__
 _reference = weakref.ref
@@ -51,7 +63,7 @@ class PendingGraph:
         self.cells: list[Cell] = []
         self.bytes = 0
         # Reentrant: running a graph may look at arrays (a host callback does).
-        self.lock = threading.RLock()
+        self.lock = threads.lock()
 
     def take(self) -> list[Cell]:
         cells = self.cells
@@ -75,6 +87,17 @@ class PendingGraph:
             self.run(self.take())
 
     def run(self, cells: list[Cell]) -> None:
+        """Runs operations that are in order.
+
+        Raises:
+          JaxRuntimeError: out of memory.
+        """
+        try:
+            self._run(cells)
+        except MemoryError as error:
+            raise out_of_memory(error) from error
+
+    def _run(self, cells: list[Cell]) -> None:
         with np.errstate(all="ignore"):
             if len(cells) > 1:
                 cells = _needed(cells)
@@ -124,7 +147,7 @@ def settle(cell: Cell, value: Any) -> None:
     cell.inputs = None
     waiting = cell.array() if cell.array is not None else None
     if waiting is not None and waiting._cell is cell:
-        waiting._value = value if type(value) is np.ndarray else np.asarray(value)
+        waiting._value = checked(value, waiting.aval)
         waiting._cell = None
 
 
@@ -176,15 +199,6 @@ def _ancestors(cell: Cell) -> list[Cell]:
 pending = PendingGraph()
 
 
-def _after_fork_in_child() -> None:
-    """A thread that was running a graph is not here: nobody would release its lock."""
-    pending.lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
 class LazyTrace(Trace):
     """The trace at the bottom: records, and runs programs."""
 
@@ -193,28 +207,30 @@ class LazyTrace(Trace):
     @property
     def platform(self) -> str:
         """That of the default device."""
-        return all_devices()[0].platform
+        return default_device().platform
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         inputs: list[Any] = []
         avals = []
         place: Any = None
         for arg in args:
-            if arg.__class__ is ArrayImpl:
-                cell = arg._cell
-                if cell is not None:
-                    inputs.append(cell)
-                else:
-                    value = arg._value
-                    inputs.append(arg.host() if value is None else value)
-                avals.append(arg.aval)
-                if arg._place is not None:
-                    place = common_place(primitive.name, place, arg, args)
-            elif isinstance(arg, Tracer):
-                raise leaked_tracer_error(arg)
+            if arg.__class__ is not ArrayImpl:
+                if isinstance(arg, Tracer):
+                    raise leaked_tracer_error(arg)
+                if is_scalar(arg):
+                    inputs.append(arg)
+                    avals.append(ShapedArray((), arg.dtype))
+                    continue
+                arg = self.operand(arg)
+            cell = arg._cell
+            if cell is not None:
+                inputs.append(cell)
             else:
-                inputs.append(arg)
-                avals.append(ShapedArray(arg.shape, arg.dtype))
+                value = arg._value
+                inputs.append(arg.host() if value is None else value)
+            avals.append(arg.aval)
+            if arg._place is not None:
+                place = common_place(primitive.name, place, arg, args)
         if not primitive.cacheable:
             return self.apply_program(primitive, args, params)
         spec = op_spec(primitive, tuple(avals), params)
@@ -244,8 +260,12 @@ class LazyTrace(Trace):
         graph = pending
         graph.cells.append(cell)
         graph.bytes += spec.weight
-        if checks_values[0]:
-            invalid.check(primitive.name, results if primitive.multiple_results else [result])
+        if watched[0]:
+            made = results if primitive.multiple_results else [result]
+            allow_execution(primitive.name)
+            put_on_chosen(made)
+            if checks_values[0]:
+                invalid.check(primitive.name, made)
         if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:
             graph.flush()
         return result
@@ -254,8 +274,15 @@ class LazyTrace(Trace):
                       params: dict[str, Any]) -> Any:
         """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
         if primitive.placement is not None:
-            value = self.operand(args[0])
-            return put(value, on_mesh.with_devices(primitive.placement(**params), value))
+            results = []
+            for arg, place in zip(args, placements(primitive, params), strict=True):
+                value = self.operand(arg)
+                if place is not None:
+                    place = on_mesh.with_devices(place, value)
+                    on_mesh.check_devices(primitive, value, place)
+                    value = put(value, place)
+                results.append(value)
+            return results if primitive.multiple_results else results[0]
         if primitive.eager is not None:
             return self.apply_eager(primitive, args, params)
         if primitive.program is not None:
@@ -270,14 +297,18 @@ class LazyTrace(Trace):
 
     def apply_whole(self, closed: ClosedJaxpr, shardings: Sequence[Any],
                     args: tuple[Any, ...]) -> list[Any]:
-        """Runs a jaxpr of whole values, wherever they are; the results lie as told."""
+        """Runs a jaxpr of whole values, wherever they are; the results lie as told.
+
+        Raises:
+          ValueError: they lie over an abstract mesh, and no value is on such a mesh.
+        """
         values = [self.operand(arg) for arg in args]
+        shardings = [on_mesh.of_shard_map(sharding, values) for sharding in shardings]
         values = [x if x._place is None else ArrayImpl(x.aval.off_mesh(), x.host()) for x in values]
         results = self.call(closed, values)
         for result, sharding in zip(results, shardings, strict=True):
-            if sharding is not None:
-                result._place, result._committed = sharding, True
-                result.aval = type_on(result.aval, sharding)
+            result._place, result._committed = sharding, True
+            result.aval = type_on(result.aval, sharding)
         return results
 
     def apply_eager(self, primitive: Primitive, args: tuple[Any, ...],
@@ -308,8 +339,13 @@ class LazyTrace(Trace):
         return put(self.operand(leaf), place)
 
     def constant(self, value: Any, aval: ShapedArray) -> ArrayImpl:
-        """An array of a NumPy value."""
-        return ArrayImpl(aval, np.asarray(value))
+        """An array of a NumPy value, which nobody else writes to."""
+        return self._put_on_chosen(ArrayImpl(aval, value))
+
+    def _put_on_chosen(self, made: ArrayImpl) -> ArrayImpl:
+        if watched[0]:
+            put_on_chosen([made])
+        return made
 
     def signature(self, leaves: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
         """The types of concrete leaves; None if one is a tracer or no array at all."""
@@ -345,9 +381,9 @@ class LazyTrace(Trace):
                 if leaf._place is not None:
                     place = common_place(name, place, leaf, leaves, closed)
             elif isinstance(leaf, np.ndarray):
-                value = physical_value(leaf)
+                value = plain(leaf)
                 values.append(value)
-                if value is leaf:
+                if value.dtype == leaf.dtype:
                     foreign.append(value)
             elif isinstance(leaf, Tracer):
                 raise leaked_tracer_error(leaf)
@@ -360,13 +396,19 @@ class LazyTrace(Trace):
         if place is not None or out_shardings is not None or mesh_set[0]:
             ran, places = on_mesh.placed_program(closed, leaves, place, out_shardings)
         program: Program = ran.cache.get("program") or program_of(ran)
-        kept = self._kept_operands(closed, leaves, values) if checks_values[0] else None
-        outputs = program.run(values)
+        kept = None
+        if watched[0]:
+            allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
+            kept = self._kept_operands(closed, leaves, values) if checks_values[0] else None
+        try:
+            outputs = program.run(values)
+        except MemoryError as error:
+            raise out_of_memory(error) from error
         if foreign:
             # The caller may write to its arrays later: no result is one of them, or a view of one.
-            outputs = [value.copy() if any(np.may_share_memory(value, array) for array in foreign)
-                       else value for value in outputs]
-        results = [ArrayImpl(aval, value if value.__class__ is np.ndarray else np.asarray(value))
+            shares = _sharing(foreign)
+            outputs = [value.copy() if shares(value) else value for value in outputs]
+        results = [ArrayImpl(aval, value)
                    for aval, value in zip(closed.out_avals, outputs, strict=True)]
         if places is not None:
             for result, where in zip(results, places, strict=True):
@@ -382,6 +424,8 @@ class LazyTrace(Trace):
             leaf = leaves[position]
             if leaf.__class__ is ArrayImpl:
                 leaf.delete()
+        if watched[0]:
+            put_on_chosen(results)
         return results
 
     def _kept_operands(self, closed: ClosedJaxpr, leaves: Sequence[Any],
@@ -405,13 +449,15 @@ class LazyTrace(Trace):
 
         Raises:
           TypeError: it is neither a number nor an array.
+          ValueError: it is a masked array.
         """
         if isinstance(leaf, array_module.Array):
             return leaf
         kind = leaf.__class__
         if kind in dtypes.PYTHON_SCALARS:
             dtype, weak = dtypes.python_scalar(kind)
-            return ArrayImpl(ShapedArray((), dtype, weak), python_value(leaf, dtype))
+            return self._put_on_chosen(
+                ArrayImpl(ShapedArray((), dtype, weak), python_value(leaf, dtype)))
         aval = leaf_aval(leaf)
         if aval is None:
             if hasattr(leaf, "__jax_array__"):
@@ -419,7 +465,25 @@ class LazyTrace(Trace):
             raise TypeError(
                 f"Value {leaf!r} with type {type(leaf)} is not a valid JAX type")
         # The caller may write to its array later: it is copied.
-        return ArrayImpl(aval, np.array(leaf, dtype=aval.dtype))
+        return self._put_on_chosen(ArrayImpl(aval, np.array(plain(leaf), dtype=aval.dtype)))
+
+
+def _sharing(arrays: Sequence[np.ndarray]) -> Callable[[Any], bool]:
+    """Tells whether a value may share memory with one of many arrays."""
+    if len(arrays) <= _FEW:
+        return lambda value: any(np.may_share_memory(value, array) for array in arrays)
+    bounds = sorted(byte_bounds(array) for array in arrays if array.size)
+    begins = [begin for begin, _ in bounds]
+    ends = list(itertools.accumulate((end for _, end in bounds), max))
+
+    def shares(value: Any) -> bool:
+        if value.__class__ is not np.ndarray or not value.size:     # NumPy's scalars are copies
+            return False
+        begin, end = byte_bounds(value)
+        earlier = bisect.bisect_left(begins, end)
+        return earlier > 0 and ends[earlier - 1] > begin
+
+    return shares
 
 
 def _check_donated_once(leaves: Sequence[Any], donated: Sequence[int]) -> None:
@@ -462,7 +526,21 @@ def leaf_aval(leaf: Any) -> ShapedArray | None:
     return None
 
 
-def physical_value(value: np.ndarray) -> np.ndarray:
+def plain(value: Any) -> np.ndarray:
+    """What enters from outside as what programs compute on: a NumPy array of no subclass, and of
+    the dtype that stands for its own. Arguments of ``jit``, operands, leaves, constants and what
+    Python functions give all come through here; where nothing had to be converted, the memory is
+    still the caller's.
+
+    Raises:
+      ValueError: it is a masked array.
+    """
+    if value.__class__ is not np.ndarray:
+        if isinstance(value, np.ma.MaskedArray):
+            raise ValueError(
+                "numpy masked arrays are not supported as direct inputs to JAX functions. Use "
+                "arr.filled() to convert the value to a standard numpy array.")
+        value = np.asarray(value)
     dtype = dtypes.canonical(value.dtype)
     return value if dtype is value.dtype or dtype == value.dtype else value.astype(dtype)
 
@@ -475,6 +553,8 @@ def common_place(name: str, known: Any, operand: ArrayImpl, operands: Sequence[A
       ValueError: two are on different devices.
     """
     here = (operand._place, operand._committed)
+    if not here[1] and here[0].__class__ is Device:
+        return known        # where it happens to be, results need not be
     if known is None or known[0] is here[0]:
         return here if known is None or here[1] else known
     if not (known[1] and here[1]):
@@ -482,14 +562,26 @@ def common_place(name: str, known: Any, operand: ArrayImpl, operands: Sequence[A
     if here[0].__class__ is known[0].__class__ is NamedSharding and (
             here[0].mesh is known[0].mesh):
         return known
-    if closed is not None and not on_mesh.is_used(closed, operands, operand):
-        return known
+    if closed is not None:
+        if not on_mesh.is_read(closed, operands, here[0]):
+            return known
+        if not on_mesh.is_read(closed, operands, known[0]):
+            return here
     devices = [on_mesh.devices_of(place) for place, _ in (known, here)]
     if devices[0] != devices[1] and set(devices[0]) != set(devices[1]):
         first = next(x for x in operands if x.__class__ is ArrayImpl and x._place is known[0])
         raise ValueError(on_mesh.incompatible(name, operands, first, operand, closed))
     one = on_mesh.is_one_device(known[0])
     return here if one and not on_mesh.is_one_device(here[0]) else known
+
+
+def put_on_chosen(results: Sequence[ArrayImpl]) -> None:
+    """Puts what lies nowhere yet on the device that ``jax_default_device`` names."""
+    device = chosen_device()
+    if device is not None:
+        for result in results:
+            if result._place is None:
+                result._place = device
 
 
 def put_results(results: Sequence[ArrayImpl], place: Any, spec: Any,
@@ -512,6 +604,8 @@ def put(value: ArrayImpl, place: Any) -> ArrayImpl:
     Raises:
       ValueError: it cannot lie so.
     """
+    if isinstance(place, SingleDeviceSharding) and place.memory_kind == "device":
+        place = place._device
     if value._place is place and value._committed:
         return value
     placed = ArrayImpl(type_on(value.aval, place), value.host())

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import gc
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import meshes, pytree
+from maxjax._base.dtypes import is_key
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import (
     NamedSharding,
     Sharding,
-    SingleDeviceSharding,
     check_shape,
     refuse_parts,
 )
 from maxjax._ir.trace import Array, Tracer, base_trace
-from maxjax._primitives.sharding import reshard_p, sharding_constraint_p, type_on
+from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, reshard_p, type_on
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
@@ -33,6 +35,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
       device: a device, a sharding, a ``PartitionSpec`` (of the mesh that is set), or a prefix
         pytree of them. None: the default device, to which the arrays are not committed; arrays
         stay where they are.
+      src: where the leaves are, and so their cotangents go: a device, a sharding, or a prefix
+        pytree of them. None: where they are found to be.
 
     Raises:
       ValueError: the device is none; the value's rank is too small for the sharding, or a
@@ -43,18 +47,28 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     places = [device] * len(leaves)
     if isinstance(device, (tuple, list, dict)):
         places = pytree.broadcast_prefix(device, x, is_place, "device_put device")
-    return pytree.unflatten(spec, [
-        _put(leaf, place) for leaf, place in zip(leaves, places, strict=True)])
+    sources = [src] * len(leaves)
+    if isinstance(src, (tuple, list, dict)):
+        sources = pytree.broadcast_prefix(src, x, is_place, "device_put src")
+    values = [base_trace[0].operand(leaf) for leaf in leaves]
+    places = [_checked(value, place) for value, place in zip(values, places, strict=True)]
+    if any(isinstance(value, Tracer) for value in values):
+        semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
+                     ArrayCopySemantics.ALWAYS_COPY if may_alias is False else
+                     ArrayCopySemantics.REUSE_INPUT)
+        results = _put_traced(values, places, sources, semantics)
+    else:
+        results = [value if place is None else put(value, place)
+                   for value, place in zip(values, places, strict=True)]
+    return pytree.unflatten(spec, results)
 
 
 def is_place(node: Any) -> bool:
     return node is None or isinstance(node, (Device, Sharding, PartitionSpec))
 
 
-def _put(leaf: Any, place: Any) -> Any:
-    value = base_trace[0].operand(leaf)
-    if place is None:
-        return value
+def _checked(value: Any, place: Any) -> Any:
+    """Where a value is to be, a spec as a sharding of the mesh that is set."""
     if not is_place(place):
         raise ValueError(
             "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, "
@@ -70,34 +84,45 @@ def _put(leaf: Any, place: Any) -> Any:
         place.is_fully_addressable      # noqa: B018  (raises where there are no devices)
         type_on(value.aval, place)
         check_shape(place, value.shape, "device_put args")
-        refuse_parts(place)
+    if place is not None and not value.aval.plain:
         refuse_parts(value.aval.sharding)
-    if isinstance(value, Tracer):
-        return _put_traced(value, place)
-    if isinstance(place, SingleDeviceSharding) and place.memory_kind == "device":
-        place = place._device
-    return put(value, place)
+    return place
 
 
-def _put_traced(value: Tracer, place: Any) -> Any:
-    """Under a transformation: how the value is to lie, and nothing where that is one device."""
-    if not isinstance(place, NamedSharding):
-        return value
-    meshes.ever_set[0] = True
-    if place.mesh.explicit_axes:
-        return reshard_p.bind(value, dst_sharding=place)
-    return sharding_constraint_p.bind(
-        value, sharding=place, layout=None, context_mesh=meshes.around().concrete,
-        unconstrained_dims=frozenset())
+def _put_traced(values: Sequence[Any], places: Sequence[Any], sources: Sequence[Any],
+                semantics: ArrayCopySemantics) -> list[Any]:
+    """Under a transformation equations say where values are to be."""
+    if any(isinstance(place, Sharding) for place in places):
+        meshes.ever_set[0] = True
+    srcs = []
+    for value, source in zip(values, sources, strict=True):
+        if source is None:
+            known = value.concrete() if isinstance(value, Tracer) else value
+            source = known.sharding if isinstance(known, ArrayImpl) else None
+        srcs.append(source)
+    if not any(isinstance(place, NamedSharding) for place in places):
+        return device_put_p.bind(
+            *values, devices=tuple(places), srcs=tuple(srcs),
+            copy_semantics=(semantics,) * len(values))
+    # Each in an equation of its own, which tells the propagation how its value lies.
+    results = []
+    for value, place, src in zip(values, places, srcs, strict=True):
+        if isinstance(place, NamedSharding) and place.mesh.explicit_axes:
+            results.append(reshard_p.bind(value, dst_sharding=place))
+        else:
+            results += device_put_p.bind(value, devices=(place,), srcs=(src,),
+                                         copy_semantics=(semantics,))
+    return results
 
 
 def device_get(x: Any) -> Any:
-    """The leaves of a pytree as NumPy arrays; what is no array, or traced, stays as it is."""
+    """The leaves of a pytree as NumPy arrays; random keys, and what is no array, or traced, stay
+    as they are."""
     def get(leaf: Any) -> Any:
         if isinstance(leaf, Tracer):
             return leaf
         if isinstance(leaf, Array):
-            return np.asarray(leaf)
+            return leaf if is_key(leaf.dtype) else np.asarray(leaf)
         return leaf.__array__() if hasattr(leaf, "__array__") else leaf
 
     return pytree.map(get, x)
@@ -123,10 +148,21 @@ def device_count(backend: str | None = None) -> int:
 
 def local_devices(process_index: int | None = None, backend: str | None = None,
                   host_id: int | None = None) -> list[Device]:
-    """The devices of this process: all."""
+    """The devices of this process: all.
+
+    Raises:
+      RuntimeError: there is no such platform.
+      ValueError: there is no such process.
+    """
+    if host_id is not None:
+        warnings.warn("The argument to jax.local_devices has been renamed from `host_id` to "
+                      "`process_index`. This alias will eventually be removed; please update your "
+                      "code.", stacklevel=2)
+        process_index = host_id
+    found = all_devices(backend)
     if process_index not in (None, 0):
         raise ValueError(f"Unknown process_index {process_index}")
-    return all_devices(backend)
+    return found
 
 
 def default_backend() -> str:
@@ -140,7 +176,7 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     Args:
       platform: the devices' kind, such as "cpu"; None for the default one.
     """
-    wanted = platform or default_backend()
+    wanted = all_devices(platform)[0].platform
     return [x for x in gc.get_objects()
             if type(x) is ArrayImpl and not x.is_deleted()
             and next(iter(x.devices())).platform == wanted]

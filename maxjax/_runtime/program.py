@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, spans
+from maxjax._base import caches, config, spans
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.primitive import Primitive
@@ -27,6 +27,8 @@ class Program:
       opened: what is compiled: the same, with its constants as inputs.
       effects: what it does beside computing results.
       heat: nanoseconds that tier 0 has spent on it.
+      cost: seconds that a call is estimated to take.
+      size: thousands of equations, those of bodies too: planning takes time by them.
       compiled: the tier-1 executable (a callable of a list of NumPy arrays), or None.
       state: "new", "cold", "queued" (for the compiler), "compiled", "failed", "host" (nothing
         of it can be compiled), "light" (dispatch would cost more than tier 0), "slower" (MAX
@@ -37,8 +39,8 @@ class Program:
     __slots__ = ("__weakref__", "artifact_key", "backend", "best_interpreted", "closed",
                  "compile_seconds", "compiled", "compiled_calls", "consts", "cost", "effects",
                  "family", "heat", "interpreted_calls", "looked", "opened", "out_avals", "pieces",
-                 "plans", "prepared", "proven", "reason", "rejected", "retry_at", "state", "text",
-                 "tier0", "trial_best", "trial_calls")
+                 "plans", "prepared", "proven", "reason", "rejected", "retry_at", "size", "state",
+                 "text", "tier0", "trial_best", "trial_calls")
 
     def __init__(self, closed: ClosedJaxpr):
         self.effects = closed.effects
@@ -71,7 +73,7 @@ class Program:
         self.trial_best = 0
         self.state = "new"
         self.reason: str | None = None
-        self.cost = 0.0
+        self.cost = self.size = 0.0
         self.pieces: list[Any] = []
         self.plans: dict[int, Any] = {}
         self.prepared = False
@@ -104,7 +106,7 @@ class Program:
     def _run(self, values: list[Any]) -> list[Any]:
         if self.state == "new":
             self.state = "cold"
-            self.cost = tiering.estimate(self.opened.jaxpr)
+            self.cost, self.size = tiering.estimate(self.opened.jaxpr)
             tiering.first_call(self)
         compiled = self.compiled        # another thread may give it up meanwhile
         if compiled is not None:
@@ -128,7 +130,7 @@ class Program:
         if self.rejected is not None and self.interpreted_calls >= self.retry_at:
             tiering.retry(self)
         if self.heat > tiering.LOOKUP_NANOSECONDS and not self.looked and self.state == "cold":
-            tiering.look(self)
+            tiering.warm(self)
         # What ran only once, however long it took, may never run again.
         if (self.heat > tiering.HOT_NANOSECONDS and self.state == "cold"
                 and self.interpreted_calls >= tiering.HOT_CALLS):
@@ -143,13 +145,13 @@ class Tiering:
     LOOKUP_NANOSECONDS = 1 << 62
     HOT_CALLS = 1
 
-    def estimate(self, jaxpr: Jaxpr) -> float:
-        return 0.0
+    def estimate(self, jaxpr: Jaxpr) -> tuple[float, float]:
+        return 0.0, 0.0
 
     def first_call(self, program: Program) -> None:
         pass
 
-    def look(self, program: Program) -> None:
+    def warm(self, program: Program) -> None:
         pass
 
     def request(self, program: Program) -> None:
@@ -203,7 +205,7 @@ def call_of(primitive: Primitive, avals: tuple[ShapedArray, ...],
 # --- pending graphs as programs -------------------------------------------------------------------
 # Keyed by structure: the specs (identities that equal applications share), the wiring, which of
 # the results are wanted, and the types of the inputs. Values, Python scalars too, are inputs.
-_graph_programs: dict[Any, Program] = {}
+_graph_programs: dict[Any, Program] = caches.cache()
 _GRAPH_LIMIT = 512
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 import time
+import weakref
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes, monitoring, spans
+from maxjax._base import config, dtypes, monitoring, spans, threads
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from maxjax._max import session
 from maxjax._max.mojo.crew import cores
 from maxjax._max.service import CompileService
 from maxjax._max.warning import warn_once
@@ -39,11 +40,12 @@ _RETRY_CALLS = 256
 class Tiering:
     """The policy and the compiled programs' life."""
 
-    # What a compile costs in processor time: a program must have spent some of that first.
+    # What a compile costs in processor time: a program must have spent some of that first; a tenth
+    # of it for each thousand of equations, where that is more.
     HOT_NANOSECONDS = 400_000_000
     HOT_CALLS = 2
-    # After so much time in tier 0 it is worth planning a program, to see whether all it needs has
-    # been compiled before.
+    # After so much time in tier 0 for each thousand of equations, which is what planning takes, it
+    # is worth planning a program, to see whether all it needs has been compiled before.
     LOOKUP_NANOSECONDS = 30_000_000
     # A program that is estimated to take this long looks for its artifact at its first call.
     EAGER_LOOKUP_SECONDS = 3e-4
@@ -52,7 +54,21 @@ class Tiering:
         mojo = MojoBackend()
         self.backends: dict[str, Any] = {"mojo": mojo, "graph": GraphBackend(lambda: mojo.pack)}
         self.core = CompilerCore()
-        self._planning = threading.RLock()
+        self._planning = threads.lock()
+        # Those that are with a compiler, or were compiled: what a fork may take from them.
+        self._submitted: weakref.WeakSet[Program] = weakref.WeakSet()
+        threads.after_fork(self._after_fork_in_child)
+
+    def _after_fork_in_child(self) -> None:
+        """Programs that the parent's threads have compiled become hot again, and what needs the
+        parent's session of MAX is interpreted from now on."""
+        unavailable = session.why_unavailable()
+        for program in list(self._submitted):
+            if program.state == "queued":
+                program.state = "cold"
+            elif program.backend == "graph" and unavailable is not None:
+                program.compiled = program.proven = program.rejected = None
+                program.state, program.reason = "host", unavailable
 
     @property
     def service(self) -> CompileService:
@@ -62,15 +78,24 @@ class Tiering:
     def backend_of(self, program: Program) -> Any:
         return self.backends[program.backend or config.backend.value]
 
-    def estimate(self, jaxpr: Jaxpr) -> float:
-        return estimated_seconds(jaxpr)
+    def estimate(self, jaxpr: Jaxpr) -> tuple[float, float]:
+        """Seconds that a call takes, and thousands of equations."""
+        return estimated_seconds(jaxpr), equation_count(jaxpr) / 1000
 
     # --- finding or making what is compiled ---
     def first_call(self, program: Program) -> None:
         """Loads a substantial program that was compiled before, or whose kernels are known."""
-        if config.compile_mode.value == "auto" and (
-                program.cost > self.EAGER_LOOKUP_SECONDS
-                or program.heat > self.LOOKUP_NANOSECONDS):
+        if config.compile_mode.value != "auto":
+            return
+        planning = self.LOOKUP_NANOSECONDS * max(1.0, program.size)
+        if program.heat > planning or program.cost > self.EAGER_LOOKUP_SECONDS and (
+                program.size <= 1.0 or program.cost * 1e9 > planning):
+            self.look(program)
+
+    def warm(self, program: Program) -> None:
+        """Loads a program on which tier 0 has spent as much as planning it takes."""
+        if config.compile_mode.value == "auto" \
+                and program.heat > self.LOOKUP_NANOSECONDS * program.size:
             self.look(program)
 
     def look(self, program: Program) -> None:
@@ -88,7 +113,8 @@ class Tiering:
 
     def request(self, program: Program) -> None:
         """Has a hot program compiled in the background."""
-        if config.compile_mode.value != "auto":
+        if config.compile_mode.value != "auto" \
+                or program.heat < self.HOT_NANOSECONDS * program.size / 10:
             return
         backend = self.backend_of(program)
         if program.heat < backend.DISPATCH_NANOSECONDS * program.interpreted_calls:
@@ -97,11 +123,12 @@ class Tiering:
             return
         if not self.prepare(program):
             return
-        program.state = "queued"
         self.submit(program, priority=float(program.heat))
 
     def submit(self, program: Program, priority: float) -> Any:
         started, start, since = time.monotonic(), spans.clock(), time.time()
+        self._submitted.add(program)
+        program.state = "queued"
         self.core.leave()
 
         def done(compiled: CompiledProgram | None, error: str | None) -> None:
@@ -114,8 +141,12 @@ class Tiering:
 
         return self.backend_of(program).submit(program, priority, done)
 
-    def compile_now(self, program: Program) -> None:
+    def compile_now(self, program: Program, waits_for_graph: bool = True) -> None:
         """Waits until a program is compiled; for ``compile="always"`` and ahead of time.
+
+        Args:
+          waits_for_graph: whether the graph backend, which takes minutes, stands in for the Mojo
+            backend where that one has no compiler.
 
         Raises:
           CompileError: it cannot be.
@@ -127,16 +158,16 @@ class Tiering:
         self.look(program)
         while program.compiled is None and program.state != "host":
             backend = self.backend_of(program)
-            program.state = "queued"
             backend.wait(self.submit(program, float("inf")), _progress_line(program))
-            if program.state == "failed" and not self._fall_back(program):
+            if program.state == "failed" and (
+                    backend.broken and not waits_for_graph or not self._fall_back(program)):
                 raise CompileError(program.reason or "there is no compiled program")
 
     def compile_or_warn(self, program: Program) -> None:
         """Waits for the compiler; where it fails, the program stays interpreted, with a warning.
         """
         try:
-            self.compile_now(program)
+            self.compile_now(program, waits_for_graph=False)
         except CompileError as error:
             self.fail(program, str(error))
 
@@ -205,11 +236,11 @@ class Tiering:
             if config.compile_mode.value == "auto":
                 if self._fall_back(program):
                     warn_once(error or "unknown")
-                    program.state = "queued"
                     self.submit(program, priority=float(program.heat))
                 else:
                     self.fail(program, program.reason)
             return
+        self._submitted.add(program)
         program.compiled = compiled
         program.state = "compiled"
         program.reason = None
@@ -255,9 +286,16 @@ class CompilerCore:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
         self._jobs = 0
         self._limits: Any = None
+        threads.after_fork(self._after_fork_in_child)
+
+    def _after_fork_in_child(self) -> None:
+        """The jobs are the parent's: all cores are free."""
+        limits, self._jobs, self._limits = self._limits, 0, None
+        if limits is not None:
+            limits.restore_original_limits()
 
     def leave(self) -> None:
         with self._lock:
@@ -268,7 +306,7 @@ class CompilerCore:
 
     def take_back(self) -> None:
         with self._lock:
-            self._jobs -= 1
+            self._jobs = max(0, self._jobs - 1)
             if self._jobs == 0 and self._limits is not None:
                 self._limits.restore_original_limits()
                 self._limits = None
@@ -287,6 +325,12 @@ def estimated_seconds(jaxpr: Jaxpr) -> float:
             avals = [atom.aval for atom in eqn.invars]
             total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11
     return total
+
+
+def equation_count(jaxpr: Jaxpr) -> int:
+    """Equations, with those of the jaxprs inside."""
+    return sum(1 + sum(equation_count(x.jaxpr if isinstance(x, ClosedJaxpr) else x)
+                       for x in subjaxprs(eqn.params)) for eqn in jaxpr.eqns)
 
 
 def check_tiers(program: Program, compiled: CompiledProgram, values: list[Any]) -> list[Any]:

@@ -7,13 +7,21 @@ that one propagation covers the bodies of scan and while and the branches of con
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from maxjax._base import threads
+from maxjax._higher_order.cond import cond_p
+from maxjax._higher_order.scan import scan_p
+from maxjax._higher_order.while_loop import while_p
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.primitive import Primitive
 from maxjax._primitives.rules import FactorRule
+from maxjax._primitives.shape import (
+    concatenate_p,
+    slice_p,
+)
 from maxjax._sharding.projection import rule_of
 from maxjax._transforms.simplify import (
     bodies_of,
@@ -32,7 +40,7 @@ def _normalize(closed: ClosedJaxpr) -> ClosedJaxpr:
     inlined = inline_calls(closed)
     eqns = []
     for eqn in inlined.jaxpr.eqns:
-        if eqn.primitive.bodies:
+        if eqn.primitive.control_flow:
             eqn = eqn.replace(params=with_bodies(eqn, _normalize))
         eqns.append(eqn)
     return ClosedJaxpr(inlined.jaxpr.replace(eqns=eqns), inlined.consts)
@@ -56,7 +64,7 @@ class Operation:
     eqn: JaxprEqn | None
     name: str
 
-    @functools.cached_property
+    @threads.cached
     def values(self) -> list[tuple[Var, Sequence[Any]]]:
         """The variables with their factors, operands first; literals have no dimensions."""
         pairs = zip([*self.operands, *self.results],
@@ -73,12 +81,12 @@ def operations(jaxpr: Jaxpr, known: dict[Any, FactorRule] | None = None) -> list
     known = {} if known is None else known
     sliced: dict[Any, Atom] = {}
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "slice":
+        if eqn.primitive is slice_p:
             sliced[eqn.outvars[0]] = eqn.invars[0]
         source = _rolled(eqn, sliced)
         if source is not None:
             found.append(_tie(source, eqn.outvars[0], 0, eqn, "of slices"))
-        ties = TIES.get(eqn.primitive.name)
+        ties = TIES.get(eqn.primitive)
         if ties is None:
             found.append(Operation(eqn.invars, eqn.outvars, _known_rule(eqn, known), eqn,
                                    eqn.primitive.name))
@@ -94,7 +102,7 @@ def operations(jaxpr: Jaxpr, known: dict[Any, FactorRule] | None = None) -> list
 def _rolled(eqn: JaxprEqn, sliced: dict[Any, Atom]) -> Atom | None:
     """The value of whose slices, put together, a result of its shape is made, as by ``roll``: they
     lie alike, even where the slices cannot."""
-    if eqn.primitive.name != "concatenate":
+    if eqn.primitive is not concatenate_p:
         return None
     sources = {sliced.get(atom) for atom in eqn.invars if isinstance(atom, Var)}
     source = sources.pop() if len(sources) == 1 else None
@@ -173,5 +181,5 @@ def _cond_ties(eqn: JaxprEqn) -> Ties:
         [tie for branch in branches for tie in _pairs(branch.jaxpr.outvars, eqn.outvars)])
 
 
-TIES: dict[str, Callable[[JaxprEqn], Ties]] = {
-    "scan": _scan_ties, "while": _while_ties, "cond": _cond_ties}
+TIES: dict[Primitive, Callable[[JaxprEqn], Ties]] = {
+    scan_p: _scan_ties, while_p: _while_ties, cond_p: _cond_ties}

@@ -11,8 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from maxjax._base.source import scopes, told_lines
+from maxjax._higher_order.cond import cond_p
 from maxjax._higher_order.debugging import ShardingInspector
+from maxjax._higher_order.scan import scan_p
+from maxjax._higher_order.while_loop import while_p
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._sharding.assignment import Assignment, assign
 from maxjax._sharding.combine import joined_reductions
@@ -152,7 +156,7 @@ class _Body:
         self.moves: list[tuple[Var, Collective]] = []
         self.assigned = owner.assignments
         for eqn in jaxpr.eqns:
-            if (eqn not in self.assigned and eqn.primitive.name not in LOOPS
+            if (eqn not in self.assigned and not eqn.primitive.control_flow
                     and owner.constrained(eqn) is None):
                 self.assigned[eqn] = owner.assign(eqn)
         asked = {atom: dict(layout.partial) for atom, layout in zip(
@@ -229,7 +233,7 @@ class _Body:
     # --- equations ---
 
     def equation(self, eqn: JaxprEqn) -> None:
-        loop = LOOPS.get(eqn.primitive.name)
+        loop = LOOPS.get(eqn.primitive)
         callback = eqn.params.get("callback")
         if loop is not None:
             loop(self, eqn)
@@ -352,8 +356,8 @@ def _cond(body: _Body, eqn: JaxprEqn) -> None:
     body.finish(eqn, results, outs)
 
 
-LOOPS: dict[str, Callable[[_Body, JaxprEqn], None]] = {
-    "scan": _scan, "while": _while, "cond": _cond}
+LOOPS: dict[Primitive, Callable[[_Body, JaxprEqn], None]] = {
+    scan_p: _scan, while_p: _while, cond_p: _cond}
 
 
 def _without_dead_code(closed: ClosedJaxpr) -> tuple[set[Var], ClosedJaxpr]:

@@ -13,7 +13,7 @@ from maxjax._base.meshes import Mesh, PartitionSpec, ever_set, get_abstract_mesh
 from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.control import operands_of, traced
-from maxjax._ir.trace import base_trace
+from maxjax._ir.trace import Tracer, base_trace, context
 from maxjax._primitives.shape import expand_axis, squeeze_p
 from maxjax._sharding.shard_map import inside, shard_aval, shard_map_p
 from maxjax._transforms.autodiff import check_callable
@@ -108,6 +108,7 @@ class _Mapped:
                              f"axis_size {sizes[0]}.")
         ever_set[0] = True
         mesh = self._mesh(sizes[0])
+        at_base = context.trace is base_trace[0]
         values = operands_of(leaves)
         specs = []
         for number, (value, axis) in enumerate(zip(values, flat_axes, strict=True)):
@@ -123,6 +124,8 @@ class _Mapped:
                         "cannot select an axis to squeeze out which has size not equal to one, "
                         f"got shape={tuple(shape)} and dimensions=({axis},)")
             specs.append(P() if axis is None else _spec(axis, self.axis_name))
+            if at_base and not isinstance(value, Tracer):
+                values[number] = _moved(value, NamedSharding(mesh, specs[-1]))
         key = (tree, tuple(flat_axes), mesh,
                tuple((n, type(value), value) for n, value in fixed.items()))
         jitted = self.jitted.get(key)
@@ -219,6 +222,22 @@ class _Mapped:
             return pytree.unflatten(traced_body.tree, results)
 
         return _fun
+
+
+def _moved(value: Any, sharding: NamedSharding) -> Any:
+    """An argument over the devices of the mapped axis, if it was put over others on purpose.
+
+    Raises:
+      ValueError: it lies otherwise over the same devices.
+    """
+    own = value.sharding
+    if not value.committed or own.is_equivalent_to(sharding, value.ndim):
+        return value
+    if own._devices() == sharding._devices() and value.ndim and not own.is_fully_replicated:
+        raise ValueError(
+            "Sharding passed to jit does not match the sharding on the respective arg. Got jit "
+            f"sharding: {sharding!r},\narg sharding: {own!r} for arg type: {value.aval}")
+    return base_trace[0].put(value, sharding)
 
 
 def _spec(axis: int, name: Any) -> PartitionSpec:

@@ -23,6 +23,7 @@ from maxjax._base.meshes import (
 )
 from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.control import chosen, merged, needed_inputs, rearranged
+from maxjax._higher_order.jit import jit_p
 from maxjax._ir.axes import axes_of, named_axes
 from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived, subjaxprs
@@ -142,17 +143,26 @@ def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
             [dims_of(spec, aval.ndim) for spec, aval in zip(in_specs, local.in_avals, strict=True)],
             [dims_of(spec, aval.ndim)
              for spec, aval in zip(out_specs, local.out_avals, strict=True)])
-    if not isinstance(mesh, Mesh) or mesh.explicit_axes or manual != set(mesh.axis_names):
+    if mesh.explicit_axes or mesh.manual_axes:
         return whole
 
     def constrained(*values: Any) -> list[Any]:
-        return [sharding_constraint_p.bind(
-            output, sharding=NamedSharding(mesh, spec), layout=None, context_mesh=mesh,
-            unconstrained_dims=frozenset()) if spec_axes(spec) else output
-            for output, spec in zip(eval_jaxpr(whole.jaxpr, whole.consts, *values), out_specs,
-                                    strict=True)]
+        return [_constrained(output, spec, mesh, manual) if any(spec_axes(spec)) else output
+                for output, spec in zip(eval_jaxpr(whole.jaxpr, whole.consts, *values), out_specs,
+                                        strict=True)]
 
     return trace_to_jaxpr(constrained, whole.in_avals, jaxpr.jaxpr.debug_info)
+
+
+def _constrained(output: Any, spec: PartitionSpec, mesh: Any, manual: frozenset[Any]) -> Any:
+    """A result that lies as its spec says; along axes that are not manual that is left open."""
+    is_open = manual != frozenset(mesh.axis_names)
+    entries = (*spec, *[None] * (len(output.shape) - len(spec)))
+    free = frozenset(dim for dim, entry in enumerate(entries) if entry is None and is_open)
+    sharding = NamedSharding(mesh, P(*[
+        P.UNCONSTRAINED if dim in free else entry for dim, entry in enumerate(entries)]))
+    return sharding_constraint_p.bind(
+        output, sharding=sharding, layout=None, context_mesh=mesh, unconstrained_dims=free)
 
 
 def with_parts(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
@@ -197,16 +207,13 @@ def program_of(params: dict[str, Any], once: bool = False) -> ClosedJaxpr:
                     manual, copied)
 
 
-def _program_outside(**params: Any) -> tuple[ClosedJaxpr, list[NamedSharding | None]]:
+def _program_outside(**params: Any) -> tuple[ClosedJaxpr, list[NamedSharding]]:
     """What an application outside programs runs, and where its specs say that the results are."""
-    places: list[NamedSharding | None] = [None] * len(params["out_specs"])
-    if isinstance(params["mesh"], Mesh):
-        places[:] = result_places(params)
-    return program_of(params, once=True), places
+    return program_of(params, once=True), result_places(params)
 
 
 def result_places(params: dict[str, Any]) -> list[NamedSharding]:
-    """How the results of an application over devices lie."""
+    """How the results of an application lie."""
     mesh = params["mesh"]
     if mesh.auto_axes:
         return [NamedSharding(mesh, P(*spec)) for spec in params["out_specs"]]
@@ -225,7 +232,7 @@ def manual_results(closed: ClosedJaxpr) -> list[NamedSharding | None]:
     for eqn in closed.eqns:
         if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh):
             found.update(zip(eqn.outvars, result_places(eqn.params), strict=True))
-        elif eqn.primitive.name == "jit":
+        elif eqn.primitive is jit_p:
             found.update(zip(eqn.outvars, manual_results(eqn.params["jaxpr"]), strict=True))
     return [found.get(atom) if isinstance(atom, Var) else None for atom in closed.jaxpr.outvars]
 
@@ -439,7 +446,9 @@ def _with_axis(spec: PartitionSpec, axis: int | None, entry: Any) -> PartitionSp
 def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: ClosedJaxpr,
            in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec],
            **params: Any) -> tuple[list[Any], list[int | None]]:
-    mesh, entry = params["mesh"], context.batch_spmd_axis
+    mesh, entry, in_types = params["mesh"], context.batch_spmd_axis, context.batch_entry
+    if entry is None and params["newly_manual_axes"].issuperset(entry_axes(in_types)):
+        entry, in_types = in_types, None      # the elements are spread over axes of the shards
     if entry is not None:
         names = entry_axes(entry)
         used = {axis for spec in (*in_specs, *out_specs) for axis in spec_axes(spec)}
@@ -448,10 +457,12 @@ def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, ja
         size //= _parts(names, mesh)
         if params["check_vma"]:
             jaxpr = _varying_inputs(jaxpr, tuple(axis is not None for axis in axes), names)
-    context.batch_spmd_axis = None      # a shard_map within this one is on one shard already
+    previous = context.batch_spmd_axis, context.batch_entry
+    # A shard_map within this one is on one shard already.
+    context.batch_spmd_axis, context.batch_entry = None, in_types
     with _inside(params):
         batched, out_batched = batch_jaxpr(jaxpr, size, tuple(axes))
-    context.batch_spmd_axis = entry
+    context.batch_spmd_axis, context.batch_entry = previous
     results = shard_map_p.bind(
         *operands, jaxpr=batched,
         in_specs=tuple([_with_axis(spec, axis, entry)

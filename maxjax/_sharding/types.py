@@ -23,7 +23,8 @@ from maxjax._sharding.sums import axes_of_results
 # Primitives whose operands must all lie alike, and how many come before those.
 ALIKE = {"concatenate": 0, "select_n": 1, "clamp": 0}
 # Along a dimension that these shorten or lengthen, the shards stay shards where that divides.
-RESIZED = ("slice", "dynamic_slice", "concatenate", "pad", "rev", "dynamic_update_slice")
+RESIZED = ("slice", "dynamic_slice", "concatenate", "pad", "rev", "dynamic_update_slice",
+           "split")
 INDEXED = ("slice", "dynamic_slice", "gather")
 
 
@@ -154,17 +155,19 @@ class _Application:
 
     def _resized(self) -> list[Dims]:
         first = self.ins[0]
-        shape = self.out_avals[0].shape
-        for dim, (axes, size) in enumerate(zip(first, shape, strict=True)):
+        sizes = [(aval.shape, dim, axes, size) for aval in self.out_avals
+                 for dim, (axes, size) in enumerate(zip(first, aval.shape, strict=True))]
+        for shape, dim, axes, size in sizes:
             if size % product(axes, self.sizes):
-                if self.name == "pad":
+                if self.name in ("pad", "split"):
+                    what = "padding" if self.name == "pad" else "split"
                     raise ShardingTypeError(
-                        f"padding on sharded dims where out dim ({size}) is not divisible by mesh "
+                        f"{what} on sharded dims where out dim ({size}) is not divisible by mesh "
                         f"axes ({product(axes, self.sizes)}) with spec ({', '.join(axes)}) is not "
                         f"implemented. Got input type={_short(self.in_avals[0])} and output "
                         f"shape={shape}")
                 raise self._needs_whole(self.in_avals[0], dim)
-        return [first]
+        return [first] * len(self.out_avals)
 
     def _check_results(self, outs: Sequence[Dims]) -> None:
         for dims, aval in zip(outs, self.out_avals, strict=True):

@@ -11,7 +11,8 @@ import numpy as np
 
 from maxjax._base import config
 from maxjax._base.errors import InternalError
-from maxjax._base.meshes import ever_set
+from maxjax._base.meshes import PartitionSpec, entry_axes, ever_set, get_abstract_mesh, spec_axes
+from maxjax._base.shardings import NamedSharding
 from maxjax._ir.axes import jaxpr_uses_axis, named_axes, uses_axis
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
@@ -34,6 +35,7 @@ from maxjax._primitives.shape import (
     slice_p,
     squeeze_p,
 )
+from maxjax._primitives.sharding import reshard_p
 
 
 class BatchTracer(Tracer):
@@ -142,13 +144,14 @@ class BatchTrace(Trace):
             # A tangent has its result's batch axis.
             wanted = [own if own is not None else other for own, other in zip(
                 axes_out[:half], axes_out[half:], strict=True)]
-            results = [o if axis is wanted_axis else to_axis(o, axis, wanted_axis, self.size)
+            results = [o if axis is wanted_axis else to_axis(
+                           o, axis, wanted_axis, self.size, self.entry)
                        for o, axis, wanted_axis in zip(
                            outs[:half], axes_out[:half], wanted, strict=True)]
             results = out_axes.align(results, wanted, self.size)
             result_tangents = [
                 None if t is None else
-                t if target is None else to_axis(t, axis, target, self.size)
+                t if target is None else to_axis(t, axis, target, self.size, self.entry)
                 for t, axis, target in zip(
                     outs[half:], axes_out[half:], out_axes.axes, strict=True)]
             return results, result_tangents
@@ -207,7 +210,7 @@ class BatchTrace(Trace):
             [*residual_axes, *(axis for axis, flag in zip(out_axes, mapped, strict=True) if flag)])
         return [x if x is None or (axis is None and wanted is None)
                 else reduce_sum(x, (axis,)) if wanted is None
-                else to_axis(x, axis, wanted, self.size)
+                else to_axis(x, axis, wanted, self.size, self.entry)
                 for x, axis, wanted in zip(results, axes, in_axes, strict=True)]
 
     def batch(self, function: Callable[..., Sequence[Any]], operands: Sequence[Any],
@@ -256,18 +259,30 @@ def _one_element(cotangent: Any, axis: int | None) -> Any:
     return type(cotangent)(ShapedArray(rest, cotangent.dtype))
 
 
-def to_axis(value: Any, axis: int | None, target: int, size: int) -> Any:
-    """``value`` with its batch axis at ``target``; an unbatched one is repeated."""
-    if axis is None:
-        return move_axis(broadcast_leading(value, size), 0, target)
-    return move_axis(value, axis, target)
+def to_axis(value: Any, axis: int | None, target: int, size: int, entry: Any = None) -> Any:
+    """``value`` with its batch axis at ``target``; an unbatched one is repeated, and lies along
+    Explicit axes as ``entry``, or the batch that a running rule maps, says."""
+    if axis is not None:
+        return move_axis(value, axis, target)
+    repeated = move_axis(broadcast_leading(value, size), 0, target)
+    entry = context.batch_entry if entry is None else entry
+    if entry is None:
+        return repeated
+    # Of what no mesh knows it is the one around: whole on each device.
+    mesh, spec = repeated.aval.mesh_spec or (
+        get_abstract_mesh(), PartitionSpec(*[None] * repeated.ndim))
+    if not set(mesh.explicit_axes).difference(spec_axes(spec)).issuperset(entry_axes(entry)):
+        return repeated
+    entries = [*spec.partitions[:target], entry, *spec.partitions[target + 1:]]
+    return reshard_p.bind(
+        repeated, dst_sharding=NamedSharding(mesh, spec.update(partitions=entries)))
 
 
 def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequence[Any],
                axes: Sequence[int | None], axis_name: Any = None, spmd_axis: Any = None
                ) -> tuple[list[Any], list[Any]]:
     """Results of ``function`` on each element, and their batch axes (None: the same for all)."""
-    entry = _mapped_entry(operands, axes) if ever_set[0] else None
+    entry = mapped_entry(operands, axes) if ever_set[0] else None
     trace = BatchTrace(context.trace, size, axis_name, spmd_axis, entry)
     try:
         with current_trace(trace), named_axes(() if axis_name is None else [(axis_name, size)]):
@@ -283,7 +298,7 @@ def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequ
     return [value for value, _ in pairs], [axis for _, axis in pairs]
 
 
-def _mapped_entry(operands: Sequence[Any], axes: Sequence[int | None]) -> Any:
+def mapped_entry(operands: Sequence[Any], axes: Sequence[int | None]) -> Any:
     """The Explicit axes that a mapped dimension is split over, from the first operand that is."""
     for operand, axis in zip(operands, axes, strict=True):
         if axis is None:
@@ -326,7 +341,7 @@ def _batch_jaxpr(closed: ClosedJaxpr, size: int, axes: tuple[int | None, ...],
         result = []
         for out, axis, forced in zip(outs, out_axes, force, strict=True):
             if axis is not None or forced:
-                out = to_axis(out, axis, 0, size)
+                out = to_axis(out, axis, 0, size, entry)
             batched.append(axis is not None or forced)
             result.append(out)
         return result

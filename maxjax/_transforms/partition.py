@@ -54,7 +54,7 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
         return primitive.host_reason or "it has no lowering"
     if primitive.is_own and not control_flow:
         return "its rules, which are the user's, are for the Mojo backend"
-    if control_flow and primitive.bodies:
+    if control_flow and primitive.control_flow:
         return None
     if primitive.host_condition is not None:
         return primitive.host_condition(*[atom.aval for atom in eqn.invars], **eqn.params)

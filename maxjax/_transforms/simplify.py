@@ -9,7 +9,20 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
-from maxjax._ir.primitive import Primitive, op_spec, registry
+from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._primitives.collective import pmax_p, pmin_p, psum_p
+from maxjax._primitives.comparison import select_n_p
+from maxjax._primitives.contraction import dot_general_p
+from maxjax._primitives.convert import stop_gradient_p
+from maxjax._primitives.identities import name_p, optimization_barrier_p
+from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
+from maxjax._primitives.shape import (
+    broadcast_in_dim_p,
+    reduce_sum_p,
+    reshape_p,
+    squeeze_p,
+    transpose_p,
+)
 
 
 def called(eqn: JaxprEqn) -> Any:
@@ -66,7 +79,7 @@ def inline_calls(closed: ClosedJaxpr,
                 continue
             outvars = [type(var)(var.aval) for var in eqn.outvars]
             env.update(zip(eqn.outvars, outvars, strict=True))
-            eqns.append(eqn.replace(invars=invars, outvars=outvars))
+            eqns.append(JaxprEqn(eqn.primitive, invars, eqn.params, outvars, eqn.source))
         return [read(atom) for atom in jaxpr.outvars]
 
     def behind_barrier(eqn: JaxprEqn, operands: list[Atom], flags: Sequence[bool]) -> list[Atom]:
@@ -75,7 +88,7 @@ def inline_calls(closed: ClosedJaxpr,
         results = [Var(atom.aval) for atom in kept]
         if kept:
             eqns.append(JaxprEqn(
-                registry["optimization_barrier"], kept, {}, results, eqn.source))
+                optimization_barrier_p, kept, {}, results, eqn.source))
         given = iter(results)
         return [next(given) if flag and isinstance(atom, Var) else atom
                 for atom, flag in zip(operands, flags, strict=True)]
@@ -106,8 +119,10 @@ def eliminate_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
         if eqn.primitive.dead_code is not None:
             eqn = eqn.primitive.dead_code(eqn, [var in used for var in eqn.outvars])
         used.update(atom for atom in eqn.invars if isinstance(atom, Var))
-        kept.append(eqn.replace(outvars=[
-            var if var in used else DropVar(var.aval) for var in eqn.outvars]))
+        if any(var not in used for var in eqn.outvars):
+            eqn = eqn.replace(outvars=[
+                var if var in used else DropVar(var.aval) for var in eqn.outvars])
+        kept.append(eqn)
     kept.reverse()
     constants = [(var, value) for var, value in zip(jaxpr.constvars, closed.consts, strict=True)
                  if var in used]
@@ -136,19 +151,27 @@ def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
         return env.get(atom, atom) if isinstance(atom, Var) else atom
 
     for eqn in jaxpr.eqns:
-        invars = [read(atom) for atom in eqn.invars]
-        eqn = eqn.replace(invars=invars)
+        eqn = _with_operands(eqn, env)
         if eqn.primitive.cacheable and not has_effects(eqn):
-            key = (eqn.primitive, tuple(map(_atom_key, invars)), tuple(eqn.params.items()))
+            key = (eqn.primitive, tuple(map(_atom_key, eqn.invars)), tuple(eqn.params.items()))
             known = seen.get(key)
             if known is not None:
                 env.update(zip(eqn.outvars, known, strict=True))
                 continue
             seen[key] = [var if type(var) is Var else Var(var.aval) for var in eqn.outvars]
-            eqn = eqn.replace(outvars=seen[key])
+            if any(type(var) is not Var for var in eqn.outvars):
+                eqn = eqn.replace(outvars=seen[key])
         eqns.append(eqn)
     return ClosedJaxpr(
         jaxpr.replace(eqns=eqns, outvars=[read(atom) for atom in jaxpr.outvars]), closed.consts)
+
+
+def _with_operands(eqn: JaxprEqn, env: dict[Var, Atom]) -> JaxprEqn:
+    """An equation with what has come in the place of its operands."""
+    if not any(atom in env for atom in eqn.invars if isinstance(atom, Var)):
+        return eqn
+    return eqn.replace(invars=[
+        env.get(atom, atom) if isinstance(atom, Var) else atom for atom in eqn.invars])
 
 
 def _atom_key(atom: Atom) -> Any:
@@ -180,8 +203,7 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
                 uses[atom] = uses.get(atom, 0) + 1
     eqns = []
     for eqn in jaxpr.eqns:
-        eqn = eqn.replace(invars=[
-            env.get(atom, atom) if isinstance(atom, Var) else atom for atom in eqn.invars])
+        eqn = _with_operands(eqn, env)
         result: Any = _rewritten(eqn, made, uses)
         if isinstance(result, (Var, Literal)):
             env[eqn.outvars[0]] = result
@@ -195,39 +217,41 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _rewritten(eqn: JaxprEqn, made: dict[Var, JaxprEqn], uses: dict[Var, int]) -> Any:
     """The equation in a better form, or the atom that it comes to."""
-    name, out = eqn.primitive.name, eqn.outvars[0] if eqn.outvars else None
-    if out is None or eqn.primitive.multiple_results or has_effects(eqn):
+    primitive, out = eqn.primitive, eqn.outvars[0] if eqn.outvars else None
+    if out is None or primitive.multiple_results or has_effects(eqn):
         return eqn
     aval = out.aval
     if eqn.invars and all(isinstance(atom, Literal) for atom in eqn.invars) and not aval.shape:
         folded = _folded(eqn)
         if folded is not None:
             return folded
-    if name in _REDUCTIONS and all(isinstance(axis, int) for axis in eqn.params["axes"]):
+    if primitive in _REDUCTIONS and all(isinstance(axis, int) for axis in eqn.params["axes"]):
         if not eqn.params["axes"]:
             return eqn.invars[0]
-        name = _REDUCTIONS[name]
-        eqn = eqn.replace(primitive=registry[name], params={"axes": eqn.params["axes"]})
-    if name in ("stop_gradient", "name") and eqn.invars[0].aval is aval:
+        primitive = _REDUCTIONS[primitive]
+        eqn = eqn.replace(primitive=primitive, params={"axes": eqn.params["axes"]})
+    if primitive in (stop_gradient_p, name_p) and eqn.invars[0].aval is aval:
         return eqn.invars[0]
-    if name == "select_n" and isinstance(eqn.invars[1], Var) and eqn.invars[1].aval is aval and all(
-            case is eqn.invars[1] for case in eqn.invars[2:]):
-        return eqn.invars[1]
-    if name == "reduce_sum" and isinstance(eqn.invars[0], Var):
+    if primitive is select_n_p:
+        first = eqn.invars[1]
+        if isinstance(first, Var) and first.aval is aval and all(
+                case is first for case in eqn.invars[2:]):
+            return first
+    if primitive is reduce_sum_p and isinstance(eqn.invars[0], Var):
         shape = eqn.invars[0].aval.shape
         if all(shape[axis] == 1 for axis in eqn.params["axes"]):
-            eqn, name = _reshape(eqn, eqn.invars[0]), "reshape"
-    if name in ("reshape", "squeeze") and isinstance(eqn.invars[0], Var):
+            eqn, primitive = _reshape(eqn, eqn.invars[0]), reshape_p
+    if primitive in _RESHAPES and isinstance(eqn.invars[0], Var):
         source: Var | Literal = eqn.invars[0]
         producer = made.get(eqn.invars[0])
-        if producer is not None and producer.primitive.name in ("reshape", "squeeze"):
+        if producer is not None and producer.primitive in _RESHAPES:
             source = producer.invars[0]
         if source.aval.shape == aval.shape and source.aval is aval:
             return source
         return _reshape(eqn, source)
-    if name == "transpose" and isinstance(eqn.invars[0], Var):
+    if primitive is transpose_p and isinstance(eqn.invars[0], Var):
         producer = made.get(eqn.invars[0])
-        if (producer is not None and producer.primitive.name == "dot_general"
+        if (producer is not None and producer.primitive is dot_general_p
                 and uses.get(eqn.invars[0]) == 1 and eqn.params["permutation"] == (1, 0)
                 and not producer.params["dimension_numbers"][1][0]):
             (left, right), batch = producer.params["dimension_numbers"]
@@ -236,28 +260,30 @@ def _rewritten(eqn: JaxprEqn, made: dict[Var, JaxprEqn], uses: dict[Var, int]) -
                 return JaxprEqn(producer.primitive, [producer.invars[1], producer.invars[0]],
                                 {**producer.params, "dimension_numbers": ((right, left), batch)},
                                 [out], eqn.source)
-    if name in _ELEMENTWISE and len(eqn.invars) > 1:
+    if primitive.joins_scalars and len(eqn.invars) > 1:
         return _with_scalars(eqn, made)
     return eqn
 
 
 # Collectives over dimensions alone.
-_REDUCTIONS = {"psum": "reduce_sum", "pmax": "reduce_max", "pmin": "reduce_min"}
-_ELEMENTWISE = frozenset((
-    "add", "sub", "mul", "div", "max", "min", "rem", "pow", "eq", "ne", "lt", "le", "gt", "ge",
-    "and", "or", "xor", "add_any"))
+_REDUCTIONS = {psum_p: reduce_sum_p, pmax_p: reduce_max_p, pmin_p: reduce_min_p}
+_RESHAPES = (reshape_p, squeeze_p)
 
 
 def _with_scalars(eqn: JaxprEqn, made: dict[Var, JaxprEqn]) -> JaxprEqn:
     shape = eqn.outvars[0].aval.shape
+    if not any(isinstance(atom, Var) and atom in made
+               and made[atom].primitive in (broadcast_in_dim_p, reshape_p)
+               for atom in eqn.invars):
+        return eqn
     scalars: list[Atom] = []
     for atom in eqn.invars:
         current = atom
         while isinstance(current, Var) and current in made:
             producer = made[current]
-            if producer.primitive.name not in ("broadcast_in_dim", "reshape"):
+            if producer.primitive not in (broadcast_in_dim_p, reshape_p):
                 break
-            if producer.primitive.name == "reshape" and producer.invars[0].aval.size != 1:
+            if producer.primitive is reshape_p and producer.invars[0].aval.size != 1:
                 break
             current = producer.invars[0]
         scalars.append(current if not current.aval.shape else atom)
@@ -274,7 +300,7 @@ def _reshape(eqn: JaxprEqn, source: Atom) -> JaxprEqn:
     params = {"new_sizes": eqn.outvars[0].aval.shape, "dimensions": None}
     if "sharding" in eqn.params:
         params["sharding"] = eqn.params["sharding"]
-    return JaxprEqn(registry["reshape"], [source], params, eqn.outvars, eqn.source)
+    return JaxprEqn(reshape_p, [source], params, eqn.outvars, eqn.source)
 
 
 def _folded(eqn: JaxprEqn) -> Literal | None:
@@ -291,7 +317,7 @@ def _folded(eqn: JaxprEqn) -> Literal | None:
 
 def bodies_of(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
     """The jaxprs of a loop or a choice."""
-    for name in eqn.primitive.bodies:
+    for name in eqn.primitive.control_flow:
         value = eqn.params[name]
         yield from value if isinstance(value, tuple) else (value,)
 
@@ -299,7 +325,7 @@ def bodies_of(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
 def with_bodies(eqn: JaxprEqn, change: Callable[[ClosedJaxpr], ClosedJaxpr]) -> dict[str, Any]:
     """The parameters of a loop or a choice with other jaxprs."""
     params = dict(eqn.params)
-    for name in eqn.primitive.bodies:
+    for name in eqn.primitive.control_flow:
         value = params[name]
         params[name] = tuple(map(change, value)) if isinstance(value, tuple) else change(value)
     return params
@@ -309,7 +335,7 @@ def simplify_bodies(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Simplifies the jaxprs of loops and branches."""
     eqns = []
     for eqn in closed.jaxpr.eqns:
-        if eqn.primitive.bodies:
+        if eqn.primitive.control_flow:
             eqn = eqn.replace(params=with_bodies(eqn, simplify_once))
         eqns.append(eqn)
     return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.meshes import ever_set
 from maxjax._base.source import function_location
 from maxjax._ir.refs import Ref
 from maxjax._ir.trace import Array, base_trace
 from maxjax._transforms.autodiff import check_callable, leaf_operand
-from maxjax._transforms.batching import batch_flat, to_axis
+from maxjax._transforms.batching import batch_flat, mapped_entry, to_axis
 from maxjax._transforms.refs import Lent
 
 
@@ -97,6 +98,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
             outs, dims = outs[:count], dims[:count]
         dummy = pytree.unflatten(out_tree, range(len(outs)))
         targets = flatten_axes("vmap out_axes", out_axes, dummy, out_tree)
+        entry = mapped_entry(values, axes) if ever_set[0] else None
         results = []
         for number, (out, dim, target) in enumerate(zip(outs, dims, targets, strict=True)):
             if target is None:
@@ -108,7 +110,9 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
             if not -rank <= target < rank:
                 raise ValueError(
                     f"axis {target} is out of bounds for array of dimension {rank}")
-            results.append(to_axis(out, dim, target % rank, size))
+            # A number of Python's is on no mesh.
+            results.append(to_axis(out, dim, target % rank, size,
+                                   entry if outputs[number] is None else None))
         return pytree.unflatten(out_tree, results)
 
     names = [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(fun, name)]

@@ -7,6 +7,7 @@ from typing import Any
 
 from maxjax._base.missing import missing_names
 from maxjax._higher_order.api import UNSPECIFIED, jit
+from maxjax._higher_order.jit_sharded import ShardedFunction
 
 
 def pjit(fun: Callable[..., Any], in_shardings: Any = UNSPECIFIED,
@@ -17,16 +18,20 @@ def pjit(fun: Callable[..., Any], in_shardings: Any = UNSPECIFIED,
          donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
          device: Any = None, backend: str | None = None, inline: bool = False,
          compiler_options: dict[str, Any] | None = None) -> Any:
-    """``jax.jit`` with its options as positional arguments.
+    """``jax.jit`` with its options as positional arguments, whose ``PartitionSpec``s may be of the
+    mesh of ``with mesh:``.
 
     >>> pjit(lambda x: 2 * x)(3)
     Array(6, dtype=int32, weak_type=True)
     """
-    return jit(fun, in_shardings=in_shardings, out_shardings=out_shardings,
+    made = jit(fun, in_shardings=in_shardings, out_shardings=out_shardings,
                static_argnums=static_argnums, static_argnames=static_argnames,
                donate_argnums=donate_argnums, donate_argnames=donate_argnames,
                keep_unused=keep_unused, device=device, backend=backend, inline=inline,
                compiler_options=compiler_options)
+    if isinstance(made, ShardedFunction):
+        made.caller = "pjit"
+    return made
 
 
 __getattr__ = missing_names(__name__)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Callable
 from typing import Any
 
 from maxjax._base.missing import missing_names
 
 
-class _Metadata(contextlib.ContextDecorator):
-    """A context, and a decorator, without effect."""
+class _Metadata:
+    """A context, and a decorator, without effect: a jitted function stays one."""
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function
 
     def __enter__(self) -> None:
         pass

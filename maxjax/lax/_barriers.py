@@ -14,10 +14,9 @@ from maxjax._primitives.identities import (
     after_all_p,
     create_token_p,
     dce_sink_p,
-    device_put_p,
     optimization_barrier_p,
 )
-from maxjax._primitives.sharding import sharding_constraint_p
+from maxjax._primitives.sharding import device_put_p, sharding_constraint_p
 from maxjax.lax._operands import operand as as_operand
 
 __all__ = [

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.shardings import Sharding
-from maxjax._higher_order.constraints import resharded
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from maxjax._higher_order.constraints import constrained, resharded
+from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, Tracer, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import convert
+from maxjax._primitives.random_bits import Generator, random_wrap_p
 from maxjax._primitives.shape import broadcast_in_dim
 from maxjax._primitives.varying import vary
 from maxjax._primitives.widths import bit_width
@@ -50,22 +51,16 @@ def dtype(x: Any) -> Any:
 
 
 def dtype_argument(new_dtype: Any, name: str) -> Any:
-    """A dtype argument in its canonical form; 64 bits that are off become 32, with a warning."""
+    """A dtype argument in its canonical form; of 64 bits that are off, see ``dtypes.requested``."""
     wanted = dtypes.as_dtype(new_dtype)
     if dtypes.is_key(wanted):
         return wanted
     if not (dtypes.is_numeric(wanted) or wanted in (dtypes.bool_, dtypes.float0)):
         raise TypeError(
             f"JAX only supports number, bool, and string dtypes, got dtype {new_dtype} in {name}")
-    result = dtypes.canonical(wanted)
-    if result != wanted and new_dtype not in _PYTHON_TYPES:
-        warnings.warn(
-            f"Explicitly requested dtype {wanted.name} requested in {name} is not available, and "
-            f"will be truncated to dtype {result.name}. To enable more dtypes, set the "
-            "jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment "
-            "variable. See https://github.com/jax-ml/jax#current-gotchas for more.",
-            stacklevel=3)
-    return result
+    if any(new_dtype is kind for kind in _PYTHON_TYPES):
+        return dtypes.canonical(wanted)
+    return dtypes.requested(wanted, name)
 
 
 _PYTHON_TYPES = tuple(dtypes.PYTHON_SCALARS)
@@ -204,9 +199,30 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
                         "arrays of numeric types are supported by JAX.")
     if dtype is None:
         value = base_trace[0].operand(fill_value)
+    elif dtypes.is_key(dtype) and not dtypes.is_key(getattr(fill_value, "dtype", None)):
+        return filled_keys(sizes, fill_value, dtype)
     else:
-        value = convert_element_type(fill_value, dtype)
-    return broadcast_in_dim(value, sizes, ()) if sizes else value
+        value = convert_element_type(fill_value, dtype_argument(dtype, "full"))
+    filled = broadcast_in_dim(value, sizes, ()) if sizes else value
+    return filled if sharding is None else _placed(filled, sharding)
+
+
+def _placed(filled: Array, sharding: Any) -> Array:
+    """An array of a constant where a sharding says: moved there, or made there by a program."""
+    if is_staging():
+        if isinstance(sharding, SingleDeviceSharding):
+            return filled      # where the program is
+        in_types = isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes
+        return resharded(filled, sharding) if in_types else constrained(filled, sharding)
+    return device_put(convert.convert_element_type(filled, filled.dtype), sharding)
+
+
+def filled_keys(shape: tuple[int, ...], value: Any, dtype: Any) -> Array:
+    """Random keys whose words all are the number ``value``."""
+    if value.__class__ is int:
+        value = np.uint32(value & 0xFFFFFFFF)
+    words = broadcast_in_dim(convert_element_type(value, dtypes.uint32), (*shape, dtype.words), ())
+    return random_wrap_p.bind(words, impl=Generator(dtype.impl))
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
@@ -214,7 +230,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
     """An array like ``x`` that holds ``fill_value`` throughout.
 
     Args:
-      x: gives the shape, the dtype and the weakness that are not given.
+      x: gives the shape, the dtype, the weakness and the place that are not given.
 
     >>> lax.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
@@ -227,25 +243,26 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
         if aval is None:        # anything with a shape and a dtype
             aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), getattr(x, "weak_type", False))
     sizes = aval.shape if shape is None else _shape_argument(shape)
-    if dtype is not None:
-        return lying_like(full(sizes, fill_value, dtype), x)
-    filled = full(sizes, fill_value, aval.dtype)
-    if aval.weak_type:
+    filled = full(sizes, fill_value, aval.dtype if dtype is None else dtype, sharding=sharding)
+    if dtype is None and aval.weak_type:
         filled = convert.convert_element_type(filled, aval.dtype, True)
-    return lying_like(filled, x)
+    return filled if sharding is not None else lying_like(filled, x)
 
 
 def lying_like(x: Array, other: Any) -> Array:
-    """The array, spread over a mesh as another of its shape is, and varying over the same axes."""
+    """The array where another is, spread over a mesh if of its shape, and varying over the same
+    axes. What is weakly typed lies anywhere."""
     if isinstance(other, Tracer):
         if other.aval.plain:
             return x
         if other.aval.mesh_spec is not None and other.aval.shape == x.shape:
             x = resharded(x, other.aval.sharding)
         return vary(x, other.aval.vma)
-    if other.__class__ is ArrayImpl and isinstance(other._place, Sharding):
-        return device_put(x, other._place) if other.shape == x.shape else x
-    return x
+    place = other._place if other.__class__ is ArrayImpl else getattr(other, "sharding", None)
+    if place is None or x.aval.weak_type or not getattr(other, "committed", True):
+        return x
+    one_device = not isinstance(place, Sharding) or place.num_devices == 1
+    return device_put(x, place) if one_device or other.shape == x.shape else x
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
@@ -254,7 +271,8 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
     >>> lax.empty((2, 3), jnp.float32).shape
     (2, 3)
     """
-    return full(shape, 0, dtype)
+    filled = full(shape, 0, dtype)
+    return filled if out_sharding is None else resharded(filled, out_sharding)
 
 
 def shape_as_value(shape: Any) -> np.ndarray | Array:

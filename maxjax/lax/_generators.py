@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.constraints import resharded
 from maxjax._ir.trace import Array
 from maxjax._primitives.bit_generator import rng_bit_generator_p, rng_uniform_p
 from maxjax.lax._conversion import dtype_argument
@@ -44,6 +45,7 @@ def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = np.uint32,
       key: the state: (4,) uint32 or (2,) uint64, a key and a counter.
       shape: of the bits.
       dtype: an unsigned integer dtype of 8 bits or more.
+      out_sharding: how the bits lie along Explicit axes of a mesh.
       algorithm: Philox4x32-10 or Threefry2x32; both give XLA's bits.
 
     Raises:
@@ -63,7 +65,7 @@ def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = np.uint32,
     state, bits = rng_bit_generator_p.bind(
         state, shape=integers(shape), dtype=wanted, algorithm=RandomAlgorithm(algorithm),
         out_sharding=None)
-    return state, bits
+    return state, bits if out_sharding is None else resharded(bits, out_sharding)
 
 
 def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Array:

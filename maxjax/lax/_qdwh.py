@@ -32,7 +32,7 @@ def _weights(eps: float, most: int) -> list[tuple[float, float, float]]:
     result: list[tuple[float, float, float]] = []
     while bound + 10 * eps < 1 and len(result) < most:
         square = bound * bound
-        d = np.cbrt(4 * (1 / square - 1) / square)
+        d = (4 * (1 / square - 1) / square) ** (1 / 3)
         root = np.sqrt(1 + d)
         a = root + np.sqrt(8 - 4 * d + 8 * (2 - square) / (square * root)) / 2
         b = (a - 1) ** 2 / 4
@@ -116,7 +116,7 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
         raise NotImplementedError(f"qdwh: unsupported dtype {x.dtype.name}.")
     most = 10 if max_iterations is None else max_iterations
     eps = float(dtypes.finfo(x.dtype).eps) if eps is None else eps
-    tolerance = scalar_like(np.cbrt(5 * eps), dtypes.real_dtype(x.dtype))
+    tolerance = scalar_like((5 * eps) ** (1 / 3), dtypes.real_dtype(x.dtype))
     if dynamic_shape is not None:
         x = _masked(x, dynamic_shape)
 

@@ -43,6 +43,7 @@ from maxjax._primitives.shape import (
     transpose,
 )
 from maxjax._transforms.batching import batch_flat
+from maxjax.lax._conversion import dtype_argument
 from maxjax.lax._operands import check_accepted
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._shape import integers
@@ -137,7 +138,7 @@ def _position(primitive: Primitive, what: str, order: str) -> Callable[..., Arra
     def function(operand: Any, axis: int, index_dtype: Any) -> Array:
         x = as_operand(operand, primitive.name)
         check_accepted(registry[order], [x.aval, x.aval])
-        dtype = dtypes.canonical(index_dtype)
+        dtype = dtype_argument(index_dtype, primitive.name)
         if not 0 <= axis < x.ndim:
             raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
         if not dtypes.is_integer(dtype):
@@ -320,6 +321,9 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     >>> lax.reduce(jnp.arange(1., 5.), 1., lambda x, y: x * y, (0,))
     Array(24., dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            reduce, out_sharding, operands, init_values, computation, dimensions)
     leaves, tree = pytree.flatten(operands)
     arrays = [as_operand(x, "reduce", position) for position, x in enumerate(leaves)]
     inits = initial_values("reduce", arrays, pytree.leaves(init_values))

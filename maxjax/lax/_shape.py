@@ -12,6 +12,7 @@ from maxjax._higher_order.constraints import refuse_unreduced, resharded, with_o
 from maxjax._ir import dimensions
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
+from maxjax._ir.types import ShapedArray
 from maxjax._primitives import shape as shapes
 from maxjax._primitives.identities import stage_p
 from maxjax._primitives.shape import (
@@ -27,7 +28,9 @@ from maxjax._primitives.shape import (
     squeeze_p,
     transpose_p,
 )
+from maxjax._primitives.sharding import freed
 from maxjax._primitives.stacking import stack_p, tile_p, unstack_p
+from maxjax.lax._conversion import dtype_argument
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._operands import same_dtypes_error
 
@@ -166,6 +169,14 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
            [0, 1, 2]], dtype=int32)
     """
     x, like = as_operand(arr, "broadcast_like"), as_operand(like_arr, "broadcast_like", 1)
+    on_mesh = like.aval.mesh_spec
+    if on_mesh is not None and on_mesh[0].explicit_axes and x.aval.mesh_spec != on_mesh:
+        own = () if x.aval.mesh_spec is None else x.aval.mesh_spec[1].partitions
+        if any(axes is not None for axes in own):
+            wanted = ShapedArray(like.shape, x.dtype, False, on_mesh)
+            raise ValueError(f"Incompatible types for broadcasting: input type="
+                             f"{x.aval.str_short()} and requested type={wanted.str_short()}")
+        return resharded(broadcast_like(freed(x), freed(like)), like.aval.sharding)
     shape = like.shape
     if x.shape == shape:
         return x
@@ -234,7 +245,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
-    dtype = dtypes.canonical(dtype)
+    dtype = dtype_argument(dtype, "broadcasted_iota")
     shape = integers(shape)
     dimension = operator.index(dimension)
     if not dtypes.is_numeric(dtype):

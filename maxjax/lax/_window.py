@@ -15,6 +15,7 @@ from maxjax._higher_order.composed import (
     reduce_window_p,
     select_and_scatter_p,
 )
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
 from maxjax._primitives import arithmetic
 from maxjax._primitives.comparison import select
@@ -215,6 +216,7 @@ def conv_general_dilated(
       batch_group_count: the same for the batch.
       precision: of products on accelerators.
       preferred_element_type: the dtype of the result and of the accumulation.
+      out_sharding: how the result lies along Explicit axes of a mesh.
 
     Raises:
       TypeError, ValueError: shapes, dtypes or parameters do not fit.
@@ -225,6 +227,11 @@ def conv_general_dilated(
     Array([1., 5., 9.], dtype=float32)
     """
     name = "conv_general_dilated"
+    if out_sharding is not None:
+        return with_out_sharding(
+            conv_general_dilated, out_sharding, lhs, rhs, window_strides, padding, lhs_dilation,
+            rhs_dilation, dimension_numbers, feature_group_count, batch_group_count, precision,
+            preferred_element_type)
     x, y = as_operand(lhs, name), as_operand(rhs, name, 1)
     numbers = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
     rank = x.ndim - 2
@@ -606,10 +613,10 @@ def _window_parameters(shape: tuple[int, ...], window_dimensions: Sequence[int],
             raise TypeError(f"{name} {what} must have every element be strictly positive, got "
                             f"{numbers}.")
     if isinstance(padding, (str, PaddingType)):
-        base = [dilated(size, d) for size, d in zip(shape, values["base_dilation"], strict=True)]
         effective = [dilated(width, d) for width, d in zip(
             window, values["window_dilation"], strict=True)]
-        pads = padtype_to_pads(base, effective, values["window_strides"], padding)
+        # As JAX pads: for the operand as it is, before its dilation.
+        pads = padtype_to_pads(shape, effective, values["window_strides"], padding)
     else:
         pads = [(int(low), int(high)) for low, high in padding]
         if len(pads) != len(window):

@@ -72,7 +72,7 @@ def sigmoid(x: Any) -> Array:
     """``1 / (1 + exp(-x))``.
 
     >>> jax.nn.sigmoid(jnp.array([-1.0, 0.5, 2.0]))
-    Array([0.2689414 , 0.62245935, 0.880797  ], dtype=float32)
+    Array([0.26894143, 0.62245935, 0.880797  ], dtype=float32)
     """
     return lax.logistic(as_array(x, "sigmoid"))
 
@@ -82,7 +82,7 @@ def silu(x: Any) -> Array:
     """``x * sigmoid(x)``.
 
     >>> jax.nn.silu(jnp.array([-1.0, 0.5, 2.0]))
-    Array([-0.2689414 ,  0.31122968,  1.761594  ], dtype=float32)
+    Array([-0.26894143,  0.31122968,  1.761594  ], dtype=float32)
     """
     x = as_array(x, "silu")
     return x * sigmoid(x)
@@ -96,7 +96,7 @@ def mish(x: Any) -> Array:
     """``x * tanh(softplus(x))``.
 
     >>> jax.nn.mish(jnp.array([-1.0, 0.5, 2.0]))
-    Array([-0.30340147,  0.37524518,  1.9439589 ], dtype=float32)
+    Array([-0.30340147,  0.3752452 ,  1.943959  ], dtype=float32)
     """
     x = as_array(x, "mish")
     return x * jnp.tanh(softplus(x))
@@ -182,7 +182,7 @@ def tanh(x: Any, /) -> Array:
     """The hyperbolic tangent.
 
     >>> jax.nn.tanh(jnp.array([-1.0, 0.5, 2.0]))
-    Array([-0.7615942,  0.4621172,  0.9640276], dtype=float32)
+    Array([-0.7615942 ,  0.46211717,  0.9640276 ], dtype=float32)
     """
     return jnp.tanh(x)
 
@@ -192,7 +192,7 @@ def log_sigmoid(x: Any) -> Array:
     """``log(sigmoid(x))``.
 
     >>> jax.nn.log_sigmoid(jnp.array([-1.0, 0.5, 2.0]))
-    Array([-1.3132617, -0.474077 , -0.126928 ], dtype=float32)
+    Array([-1.3132617 , -0.474077  , -0.12692802], dtype=float32)
     """
     x = as_array(x, "log_sigmoid")
     return -softplus(-x)
@@ -288,7 +288,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
       approximate: by tanh; else with the error function.
 
     >>> jax.nn.gelu(jnp.array([-1.0, 0.5, 2.0]))
-    Array([-0.158808  ,  0.34571403,  1.9545977 ], dtype=float32)
+    Array([-0.158808 ,  0.345714 ,  1.9545977], dtype=float32)
     """
     x = _floats("gelu", x)
     if approximate:

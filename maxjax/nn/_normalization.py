@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
-from maxjax._base import dtypes
+from maxjax._base import config, dtypes
+from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit import make_jit
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import stop_gradient_p
@@ -17,6 +21,7 @@ from maxjax.numpy._promotion import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
+    concrete,
     promote_inexact,
 )
 
@@ -35,15 +40,34 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
       where: the elements that count; the others give 0.
 
     >>> jax.nn.softmax(jnp.array([0.0, 1.0, 2.0]))
-    Array([0.09003057, 0.24472846, 0.66524094], dtype=float32)
+    Array([0.09003057, 0.24472848, 0.66524094], dtype=float32)
     """
     check_arraylike("softmax", x)
     x = jnp.asarray(x)
+    if config.softmax_custom_jvp.value:
+        return _softmax_with_jvp(x, axis, where)
+    return _softmax(x, axis, where, stop_gradient_p.bind)
+
+
+def _softmax(x: Any, axis: Any, where: Any, constant: Callable[[Any], Any]) -> Any:
+    """``constant`` is applied to the largest element, on which the result does not depend."""
     largest = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
     kept = x if where is None else jnp.where(where, x, -jnp.inf)
-    powers = jnp.exp(kept - stop_gradient_p.bind(largest))
+    powers = jnp.exp(kept - constant(largest))
     result = powers / jnp.sum(powers, axis, where=where, keepdims=True)
     return result if where is None else jnp.where(where, result, 0)
+
+
+@partial(custom_jvp, nondiff_argnums=(1,))
+def _softmax_with_jvp(x: Any, axis: Any, where: Any) -> Any:
+    return _softmax(x, axis, where, lambda largest: largest)
+
+
+@_softmax_with_jvp.defjvp
+def _softmax_jvp(axis: Any, primals: Any, tangents: Any) -> Any:
+    (x, where), (tangent, _) = primals, tangents
+    y = _softmax_with_jvp(x, axis, where)
+    return y, y * (tangent - (y * tangent).sum(axis, where=where, keepdims=True))
 
 
 @_jit("log_softmax", "axis")
@@ -61,7 +85,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """``log(softmax(x))``, without overflow.
 
     >>> jax.nn.log_softmax(jnp.array([0.0, 1.0, 2.0]))
-    Array([-2.4076061, -1.407606 , -0.407606 ], dtype=float32)
+    Array([-2.407606  , -1.4076059 , -0.40760595], dtype=float32)
     """
     check_arraylike("log_softmax", x)
     return _log_softmax(x, tuple(axis) if isinstance(axis, list) else axis, where)
@@ -80,6 +104,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,
     Array(0.6931472, dtype=float32)
     """
     check_arraylike("logsumexp", a)
+    if where is not None:      # what does not count must not overflow: its derivative would be NaN
+        a = jnp.where(where, a, 0)
     if b is None:
         array = promote_inexact("logsumexp", a)[0]
         factor = None
@@ -112,13 +138,13 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     """``log(mean(exp(x)))`` along axes.
 
     >>> jax.nn.logmeanexp(jnp.array([0.0, 1.0, 2.0]))
-    Array(1.3089938, dtype=float32)
+    Array(1.3089936, dtype=float32)
     """
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     shape = np.shape(x)
     if where is None:
         count = math.prod(shape[dim] for dim in canonical_axes(axis, len(shape)))
-        return total - np.log(np.array(count, total.dtype))
+        return total - np.array(math.log(count) if count else -np.inf, total.dtype)
     count = jnp.sum(jnp.broadcast_to(where, shape), axis=axis, keepdims=keepdims)
     return total - jnp.log(count.astype(total.dtype))
 
@@ -181,7 +207,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
            [0., 0., 1.]], dtype=float32)
     """
     check_arraylike("one_hot", x)
-    number = int(num_classes)
+    number = operator.index(concrete(
+        num_classes, "The error arose in jax.nn.one_hot argument `num_classes`."))
     kind = dtypes.canonical(dtypes.float64) if dtype is None else jnp.dtype(dtype)
     position = canonical_axis(axis, np.ndim(x) + 1)
     return _one_hot(x, number, dtypes.canonical(kind), position)

@@ -25,13 +25,20 @@ def _dtype(dtype: Any, default: Any = None) -> Any:
     return canonical_dtype(chosen, "initializer")
 
 
+def _refuse(out_sharding: Any, name: str) -> None:
+    if out_sharding is not None:
+        raise NotImplementedError(
+            f"the initializer `{name}` takes no out_sharding, got {out_sharding}: use "
+            "`jax.sharding.reshard` on its result")
+
+
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
     """Zeros.
 
     >>> jax.nn.initializers.zeros(jax.random.key(0), (2,))
     Array([0., 0.], dtype=float32)
     """
-    return jnp.zeros(shape, _dtype(dtype))
+    return jnp.zeros(shape, _dtype(dtype), out_sharding=out_sharding)
 
 
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
@@ -40,7 +47,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
     >>> jax.nn.initializers.ones(jax.random.key(0), (2,))
     Array([1., 1.], dtype=float32)
     """
-    return jnp.ones(shape, _dtype(dtype))
+    return jnp.ones(shape, _dtype(dtype), out_sharding=out_sharding)
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
@@ -52,7 +59,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        return jnp.full(shape, value, _dtype(dtype, default))
+        return jnp.full(shape, value, _dtype(dtype, default), out_sharding=out_sharding)
 
     return init
 
@@ -67,7 +74,8 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _dtype(dtype, default)
-        return random.uniform(key, shape, kind) * jnp.array(scale, kind)
+        values = random.uniform(key, shape, kind, out_sharding=out_sharding)
+        return values * jnp.array(scale, kind)
 
     return init
 
@@ -82,7 +90,8 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _dtype(dtype, default)
-        return random.normal(key, shape, kind) * jnp.array(stddev, kind)
+        values = random.normal(key, shape, kind, out_sharding=out_sharding)
+        return values * jnp.array(stddev, kind)
 
     return init
 
@@ -98,7 +107,9 @@ def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0,
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _dtype(dtype, default)
-        return random.truncated_normal(key, lower, upper, shape, kind) * jnp.array(stddev, kind)
+        values = random.truncated_normal(
+            key, lower, upper, shape, kind, out_sharding=out_sharding)
+        return values * jnp.array(stddev, kind)
 
     return init
 
@@ -120,23 +131,28 @@ def _fans(shape: Sequence[int], in_axis: _Axes, out_axis: _Axes,
     return inside * receptive, outside * receptive
 
 
-def _complex_uniform(key: Any, shape: Any, dtype: Any) -> Any:
+def _complex_uniform(key: Any, shape: Any, dtype: Any, out_sharding: Any) -> Any:
     """Uniform on the unit disc, of variance 1/2."""
     first, second = random.split(key)
     real = dtypes.real_dtype(dtype)
-    radius = jnp.sqrt(random.uniform(first, shape, real)).astype(dtype)
-    angle = (2 * np.pi * random.uniform(second, shape, real)).astype(dtype)
+    squares = random.uniform(first, shape, real, out_sharding=out_sharding)
+    turns = random.uniform(second, shape, real, out_sharding=out_sharding)
+    radius = jnp.sqrt(squares).astype(dtype)
+    angle = (2 * np.pi * turns).astype(dtype)
     return radius * jnp.exp(1j * angle)
 
 
-def _complex_truncated_normal(key: Any, upper: Any, shape: Any, dtype: Any) -> Any:
+def _complex_truncated_normal(key: Any, upper: Any, shape: Any, dtype: Any,
+                              out_sharding: Any) -> Any:
     """Normal on the complex plane, within a radius."""
     first, second = random.split(key)
     real = dtypes.real_dtype(dtype)
     top = jnp.array(upper, real)
-    inside = (1 - jnp.exp(-(top ** 2))) * random.uniform(first, shape, real)
+    parts = random.uniform(first, shape, real, out_sharding=out_sharding)
+    turns = random.uniform(second, shape, real, out_sharding=out_sharding)
+    inside = (1 - jnp.exp(-(top ** 2))) * parts
     radius = jnp.sqrt(-jnp.log(1 - inside)).astype(dtype)
-    angle = (2 * np.pi * random.uniform(second, shape, real)).astype(dtype)
+    angle = (2 * np.pi * turns).astype(dtype)
     return radius * jnp.exp(1j * angle)
 
 
@@ -179,15 +195,20 @@ def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: _Axes = 
             if is_complex:
                 # The deviation of the distribution once it is cut off.
                 deviation = jnp.sqrt(variance) / jnp.array(0.95311164380491208, kind)
-                return _complex_truncated_normal(key, 2, shape, kind) * deviation
+                values = _complex_truncated_normal(key, 2, shape, kind, out_sharding)
+                return values * deviation
             deviation = jnp.sqrt(variance) / jnp.array(0.87962566103423978, kind)
-            return random.truncated_normal(key, -2, 2, shape, kind) * deviation
+            values = random.truncated_normal(key, -2, 2, shape, kind, out_sharding=out_sharding)
+            return values * deviation
         if distribution == "normal":
-            return random.normal(key, shape, kind) * jnp.sqrt(variance)
+            values = random.normal(key, shape, kind, out_sharding=out_sharding)
+            return values * jnp.sqrt(variance)
         if distribution == "uniform":
             if is_complex:
-                return _complex_uniform(key, shape, kind) * jnp.sqrt(2 * variance)
-            return random.uniform(key, shape, kind, -1) * jnp.sqrt(3 * variance)
+                values = _complex_uniform(key, shape, kind, out_sharding)
+                return values * jnp.sqrt(2 * variance)
+            values = random.uniform(key, shape, kind, -1, out_sharding=out_sharding)
+            return values * jnp.sqrt(3 * variance)
         raise ValueError(
             f"invalid distribution for variance scaling initializer: {distribution}")
 
@@ -233,6 +254,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+        _refuse(out_sharding, "orthogonal")
         kind = _dtype(dtype, default)
         shape = tuple(shape)
         if len(shape) < 2:
@@ -262,6 +284,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+        _refuse(out_sharding, "delta_orthogonal")
         kind = _dtype(dtype, default)
         shape = tuple(shape)
         if len(shape) not in (3, 4, 5):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.errors import ConcretizationTypeError
-from maxjax._base.shardings import Sharding
-from maxjax._ir.trace import Array, Tracer
+from maxjax._base.shardings import NamedSharding, Sharding, refuse_parts
+from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import bitcast_convert_type_p
 from maxjax._runtime.array import ArrayImpl
@@ -21,7 +21,7 @@ class Shard:
 
     Attributes:
       device: the device.
-      index: the part, as slices of the whole array.
+      index: the part, as slices of the whole array; not of parts of a sum.
       replica_id: tells copies of one part from each other; 0 is the first.
       data: the part as an array.
 
@@ -30,11 +30,18 @@ class Shard:
     ((slice(None, None, None),), Array([0, 1, 2], dtype=int32))
     """
 
-    def __init__(self, device: Device, index: tuple[slice, ...], replica_id: int, data: Array):
+    def __init__(self, device: Device, index: tuple[slice, ...], replica_id: int, data: Array,
+                 sharding: Sharding | None = None):
         self.device = device
-        self.index = index
         self.replica_id = replica_id
         self.data = data
+        self._index = index
+        self._sharding = sharding
+
+    @property
+    def index(self) -> tuple[slice, ...]:
+        refuse_parts(self._sharding)
+        return self._index
 
     def __repr__(self) -> str:
         return (f"Shard(device={self.device!r}, index={self.index}, "
@@ -47,13 +54,19 @@ def _addressable_shards(self: ArrayImpl) -> list[Shard]:
         return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
     copies: dict[Any, int] = {}
     shards = []
-    for device, index in self.sharding.devices_indices_map(self.shape).items():
+    sharding, host = self._place, self.host()
+    aval = self.aval.off_mesh().update(shape=sharding.shard_shape(self.shape))
+    holds = [True] * sharding.num_devices
+    if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
+        # Parts of the sum: the first is all of it.
+        holds = sharding.first_along(sharding.spec.unreduced)
+    for device, index, holding in zip(
+            sharding._devices(), sharding._indices(self.shape), holds, strict=True):
         key = tuple((part.start, part.stop) for part in index)
         replica = copies[key] = copies.get(key, -1) + 1
-        part = ArrayImpl(self.aval.update(shape=self.sharding.shard_shape(self.shape)),
-                         self.host()[index])
+        part = ArrayImpl(aval, host[index] if holding else np.zeros(aval.shape, host.dtype))
         part._place, part._committed = device, True
-        shards.append(Shard(device, index, replica, part))
+        shards.append(Shard(device, index, replica, part, sharding))
     return shards
 
 
@@ -160,9 +173,6 @@ _OF_BOTH = ("item", "tolist", "tobytes", "__array__", "__bool__", "__complex__",
 
 def _needs_value(name: str, kind: str) -> Any:
     def member(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(self, Tracer) and (value := self.concrete()) is not None:
-            found = getattr(value, name)
-            return found(*args, **kwargs) if kind == "method" else found
         raise ConcretizationTypeError(
             self, f"The {name} {kind} was called on traced array with shape "
             f"{self.aval.str_short()}.")
@@ -174,8 +184,6 @@ def _needs_value(name: str, kind: str) -> Any:
 
 def _absent(name: str) -> Any:
     def member(self: Any) -> Any:
-        if isinstance(self, Tracer) and (value := self.concrete()) is not None:
-            return getattr(value, name)
         raise AttributeError(
             f"The {name!r} attribute is not available on traced array with shape "
             f"{self.aval.str_short()}." + (

@@ -13,6 +13,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import bitcast_convert_type_p
 from maxjax._primitives.shape import squeeze_p
+from maxjax._primitives.widths import bit_width
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _creation as creation
@@ -140,7 +141,7 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """The elements in another shape, given as one tuple or as several numbers."""
     shape = args[0] if len(args) == 1 else args
-    return shapes.reshape(self, shape, order)
+    return shapes.reshape(self, shape, order, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *args: Any) -> Any:
@@ -163,8 +164,13 @@ def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:
     if dtype is None:
         return self
     wanted = canonical_dtype(dtype, "view")
-    if self.ndim == 0 and wanted.itemsize != self.dtype.itemsize:
+    old, new = bit_width(self.dtype), bit_width(wanted)
+    if self.ndim == 0 and new != old:
         raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
+    if self.ndim and self.shape[-1] * old % new:
+        raise ValueError(
+            "When changing to a larger dtype, its size must be a divisor of the total size in "
+            "bytes of the last axis of the array.")
     if wanted == self.dtype:
         return self
     x = self
@@ -172,14 +178,8 @@ def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:
         x = creation.astype(x, np.uint8)
     if wanted == dtypes.bool_:
         return creation.astype(_view(x, np.uint8), bool)
-    old, new = x.dtype.itemsize, wanted.itemsize
     if new > old:
-        factor = new // old
-        if x.shape[-1] % factor:
-            raise ValueError(
-                "When changing to a larger dtype, its size must be a divisor of the total size in "
-                "bytes of the last axis of the array.")
-        x = primitives.reshape(x, (*x.shape[:-1], x.shape[-1] // factor, factor))
+        x = primitives.reshape(x, (*x.shape[:-1], x.shape[-1] * old // new, new // old))
     result = bitcast_convert_type_p.bind(x, new_dtype=wanted)
     if new < old:
         result = primitives.reshape(
@@ -216,7 +216,7 @@ def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> A
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements in one dimension."""
-    return shapes.ravel(self, order)
+    return shapes.ravel(self, order, out_sharding=out_sharding)
 
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:

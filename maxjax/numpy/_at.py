@@ -22,7 +22,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, Tracer, base_trace, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import arithmetic
-from maxjax._primitives.comparison import gt_p, select
+from maxjax._primitives.comparison import gt_p, lt_p, select
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.dynamic_slice import dynamic_update_slice_p
 from maxjax._primitives.gather_plan import GatherScatterMode, ScatterDimensionNumbers
@@ -36,26 +36,31 @@ from maxjax._primitives.indexing import (
 )
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.shape import broadcast_in_dim, full, reshape, rev_p, slice_p
-from maxjax.lax import fori_loop, reduce_max
+from maxjax.lax import dynamic_update_slice, fori_loop, reduce_max
 from maxjax.numpy import _division, _ufuncs
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._getitem import (
     Entry,
+    Slice,
     advanced,
     as_tuple,
     clamp,
+    has_slices,
     host_or_device,
     index_vectors,
     int32_place,
     is_outside,
     layout,
     parse,
+    places_of,
     positions,
+    split_off,
     take,
+    window,
     with_flags,
     wrapped,
 )
-from maxjax.numpy._promotion import cast, concrete, constant, type_of
+from maxjax.numpy._promotion import cast, concrete, element, type_of
 
 # kind -> (its scatter, the elementwise primitive that combines old and new values)
 _KINDS: dict[str, tuple[Primitive, Primitive | None]] = {
@@ -108,7 +113,7 @@ class _IndexUpdateRef:
         The default fill value is NaN, the least signed or the greatest unsigned integer.
         """
         parsed = None if mode is None else GatherScatterMode.from_any(mode)
-        fill_value = concrete(fill_value, "fill_value argument to indexed get()")
+        concrete(fill_value, "fill_value argument to indexed get()")
         if out_sharding is not None:
             return with_out_sharding(take, out_sharding, self.array, self.index, parsed, fill_value,
                                      unique_indices, indices_are_sorted, wrap_negative_indices)
@@ -119,29 +124,29 @@ class _IndexUpdateRef:
             mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
             wrap_negative_indices: bool = True) -> Array:
         """``x[index] = values``. Of several values for one element the last one counts."""
-        return update(self.array, self.index, values, "set", mode, unique_indices,
-                      indices_are_sorted, wrap_negative_indices)
+        return self._update(out_sharding, values, "set", mode, unique_indices, indices_are_sorted,
+                            wrap_negative_indices)
 
     def add(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
             wrap_negative_indices: bool = True) -> Array:
         """``x[index] += values``, repeated indices adding up."""
-        return update(self.array, self.index, values, "add", mode, unique_indices,
-                      indices_are_sorted, wrap_negative_indices)
+        return self._update(out_sharding, values, "add", mode, unique_indices, indices_are_sorted,
+                            wrap_negative_indices)
 
     def subtract(self, values: Any, *, indices_are_sorted: bool = False,
                  unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
                  out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
         """``x[index] -= values``, repeated indices adding up."""
-        return update(self.array, self.index, values, "sub", mode, unique_indices,
-                      indices_are_sorted, wrap_negative_indices)
+        return self._update(out_sharding, values, "sub", mode, unique_indices, indices_are_sorted,
+                            wrap_negative_indices)
 
     def multiply(self, values: Any, *, indices_are_sorted: bool = False,
                  unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
                  out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
         """``x[index] *= values``, once for each time that an element is indexed."""
-        return update(self.array, self.index, values, "mul", mode, unique_indices,
-                      indices_are_sorted, wrap_negative_indices)
+        return self._update(out_sharding, values, "mul", mode, unique_indices, indices_are_sorted,
+                            wrap_negative_indices)
 
     mul = multiply
 
@@ -149,35 +154,47 @@ class _IndexUpdateRef:
                unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
                out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
         """``x[index] /= values``."""
-        return _ufuncs.divide(self.array, self._factors(
-            values, mode, unique_indices, indices_are_sorted, wrap_negative_indices))
+        return self._with_factors(_ufuncs.divide, out_sharding, values, mode, unique_indices,
+                                  indices_are_sorted, wrap_negative_indices)
 
     def power(self, values: Any, *, indices_are_sorted: bool = False,
               unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
               out_sharding: Any = None, wrap_negative_indices: bool = True) -> Array:
         """``x[index] **= values``."""
-        return _division.power(self.array, self._factors(
-            values, mode, unique_indices, indices_are_sorted, wrap_negative_indices))
+        return self._with_factors(_division.power, out_sharding, values, mode, unique_indices,
+                                  indices_are_sorted, wrap_negative_indices)
 
-    def _factors(self, values: Any, *options: Any) -> Array:
-        """``values`` at the index and ones elsewhere."""
-        aval = self.array.aval
-        ones = cast(full(aval.shape, 1, aval.dtype), aval.dtype, aval.weak_type)
-        return update(ones, self.index, values, "mul", *options)
+    def _update(self, out_sharding: Any, values: Any, kind: str, *options: Any) -> Array:
+        """The update, lying as asked."""
+        if out_sharding is None:
+            return update(self.array, self.index, values, kind, *options)
+        return with_out_sharding(
+            update, out_sharding, self.array, self.index, values, kind, *options)
+
+    def _with_factors(self, function: Callable[..., Array], out_sharding: Any, values: Any,
+                      *options: Any) -> Array:
+        """``function`` of the array, and of ``values`` at the index and ones elsewhere."""
+        def run(x: Array, index: Any, values: Any) -> Array:
+            ones = cast(full(x.aval.shape, 1, x.aval.dtype), x.aval.dtype, x.aval.weak_type)
+            return function(x, update(ones, index, values, "mul", *options))
+
+        if out_sharding is None:
+            return run(self.array, self.index, values)
+        return with_out_sharding(run, out_sharding, self.array, self.index, values)
 
     def min(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
             wrap_negative_indices: bool = True) -> Array:
         """``x[index] = minimum(x[index], values)``."""
-        return update(self.array, self.index, values, "min", mode, unique_indices,
-                      indices_are_sorted, wrap_negative_indices)
+        return self._update(out_sharding, values, "min", mode, unique_indices, indices_are_sorted,
+                            wrap_negative_indices)
 
     def max(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: str | GatherScatterMode | None = None, out_sharding: Any = None,
             wrap_negative_indices: bool = True) -> Array:
         """``x[index] = maximum(x[index], values)``."""
-        return update(self.array, self.index, values, "max", mode, unique_indices,
-                      indices_are_sorted, wrap_negative_indices)
+        return self._update(out_sharding, values, "max", mode, unique_indices, indices_are_sorted,
+                            wrap_negative_indices)
 
     def apply(self, func: Callable[[Array], Array], *, indices_are_sorted: bool = False,
               unique_indices: bool = False, mode: str | GatherScatterMode | None = None,
@@ -226,6 +243,9 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
       ValueError: the values do not broadcast to the shape of ``x[index]``, or the mode is not
         known.
     """
+    if has_slices(index):
+        return _update_windows(x, index, values, kind, mode, unique_indices, indices_are_sorted,
+                               wrap_negative)
     values, joined = _values(x, values, kind)
     if joined != x.aval.dtype and kind != "set":
         # Combined in the dtype of both, and converted once.
@@ -247,15 +267,46 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
     return result if result.aval.shape == shape else reshape(result, shape)
 
 
+def _update_windows(x: Array, index: Any, values: Any, kind: str, *options: Any) -> Array:
+    """An update at ``jax.ds``: none at all unless all places are inside; with a stride, of those
+    that are."""
+    parts, slices = split_off(x, index)
+    if any(part.stride != 1 for _, _, part in slices):
+        if len(slices) > 1 or not all(
+                entry is Ellipsis or isinstance(entry, slice) for entry in parts):
+            raise NotImplementedError("an update at jax.ds with a stride beside other indices than "
+                                      f"slices: {index}")
+        (position, dim, part), = slices
+        places = places_of(part)
+        parts[position] = select(lt_p.bind(places, scalar_like(0, places.dtype)), places,
+                                 full(places.shape, x.shape[dim], places.dtype))
+        return update(x, tuple(parts), values, kind, *options)
+    inside: Any = True
+    region, starts = x, [np.int32(0)] * x.ndim
+    for _, dim, part in slices:
+        last = x.shape[dim] - part.size
+        if last < 0:
+            raise TypeError(
+                "Bounds of the window dimensions of updates must not exceed the bounds of the "
+                f"corresponding dimensions of operand. For dimension {dim}, updates bound is "
+                f"{part.size}, operand bound is {x.shape[dim]}.")
+        start = asarray(part.start)
+        inside = (start >= 0) & (start <= last) & inside
+        starts[dim] = arithmetic.minimum(
+            arithmetic.maximum(start, scalar_like(0, start.dtype)), scalar_like(last, start.dtype))
+        region = window(region, dim, Slice(starts[dim], part.size))
+    updated = update(region, tuple(parts), values, kind, *options)
+    result = dynamic_update_slice(x, updated, starts)
+    if isinstance(inside, Tracer) and inside.concrete() is None:
+        return select(inside, x, result)
+    return result if inside else x
+
+
 def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
     """The new values as an operand, and the dtype in which they meet those of ``x``: its own, or
     where it does not hold them that of both, with a warning."""
     dtype = x.aval.dtype
     combine = _KINDS[kind][1]
-    if dtype == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
-        raise TypeError(
-            f"{combine.name} does not accept dtype bool at position 0. Accepted dtypes at "
-            "position 0 are subtypes of integer, floating, complexfloating.")
     scalar = values.__class__ in dtypes.PYTHON_SCALARS
     value = values if scalar else asarray(values)
     given, weak = type_of(value)
@@ -274,8 +325,12 @@ def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
         if dtypes.is_complex(given) and not dtypes.is_complex(dtype):
             warnings.warn("Casting complex values to real discards the imaginary part",
                           np.exceptions.ComplexWarning, stacklevel=4)
+    if joined == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
+        raise TypeError(
+            f"{combine.name} does not accept dtype bool at position 0. Accepted dtypes at "
+            "position 0 are subtypes of integer, floating, complexfloating.")
     wanted = dtype if kind == "set" else joined
-    return (constant(value, wanted) if scalar else convert_element_type(value, wanted)), joined
+    return (element(value, wanted) if scalar else convert_element_type(value, wanted)), joined
 
 
 def broadcast_values(values: Any, shape: tuple[int, ...]) -> Any:

@@ -387,7 +387,8 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> A
     [(1, 2), (0, 1)]
     """
     if optimize is False:       # one after the other
-        optimize = [(0, 1)] * max(1, sum(hasattr(x, "shape") for x in operands) - 1)
+        count = sum(hasattr(x, "shape") for x in operands)
+        optimize = [(0,)] if count == 1 else [(0, 1)] * (count - 1)
     return opt_einsum.contract_path(
         subscripts, *operands, optimize="optimal" if optimize is True else optimize)
 

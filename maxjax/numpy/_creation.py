@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
-from maxjax._higher_order.constraints import resharded
+from maxjax._base import dtypes, meshes
+from maxjax._base.meshes import PartitionSpec
+from maxjax._base.shardings import NamedSharding, SingleDeviceSharding
+from maxjax._higher_order.constraints import constrained, resharded
+from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, base_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import shape as shape_primitives
@@ -20,7 +23,7 @@ from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import leaf_aval
 from maxjax._runtime.placement import device_put
-from maxjax.lax._conversion import lying_like
+from maxjax.lax._conversion import filled_keys, lying_like
 from maxjax.numpy._promotion import (
     PYTHON_SCALARS,
     as_array,
@@ -30,6 +33,8 @@ from maxjax.numpy._promotion import (
     cast,
     check_arraylike,
     constant,
+    element,
+    shape_of,
     type_of,
 )
 
@@ -98,8 +103,20 @@ def on_device(x: Array, device: Any, out_sharding: Any = None) -> Array:
     if device is not None:
         if not isinstance(device, Device) and not hasattr(device, "device_set"):
             raise ValueError(f"device={device!r} must be a Device or a Sharding.")
-        x = device_put(x, device)
+        # Within a program that is said as a constraint: there a device alone says nothing.
+        x = (constrained(x, SingleDeviceSharding(device))
+             if isinstance(device, Device) and is_staging() else device_put(x, device))
+    elif meshes.ever_set[0] and out_sharding is None:
+        x = _around(x)
     return x if out_sharding is None else resharded(freed(x), out_sharding)
+
+
+def _around(x: Array) -> Array:
+    """A new array over the mesh that is set, if one is: whole on each device."""
+    mesh = meshes.around().concrete
+    if mesh.empty or x.__class__ is not ArrayImpl or x._place is not None:
+        return x
+    return device_put(x, NamedSharding(mesh, PartitionSpec()))
 
 
 def _array(value: Any, dtype: Any, copy: bool) -> Array:
@@ -107,11 +124,13 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     if kind in PYTHON_SCALARS:
         if dtype is None:
             return base_trace[0].operand(value)
-        return ArrayImpl(ShapedArray((), dtype), _python_number(value, dtype))
+        return base_trace[0].constant(_python_number(value, dtype), ShapedArray((), dtype))
     if isinstance(value, Array):
         if dtype is not None and (value.aval.dtype != dtype or value.aval.weak_type):
             return convert_element_type(value, dtype)
         return copy_p.bind(value) if copy else value
+    if copy and isinstance(value, np.ma.MaskedArray):
+        value = value.data      # what NumPy copies: the mask is not of the values
     if hasattr(value, "__jax_array__"):
         return _array(value.__jax_array__(), dtype, copy)
     if isinstance(value, (list, tuple)):
@@ -132,7 +151,7 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     if isinstance(value, (np.ndarray, np.generic)):     # values are NumPy's: so are its casts
         with np.errstate(invalid="ignore", over="ignore"):
             host = np.asarray(value).astype(dtype)
-        return ArrayImpl(ShapedArray(host.shape, dtype), host)
+        return base_trace[0].constant(host, ShapedArray(host.shape, dtype))
     return convert_element_type(base_trace[0].operand(value), dtype)
 
 
@@ -176,7 +195,7 @@ def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
                 f"Value '{host.flat[0]}' with dtype {host.dtype} is not a valid JAX array type. "
                 "Only arrays of numeric types are supported by JAX.")
         host = host.astype(dtype)
-    return ArrayImpl(ShapedArray(host.shape, dtype), host)
+    return base_trace[0].constant(host, ShapedArray(host.shape, dtype))
 
 
 def _common_dtype(leaves: list[Any]) -> Any:
@@ -238,6 +257,11 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
 # --- constants ------------------------------------------------------------------------------------
 
+def eager(device: Any) -> Any:
+    """Where a constant is to be; one device within a program is not asked for: the program says."""
+    return None if isinstance(device, (Device, SingleDeviceSharding)) and is_staging() else device
+
+
 _ZERO: dict[Any, Any] = {}
 _ONE: dict[Any, Any] = {}
 
@@ -248,6 +272,8 @@ def _filled(shape: Any, cache: dict[Any, Any], value: int, dtype: Any, name: str
         dtype = dtypes.canonical(dtypes.float64)
     else:
         dtype = canonical_dtype(dtype, name)
+    if dtypes.is_key(dtype):
+        return filled_keys(shape, value, dtype)
     scalar = cache.get(dtype)
     if scalar is None:
         scalar = cache[dtype] = np.asarray(value).astype(dtype)[()]
@@ -270,7 +296,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     Array([[0., 0., 0.],
            [0., 0., 0.]], dtype=float32)
     """
-    return on_device(_filled(shape, _ZERO, 0, dtype, "zeros"), device, out_sharding)
+    return on_device(_filled(shape, _ZERO, 0, dtype, "zeros"), eager(device), out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
@@ -280,7 +306,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     Array([[1, 1],
            [1, 1]], dtype=int32)
     """
-    return on_device(_filled(shape, _ONE, 1, dtype, "ones"), device, out_sharding)
+    return on_device(_filled(shape, _ONE, 1, dtype, "ones"), eager(device), out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
@@ -289,7 +315,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> jnp.empty((1, 2))
     Array([[0., 0.]], dtype=float32)
     """
-    return on_device(_filled(shape, _ZERO, 0, dtype, "empty"), device, out_sharding)
+    return on_device(_filled(shape, _ZERO, 0, dtype, "empty"), eager(device), out_sharding)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
@@ -305,20 +331,26 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
     shape = canonical_shape(shape)
     if wanted is not None:
         _check_python_number(fill_value, wanted)
-    return on_device(_full(shape, fill_value, wanted), device, out_sharding)
+    return on_device(_full(shape, fill_value, wanted), eager(device), out_sharding)
 
 
 def _check_python_number(value: Any, dtype: Any) -> None:
     """Python's complex numbers do not become real ones."""
-    if value.__class__ is complex and not (dtypes.is_complex(dtype) or dtype == dtypes.bool_):
+    if value.__class__ is complex and not (
+            dtypes.is_key(dtype) or dtypes.is_complex(dtype) or dtype == dtypes.bool_):
         raise TypeError(f"a complex number cannot be converted to {dtype}: {value}")
 
 
 def _full(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Array:
     own, weak = type_of(fill_value)
     if dtype is not None:
+        if dtypes.is_key(dtype) != dtypes.is_key(own):
+            if dtypes.is_key(own) or shape_of(fill_value):
+                raise ValueError(f"Cannot convert_element_type from {own} to {dtype}")
+            return filled_keys(shape, fill_value, dtype)
         own, weak = dtype, False
-    fill = as_array(cast(fill_value, own, weak)) if weak else cast(fill_value, own)
+    fill = (as_array(cast(fill_value, own, weak)) if weak else
+            element(fill_value, own) if fill_value.__class__ is int else cast(fill_value, own))
     if not fill.shape and not isinstance(fill, Array):
         return _broadcast_scalar(fill, shape)
     _check_broadcast(fill.shape, shape)
@@ -337,6 +369,9 @@ def _check_broadcast(have: tuple[int, ...], shape: tuple[int, ...]) -> None:
 
 
 def _like(a: Any, name: str) -> Any:
+    if isinstance(a, (np.ndarray, np.generic)) and leaf_aval(a) is None:
+        raise TypeError(f"Value '{a}' with dtype {a.dtype} is not a valid JAX array type. Only "
+                        "arrays of numeric types are supported by JAX.")
     if hasattr(a, "dtype") and hasattr(a, "shape"):     # ShapeDtypeStruct and its like too
         return a
     return as_array(a, name)
@@ -349,10 +384,16 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
     >>> jnp.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
     """
-    a = _like(a, "full_like")
-    check_arraylike("full_like", fill_value)
+    return _full_like("full_like", a, fill_value, dtype, shape, device, out_sharding)
+
+
+def _full_like(name: str, a: Any, fill_value: Any, dtype: Any, shape: Any, device: Any,
+               out_sharding: Any) -> Array:
+    a = _like(a, name)
+    check_arraylike(name, fill_value)
     weak = dtype is None and getattr(a, "weak_type", False)
-    wanted = dtypes.canonical(a.dtype) if dtype is None else canonical_dtype(dtype, "full_like")
+    wanted = (canonical_dtype(dtype, name) if dtype is not None else
+              a.dtype if isinstance(a, Array) else dtypes.canonical(a.dtype))
     size = tuple(a.shape) if shape is None else canonical_shape(shape)
     if weak and not getattr(fill_value, "shape", ()):
         result = broadcast_to(as_array(cast(fill_value, wanted, True)), size)
@@ -360,8 +401,8 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
         _check_python_number(fill_value, wanted)
         result = _full(size, fill_value, wanted)
     if device is None and out_sharding is None:
-        return lying_like(result, a)
-    return on_device(result, device, out_sharding)
+        return result if getattr(fill_value, "shape", ()) else lying_like(result, a)
+    return on_device(result, eager(device), out_sharding)
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
@@ -371,8 +412,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     >>> jnp.zeros_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
     """
-    return full_like(_like(a, "zeros_like"), 0, dtype, shape, device=device,
-                     out_sharding=out_sharding)
+    return _full_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
@@ -382,8 +422,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     >>> jnp.ones_like(jnp.array([1.5, 2.5]))
     Array([1., 1.], dtype=float32)
     """
-    return full_like(_like(a, "ones_like"), 1, dtype, shape, device=device,
-                     out_sharding=out_sharding)
+    return _full_like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *,
@@ -393,4 +432,4 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *,
     >>> jnp.empty_like(jnp.arange(2))
     Array([0, 0], dtype=int32)
     """
-    return full_like(_like(prototype, "empty_like"), 0, dtype, shape, device=device)
+    return _full_like("empty_like", prototype, 0, dtype, shape, device, None)

@@ -473,7 +473,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
         limit = max(m, n) * _epsilon(a) if rcond is None else where(
             as_array(rcond) < 0, _epsilon(a), rcond)
         left, values, right_vectors = svd(a, full_matrices=False)
-        kept = values >= as_array(limit).astype(values.dtype) * values[0]
+        kept = (values > 0) & (values >= as_array(limit).astype(values.dtype) * values[0])
         rank = reductions.sum(kept)
         inverse = where(kept, 1 / where(kept, values, 1), 0).astype(a.dtype)
         projected = contraction.matmul(_adjoint(left), right)

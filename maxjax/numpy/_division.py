@@ -9,6 +9,15 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
+from maxjax._primitives.arithmetic import (
+    div_p,
+    integer_pow_p,
+    rem_p,
+    round_p,
+    square_p,
+)
+from maxjax._primitives.comparison import shift_right_logical_p
+from maxjax._primitives.transcendental import pow_p
 from maxjax.lax._elementwise import RoundingMethod
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._elementwise import binary
@@ -54,7 +63,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Array:
     x1, x2 = _pair("floor_divide", x1, x2)
     dtype = x1.dtype
     if dtypes.is_unsigned(dtype):
-        return bind(registry["div"], x1, x2)
+        return bind(div_p, x1, x2)
     if dtypes.is_integer(dtype):
         return _floor_divide(x1, x2)
     if dtypes.is_complex(dtype):
@@ -64,18 +73,18 @@ def floor_divide(x1: Any, x2: Any, /) -> Array:
 
 @whole("floor_divide", rules.floor_divide, dtypes.SIGNED)
 def _floor_divide(x1: Any, x2: Any) -> Array:
-    quotient = bind(registry["div"], x1, x2)
-    inexact = bind(registry["rem"], x1, x2) != 0
+    quotient = bind(div_p, x1, x2)
+    inexact = bind(rem_p, x1, x2) != 0
     return where((sign(x1) != sign(x2)) & inexact, quotient - 1, quotient)
 
 
 def _float_divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
-    remainder = bind(registry["rem"], x1, x2)
+    remainder = bind(rem_p, x1, x2)
     quotient = where(x2 == 0, x1, x1 - remainder) / x2
     lower = (remainder != 0) & (sign(x2) != sign(remainder))
     remainder = where(lower, remainder + x2, remainder)
     quotient = where(lower, quotient - 1, quotient)
-    quotient = registry["round"].bind(
+    quotient = round_p.bind(
         as_array(quotient), rounding_method=RoundingMethod.AWAY_FROM_ZERO)
     return quotient, remainder
 
@@ -96,7 +105,7 @@ def remainder(x1: Any, x2: Any, /) -> Array:
 def _remainder(x1: Any, x2: Any) -> Array:
     if dtypes.is_integer(x1.dtype):
         x2 = _nonzero(x2)
-    left = bind(registry["rem"], x1, x2)
+    left = bind(rem_p, x1, x2)
     if dtypes.is_unsigned(left.dtype):
         return left
     lower = ((left < 0) != (x2 < 0)) & (left != 0)
@@ -120,7 +129,7 @@ def fmod(x1: Any, x2: Any, /) -> Array:
     x1, x2 = resolve("fmod", (x1, x2))
     whole = dtypes.is_integer(dtypes.promote((type_of(x1), type_of(x2)))[0])     # booleans are not
     x1, x2 = _pair("fmod", x1, x2)
-    return bind(registry["rem"], x1, _nonzero(x2) if whole else x2)
+    return bind(rem_p, x1, _nonzero(x2) if whole else x2)
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
@@ -157,10 +166,9 @@ def power(x1: Any, x2: Any, /) -> Array:
     if dtypes.is_integer(dtype):
         x1, x2 = promote_shapes("power", cast(x1, dtype, weak), cast(x2, dtype, weak))
         return _power_by_squaring(as_array(x1), as_array(x2))
-    if dtypes.is_integer(right[0]) and not right[1] and isinstance(x2, Array):
-        # pow takes integer exponents as they are.
-        x1 = as_array(cast(x1, dtype, weak)) if not isinstance(x1, Array) else cast(x1, dtype, weak)
-        return bind(registry["pow"], *promote_shapes("power", x1, cast(x2, dtype)))
+    if dtypes.is_integer(right[0]) and dtypes.is_inexact(left[0]):
+        # pow takes integer exponents as they are: the derivative by a base of 0 is 0, not NaN.
+        return pow_p.bind(*promote_shapes("power", as_array(x1), as_array(x2)))
     return _pow(x1, x2)
 
 
@@ -182,8 +190,8 @@ def _integer_power(x: Any, exponent: int, exponent_type: tuple[Any, bool] | None
     if exponent == 1:
         return x
     if exponent == 2:
-        return registry["square"].bind(x)
-    return registry["integer_pow"].bind(x, y=exponent)
+        return square_p.bind(x)
+    return integer_pow_p.bind(x, y=exponent)
 
 
 @whole("power", rules.power, dtypes.INTS)
@@ -194,7 +202,7 @@ def _power_by_squaring(x: Array, exponent: Array) -> Array:
     for step in range(6):
         if step:
             x = x * x
-            exponent = bind(registry["shift_right_logical"], exponent, one)
+            exponent = bind(shift_right_logical_p, exponent, one)
         result = where(exponent & one, result * x, result)
     return result
 

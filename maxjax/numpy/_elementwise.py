@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from maxjax._base import config, dtypes
+from maxjax._base import caches, config, dtypes
 from maxjax._ir.primitive import Primitive, registry
 from maxjax._ir.trace import Array, base_trace, context
 from maxjax._ir.types import ShapedArray
@@ -36,7 +36,7 @@ def unary(name: str, primitive_name: str, *, inexact: bool = False,
       inexact: integers and booleans are computed in floats.
       integers: what is done to integers and booleans instead.
     """
-    ready: dict[ShapedArray, Primitive] = {}
+    ready: dict[ShapedArray, Primitive] = caches.cache()
 
     def function(x: Any, /) -> Array:
         if x.__class__ is ArrayImpl:
@@ -77,12 +77,14 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
       composed: what is done to the promoted operands, instead of binding a primitive.
     """
     # type -> the primitive, where operands of that type and dtype need no preparation
-    ready: dict[ShapedArray, Primitive] = {}
+    ready: dict[ShapedArray, Primitive] = caches.cache()
     # (type, Python scalar's class, its value) -> (the primitive, the scalar as an operand)
-    scalars: dict[Any, Any] = {}
+    scalars: dict[Any, Any] = caches.cache()
     # (left type, right type) -> how to prepare the operands
-    plans: dict[Any, Any] = {}
+    plans: dict[Any, Any] = caches.cache()
     state: list[Any] = [None]
+    # An array of 64 bits and a scalar give another dtype once those are switched off.
+    config.enable_x64.on_change.append(scalars.clear)
 
     def function(x: Any, y: Any, /) -> Array:
         if x.__class__ is ArrayImpl:

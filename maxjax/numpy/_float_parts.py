@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.shape import full
@@ -47,6 +48,8 @@ def copysign(x1: Any, x2: Any, /) -> Array:
     x1, x2 = promote_args_inexact("copysign", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise TypeError("copysign does not support complex-valued inputs")
+    if not getattr(x2, "weak_type", False):
+        x1 = convert_element_type(x1, x1.dtype)
     return _copysign(x1, x2)
 
 
@@ -106,8 +109,20 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
     return _frexp(x)
 
 
-@whole("frexp", rules.frexp, outputs=2)
+@custom_jvp
 def _frexp(x: Array) -> tuple[Array, Array]:
+    return _parts(x)
+
+
+@_frexp.defjvp
+def _frexp_jvp(primals: Any, tangents: Any) -> Any:
+    mantissa, exponent = _frexp(*primals)
+    scale = exp2(convert_element_type(-exponent, mantissa.dtype))
+    return (mantissa, exponent), (tangents[0] * scale, np.zeros(exponent.shape, dtypes.float0))
+
+
+@whole("frexp", rules.frexp, outputs=2)
+def _parts(x: Array) -> tuple[Array, Array]:
     exponent_bits, mantissa_bits = _FORMATS[x.dtype]
     integer = np.dtype(f"int{8 * x.dtype.itemsize}")
     bias = (1 << (exponent_bits - 1)) - 1
@@ -138,12 +153,13 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
     if dtypes.is_complex(dtype) or not dtypes.is_integer(type_of(x2)[0]):
         raise ValueError(f"ldexp not supported for input types {(dtype, type_of(x2)[0])}")
     x1 = as_array(cast(x1, dtype, weak))
-    exponent = as_array(x2)
-    half = exponent // 2
-    # In two steps: 2**x2 alone may overflow where the product does not.
-    def scale(e: Array) -> Array:
-        return exp2(convert_element_type(e, dtype))
-    return x1 * scale(half) * scale(exponent - half)
+    mantissa, exponent = frexp(x1)
+    exponent = convert_element_type(exponent, dtype) + convert_element_type(as_array(x2), dtype)
+    # The power of two alone may be too large by one where the product is not.
+    large = exponent > 0
+    mantissa = where(large, mantissa * 2, mantissa)
+    exponent = where(large, exponent - 1, exponent)
+    return where(isinf(x1) | (x1 == 0), x1, mantissa * exp2(exponent))
 
 
 def spacing(x: Any, /) -> Array:

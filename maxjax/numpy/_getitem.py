@@ -6,13 +6,14 @@ dynamic_slice; arrays of integers one gather of what the static part of the inde
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import caches, config, dtypes
 from maxjax._base.errors import NonConcreteBooleanIndexError
 from maxjax._ir.dimensions import (
     SizeRange,
@@ -23,7 +24,7 @@ from maxjax._ir.dimensions import (
     slice_range,
 )
 from maxjax._ir.trace import Array, Tracer, base_trace, context
-from maxjax._primitives.arithmetic import minimum
+from maxjax._primitives.arithmetic import maximum, minimum
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import FillValue, GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
@@ -40,7 +41,8 @@ from maxjax._primitives.shape import (
     squeeze_p,
 )
 from maxjax._runtime.array import ArrayImpl, is_spread
-from maxjax.lax._indexing import fill_parameter, from_end
+from maxjax._runtime.pending import plain
+from maxjax.lax._indexing import dynamic_slice, fill_parameter, from_end
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._promotion import cast
 
@@ -51,7 +53,7 @@ PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 # Larger index arrays stay on the device rather than being wrapped on the host.
 _HOST_SIZE = 1 << 14
 
-_plans: dict[Any, Any] = {}
+_plans: dict[Any, Any] = caches.cache()
 _PLAN_LIMIT = 20_000
 _DYNAMIC = object()
 _OUTSIDE = object()
@@ -124,6 +126,15 @@ def _make_plan(shape: tuple[int, ...], key: tuple[Any, ...]) -> Any:
 _ALL = slice(None)
 
 
+@dataclasses.dataclass(frozen=True)
+class Slice:
+    """``size`` places from ``start``, which may be a traced integer. Made by ``jax.ds``."""
+
+    start: Any
+    size: int
+    stride: int = 1
+
+
 # --- reading an index -----------------------------------------------------------------------------
 
 class Entry:
@@ -131,12 +142,14 @@ class Entry:
 
     ``kind`` is "new" (a dimension of size 1), "int" (``value`` is a Python integer as it was
     written), "slice" (``value`` is a range), "scalar" (an operand of rank 0) or "array".
-    ``dim`` is the dimension of the operand.
+    ``dim`` is the dimension of the operand. ``detached`` tells of an Ellipsis before it that
+    takes no dimensions, and so is no entry.
     """
 
-    __slots__ = ("dim", "kind", "value")
+    __slots__ = ("detached", "dim", "kind", "value")
 
     def __init__(self, kind: str, value: Any = None, dim: int = -1):
+        self.detached = False
         self.kind = kind
         self.value = value
         self.dim = dim
@@ -159,8 +172,10 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
         parts.append(Ellipsis)
     entries: list[Entry] = []
     dim = 0
+    gap = -1
     for position, part in enumerate(parts):
         if part is Ellipsis:
+            gap = len(entries)
             for _ in range(len(shape) - used):
                 entries.append(Entry("slice", slice_range(_ALL, shape[dim]), dim))
                 dim += 1
@@ -187,6 +202,8 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
         else:
             entries.append(Entry("array" if part.shape else "scalar", part, dim))
             dim += 1
+    if gap < len(entries) and used == len(shape):
+        entries[gap].detached = True
     return entries
 
 
@@ -252,9 +269,10 @@ def _expand(entry: Any) -> list[Any]:
             raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or "
                 f"boolean arrays are valid indices. Got {entry!r}")
+    values = entry if isinstance(entry, Array) else plain(entry)
     dtype = entry.dtype
     if dtype == dtypes.bool_:
-        return [_Mask(concrete_mask(entry))]
+        return [_Mask(concrete_mask(values))]
     if not dtypes.is_integer(dtype):
         name = dtype.name if hasattr(dtype, "name") else dtype
         raise TypeError("Indexer must have integer or boolean type, got indexer with type "
@@ -262,10 +280,7 @@ def _expand(entry: Any) -> list[Any]:
     if isinstance(entry, Array):
         known = entry.concrete() if isinstance(entry, Tracer) else None
         return [entry if known is None else known]
-    if not entry.shape:
-        return [int(entry)]
-    canonical = dtypes.canonical(dtype)
-    return [entry if canonical == dtype else entry.astype(canonical)]
+    return [values if entry.shape else int(entry)]
 
 
 def concrete_mask(mask: Any) -> np.ndarray:
@@ -418,6 +433,48 @@ def with_flags(x: Array, index: Any) -> tuple[Array, Any]:
     return reshape(x, tuple(shape)), tuple(parts)
 
 
+def split_off(x: Array, index: Any) -> tuple[list[Any], list[tuple[int, int, Slice]]]:
+    """An index with whole slices in the places of its ``Slice``s, and each of them with its place
+    there and its dimension."""
+    entries = as_tuple(index)
+    counts = [1 if entry.__class__ is Slice else sum(map(_consumes, _expand(entry)))
+              for entry in entries]
+    rest = x.ndim - sum(counts)
+    if rest < 0:
+        raise IndexError(f"Too many indices: array is {x.ndim}-dimensional, but {sum(counts)} were "
+                         "indexed")
+    parts: list[Any] = []
+    found = []
+    dim = 0
+    for entry, count in zip(entries, counts, strict=True):
+        if entry.__class__ is Slice:
+            found.append((len(parts), dim, entry))
+            entry = _ALL
+        parts.append(entry)
+        dim += rest if entry is Ellipsis else count
+    return parts, found
+
+
+def has_slices(index: Any) -> bool:
+    return index.__class__ is Slice or index.__class__ is tuple and any(
+        entry.__class__ is Slice for entry in index)
+
+
+def places_of(part: Slice) -> Array:
+    return asarray(part.start) + iota(dtypes.int32, (part.size,), 0) * np.int32(part.stride)
+
+
+def window(x: Array, dim: int, part: Slice) -> Array:
+    """The places of one dimension: a start is moved so that all are inside, each place of a stride
+    for itself."""
+    if part.stride != 1:
+        places = minimum(maximum(places_of(part), np.int32(0)), np.int32(x.shape[dim] - 1))
+        return take(x, (_ALL,) * dim + (places,), CLIP)
+    starts: list[Any] = [0] * x.ndim
+    starts[dim] = part.start
+    return dynamic_slice(x, starts, (*x.shape[:dim], part.size, *x.shape[dim + 1:]))
+
+
 def _flag(entry: Any) -> bool | None:
     """The value of a scalar boolean index; None for any other."""
     if isinstance(entry, (bool, np.bool_)):
@@ -431,9 +488,27 @@ def _flag(entry: Any) -> bool | None:
 def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value: Any = None,
          unique_indices: bool = False, indices_are_sorted: bool = False,
          wrap_negative: bool = True) -> Array:
-    """``x[index]`` in a mode: None clips what is out of bounds, and promises that nothing is."""
+    """``x[index]`` in a mode: None clips what is out of bounds, and promises that nothing is.
+
+    Raises:
+      IndexError: an integer breaks the promise, and ``jax_check_static_indices`` is set.
+    """
+    checked = mode in (None, PROMISE) and config.check_static_indices.value
+    if checked:
+        index = tuple([int(part) if isinstance(part, np.integer) else
+                       asarray(part) if isinstance(part, np.ndarray) else part      # as if traced
+                       for part in as_tuple(index)])
+    if has_slices(index):
+        if mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT):
+            raise NotImplementedError(f"an index with jax.ds is not filled in mode {mode}: {index}")
+        parts, slices = split_off(x, index)
+        for _, dim, part in slices:
+            x = window(x, dim, part)
+        index = tuple(parts)
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
+    if checked:
+        _check_integers(entries, x.aval.shape, wrap_negative)
     fills = mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     kinds = {entry.kind for entry in entries}
     shape = x.aval.shape
@@ -445,6 +520,14 @@ def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value
         return run_steps(x, static_steps(shape, entries, wrap_negative))
     return _take_arrays(x, entries, mode or PROMISE, fill_parameter(fill_value, x.dtype)
                         if fills else None, unique_indices, indices_are_sorted, wrap_negative)
+
+
+def _check_integers(entries: list[Entry], shape: tuple[int, ...], wrap_negative: bool) -> None:
+    for entry in entries:
+        if entry.kind == "int" and is_outside(entry, shape, wrap_negative):
+            raise IndexError(
+                f"index {entry.value} out of bounds for axis {entry.dim} with size "
+                f"{shape[entry.dim]} (normalize_indices={wrap_negative})")
 
 
 def _take_dynamic(x: Array, entries: list[Entry], wrap_negative: bool) -> Array:
@@ -521,7 +604,8 @@ def advanced(entries: Sequence[Entry]) -> tuple[list[Entry], tuple[int, ...], bo
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
     places = [place for place, entry in enumerate(entries)
               if entry.kind in ("int", "scalar", "array")]
-    apart = bool(places) and places[-1] - places[0] + 1 != len(places)
+    apart = bool(places) and (places[-1] - places[0] + 1 != len(places)
+                              or any(entry.detached for entry in chosen[1:]))
     return chosen, common, apart
 
 

@@ -61,36 +61,33 @@ class _Joined:
 
     def __getitem__(self, key: Any) -> Any:
         items = list(key) if isinstance(key, tuple) else [key]
-        axis, rank, position = self.axis, self.rank, self.position
+        axis, rank, position, matrix = self.axis, self.rank, self.position, None
         if isinstance(items[0], str):
             directive = items.pop(0)
             if directive in ("r", "c"):     # a matrix: a vector is its row or its column
-                return self._matrix(items, column=directive == "c")
-            numbers = [int(part) for part in directive.split(",")]
-            axis, rank, position = (*numbers, *(self.axis, 1, -1)[len(numbers):])
+                matrix = "rc".index(directive)
+            else:
+                try:
+                    numbers = [int(part) for part in directive.split(",")[:3]]
+                except ValueError as error:
+                    raise ValueError(f"could not understand directive {directive!r}") from error
+                axis, rank, position = (*numbers, *(axis, rank, position)[len(numbers):])
         parts = []
         for item in items:
-            if isinstance(item, slice):
-                x = _line(item)
-            else:
-                x = creation.asarray(item)
-            had = x.ndim
-            if had < rank:
-                x = creation.array(x, ndmin=rank)
-                if position >= 0 and had:
-                    order = list(range(rank - had))
-                    own = list(range(rank - had, rank))
-                    for offset, dim in enumerate(own):
-                        order.insert(position + offset, dim)
-                    x = shapes.transpose(x, order)
+            if isinstance(item, str):
+                raise ValueError("string directive must be placed at the beginning")
+            scalar = isinstance(item, slice)
+            x = _line(item) if scalar else creation.asarray(item)
+            had = 0 if scalar else x.ndim
+            x = creation.array(x, ndmin=rank)
+            if position != -1 and had < rank:
+                # The first of its own dimensions goes to that position, counted as NumPy does.
+                shift = rank - abs(rank + position + 1) % rank
+                order = list(range(rank))
+                x = shapes.transpose(x, order[shift:] + order[:shift])
             parts.append(x)
-        return joining.concatenate(parts, axis)
-
-    def _matrix(self, items: list[Any], column: bool) -> Any:
-        x = _Joined(self.name, self.axis, 1, -1)[tuple(items)]
-        if x.ndim == 1 and column:
-            return x[:, None]
-        return joining.atleast_2d(x)
+        x = joining.concatenate(parts, axis)
+        return x if matrix is None or x.ndim != 1 else shapes.expand_dims(x, matrix)
 
     def __repr__(self) -> str:
         return f"jax.numpy.{self.name}"

@@ -52,6 +52,8 @@ from maxjax.numpy._promotion import (
     concrete,
     promote_dtypes,
 )
+from maxjax.numpy._shape import moveaxis
+from maxjax.numpy._sorting import argsort
 from maxjax.numpy._where import where
 from maxjax.numpy._whole import WORDS, whole
 
@@ -317,7 +319,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
                 "Abstract tracer value encountered where concrete value is expected: traced "
                 "array with shape int32[]\nThe size argument of jnp.nonzero must be statically "
                 "specified to use jnp.nonzero within JAX transformations." + origin_message(a))
-        found = np.nonzero(np.asarray(a))
+        found = np.nonzero(concrete(a, ""))
         dtype = dtypes.canonical(dtypes.int64)
         return tuple(_wrap(line.astype(dtype)) for line in found)
     size = operator.index(concrete(
@@ -400,8 +402,12 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
     """The slices of ``a`` along an axis where ``condition``, of one dimension, holds.
 
     Args:
-      size: how many to give: needed where the condition is traced; missing ones are
-        ``fill_value``.
+      size: how many to give: needed where the condition is traced.
+      fill_value: what stands for the missing ones.
+
+    Raises:
+      ValueError: the condition holds beyond the axis, where no ``size`` is given; or ``size`` is
+        more than the slices that it is about.
 
     >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(6).reshape(2, 3), axis=1)
     Array([[0, 2],
@@ -418,20 +424,24 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
     length = min(condition.shape[0], a.shape[axis])
     if condition.dtype != dtypes.bool_:
         condition = ne_p.bind(condition, scalar_like(0, condition.dtype))
-    if size is None or condition.shape[0] > length:
+    kept = getitem(condition, slice(0, length))
+    if size is None:
         # As in JAX traced under jit, whatever the condition: a result of unknown size is refused.
         beyond = reduce_or_p.bind(getitem(condition, slice(length, None)), axes=(0,))
         known = beyond.concrete() if isinstance(beyond, Tracer) else beyond
-        if known is None and size is None:
+        if known is None:
             raise TracerBoolConversionError(beyond)
-        if known is not None and known:
+        if known:
             raise ValueError("condition contains entries that are out of bounds")
-        condition = getitem(condition, slice(0, length))
-    places = nonzero(condition, size=size, fill_value=a.shape[axis])[0]
-    if size is None:
-        return take(a, places, axis, mode="promise_in_bounds")
-    return take(a, places, axis, mode="fill", fill_value=concrete(
-        fill_value, "The fill_value argument of jnp.compress must be static."))
+        return take(a, nonzero(kept)[0], axis, mode="promise_in_bounds")
+    if not 0 <= size <= length:
+        raise ValueError(f"jnp.compress: size must be from 0 to {length}, the number of slices "
+                         f"that the condition is about; got {size}")
+    slices = getitem(moveaxis(a, axis, 0), slice(0, length))
+    filled = where(reshape(kept, (length,) + (1,) * (a.ndim - 1)), slices,
+                   cast(as_array(fill_value), a.dtype))
+    order = getitem(argsort(kept, stable=True, descending=True), slice(0, size))
+    return moveaxis(take(filled, order, 0, mode="promise_in_bounds"), 0, axis)
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:

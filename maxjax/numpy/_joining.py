@@ -300,9 +300,9 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Arr
         points = [0, *(operator.index(concrete(i, f"in jax.numpy.{name} argument 1"))
                        for i in sections), total]
     else:
-        if sections == 0:
-            raise ZeroDivisionError("the number of sections must not be 0")
         count = int(sections)
+        if count == 0:
+            raise ZeroDivisionError("the number of sections must not be 0")
         part, rest = divmod(total, count)
         if rest and name != "array_split":
             raise ValueError(f"array split does not result in an equal division: rest is {rest}")

@@ -89,7 +89,7 @@ def _known(width: Any) -> Any:
 
 def _for_each_axis(value: Any, rank: int, name: str) -> list[Any]:
     """A pair for each axis, of a number, a pair, or one or several pairs."""
-    shape = np.shape(value)
+    shape = _nested_shape(value)
     if shape in ((), (1,)):
         number = np.reshape(value, ())[()] if not isinstance(value, (list, tuple)) else value[0]
         return [(number, number)] * rank
@@ -103,6 +103,14 @@ def _for_each_axis(value: Any, rank: int, name: str) -> list[Any]:
         return [(value[i][0], value[i][0]) for i in range(rank)]
     raise ValueError(f"jnp.pad: {name} with nested structure {value} is not broadcastable to "
                      f"({rank}, 2)")
+
+
+def _nested_shape(value: Any) -> tuple[int, ...]:
+    """The shape of nested lists of numbers, which may be traced; of uneven lists no size."""
+    if not isinstance(value, (list, tuple)):
+        return np.shape(value)
+    parts = {_nested_shape(part) for part in value}
+    return (len(value), *(parts.pop() if len(parts) == 1 else (-1,) if parts else ()))
 
 
 def _constant(x: Array, widths: list[tuple[int, int]], values: Any) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes
+from maxjax._base import caches, config, dtypes
 from maxjax._base.errors import ConcretizationTypeError, origin_message
 from maxjax._ir.dimensions import as_scalar, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.primitive import Primitive
@@ -70,11 +70,23 @@ def type_of(value: Any) -> tuple[Any, bool]:
     return aval.dtype, aval.weak_type
 
 
+def element(value: Any, dtype: Any) -> Any:
+    """A Python scalar as an element of an array of ``dtype``: an integer need not fit any other.
+
+    Raises:
+      OverflowError: it fits neither that nor the dtype of Python's integers.
+    """
+    if value.__class__ is int and value >= 2**31 and dtypes.is_integer(dtype) and (
+            dtype.itemsize >= 4):
+        return constant(np.asarray(python_value(value, dtype), dtype)[()], dtype)
+    return constant(value, dtype)
+
+
 def shape_of(value: Any) -> tuple[int, ...]:
     return getattr(value, "shape", ())
 
 
-_constants: dict[Any, Any] = {}
+_constants: dict[Any, Any] = caches.cache()
 
 
 def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
@@ -107,6 +119,9 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
         aval = value.aval
         if aval.dtype == dtype and (not weak or aval.weak_type):
             return value
+        if aval.dtype != dtype and dtypes.canonical(aval.dtype) == dtype:
+            # An array of 64 bits from before they were switched off.
+            warnings.warn(dtypes.truncation(aval.dtype, dtype, " requested in dtype"), stacklevel=3)
         return convert_element_type(value, dtype, weak)
     if value.__class__ in PYTHON_SCALARS or (
             isinstance(value, (np.generic, bool, int, float, complex))):
@@ -301,10 +316,11 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
 
 
 def canonical_dtype(dtype: Any, name: str) -> Any:
-    """A dtype argument in its canonical form; warns when 64 bits are asked for and off.
+    """A dtype argument in its canonical form; of 64 bits that are off, see ``dtypes.requested``.
 
     Raises:
       TypeError: it names no dtype of arrays of numbers.
+      ValueError: 64 bits are off, and refused.
     """
     try:
         wanted = dtypes.as_dtype(dtype)
@@ -315,15 +331,9 @@ def canonical_dtype(dtype: Any, name: str) -> Any:
     if not (dtypes.is_numeric(wanted) or wanted in (dtypes.bool_, dtypes.float0)):
         raise TypeError(
             f"JAX only supports number, bool, and string dtypes, got dtype {dtype} in {name}")
-    result = dtypes.canonical(wanted)
-    if result != wanted and dtype is not None and dtype not in (int, float, complex):
-        warnings.warn(
-            f"Explicitly requested dtype {wanted.name} requested in {name} is not available, and "
-            f"will be truncated to dtype {result.name}. To enable more dtypes, set the "
-            "jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment "
-            "variable. See https://github.com/jax-ml/jax#current-gotchas for more.",
-            stacklevel=3)
-    return result
+    if dtype is None or dtype is int or dtype is float or dtype is complex:
+        return dtypes.canonical(wanted)
+    return dtypes.requested(wanted, name)
 
 
 def concrete(value: Any, message: str) -> Any:

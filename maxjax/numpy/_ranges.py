@@ -13,11 +13,13 @@ from maxjax._base import dtypes
 from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.trace import Array
 from maxjax._primitives import shape as shape_primitives
+from maxjax._primitives.comparison import select
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.shape import broadcast_in_dim, iota_p, reshape
 from maxjax._primitives.transcendental import log_p
 from maxjax.numpy import _whole_rules as rules
-from maxjax.numpy._creation import full, on_device, zeros
+from maxjax.numpy._creation import eager, on_device, zeros
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
@@ -97,7 +99,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     line = iota(dtype, size)
     if by == 1 and first == 0:
         return on_device(line, device, out_sharding)
-    return on_device(constant(first, dtype) + line * constant(by, dtype), device, out_sharding)
+    return on_device(constant(first_, dtype) + line * constant(by_, dtype), device, out_sharding)
 
 
 def _number(value: Any) -> Any:
@@ -128,17 +130,21 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     check_arraylike("linspace", start, stop)
-    compute, result = _interval_dtype(start, stop, dtype, "linspace")
+    result = (inexact_dtype(dtypes.promote((type_of(start), type_of(stop)))[0]) if dtype is None
+              else canonical_dtype(dtype, "linspace"))
+    compute = inexact_dtype(result)
     start, stop = (as_array(cast(x, compute)) for x in (start, stop))
     shape = broadcast_shapes(start.shape, stop.shape)
+    delta = constant(np.nan, compute)
+    if num > 1:
+        delta = _divided(stop - start, num - bool(endpoint), compute)
+    elif num == 1 and not endpoint:
+        delta = stop - start
     start, stop = (broadcast_to(x, shape) for x in (start, stop))
-    steps = num - 1 if endpoint else num
-    delta = full(shape, np.nan, compute)
-    if num > 1 or (num == 1 and not endpoint):
-        delta = (stop - start) / constant(steps, compute)
+    if num > 1:
         many = isinstance(num, int) and num >= _MANY
         interpolate = _interpolated_at_once if many else _interpolated
-        out = interpolate(start, stop, num=num, endpoint=bool(endpoint))
+        out = interpolate(start, stop, num=num, endpoint=bool(endpoint), leading=axis == 0)
     elif num == 1:
         out = reshape(start, (1, *shape))
     else:
@@ -153,19 +159,49 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     return (out, delta) if retstep else out
 
 
-def _interpolated(start: Array, stop: Array, *, num: int, endpoint: bool) -> Array:
-    """``num`` values from ``start`` to ``stop``, of one shape, along a leading axis."""
+def _interpolated(start: Array, stop: Array, *, num: int, endpoint: bool,
+                  leading: bool) -> Array:
+    """``num`` values from ``start`` to ``stop``, of one shape, along a leading axis.
+
+    ``start * (1 - fraction) + stop * fraction``, rounded as XLA rounds it: it multiplies by the
+    reciprocal of the number of steps, first by ``stop`` where that is a scalar, and adds to one
+    product before that is rounded: ``start``'s, if arrays are joined along a ``leading`` axis.
+    """
     steps = num - endpoint
     dtype, real = start.dtype, dtypes.real_dtype(start.dtype)
-    fraction = iota(real, steps) / constant(steps, real)
-    fraction = reshape(fraction, (steps, *(1,) * start.ndim))
-    fraction = convert_element_type(fraction, dtype)
-    wide = (1, *start.shape)
-    out = (reshape(start, wide) * (constant(1, dtype) - fraction)
-           + reshape(stop, wide) * fraction)
-    return shape_primitives.concatenate([out, reshape(stop, wide)], 0) if endpoint else out
+    one, wide = constant(1, dtype), (1, *start.shape)
+    position = reshape(iota(real, steps), (steps, *(1,) * start.ndim))
+    fraction = convert_element_type(_divided(position, steps, real), dtype)
+    rest = one - fraction
+    first, last = reshape(start, wide), reshape(stop, wide)
+    if dtypes.is_complex(dtype) or dtype == dtypes.bfloat16:
+        out = first * rest + last * fraction
+    elif start.ndim:
+        factors = (first, rest), (last, fraction)
+        fused, rounded = factors if leading else factors[::-1]
+        out = multiply_add(*fused, rounded[0] * rounded[1])
+    else:
+        step = _divided(stop, steps, dtype)
+        known = isinstance(steps, int)
+        if known and steps >= _VECTORIZED:
+            rest = multiply_add(-position, constant(1, real) / constant(steps, real), one)
+        out = multiply_add(position, step, start * rest)
+        if known and 1 < steps <= _UNROLLED:
+            # Position 1 is a constant of the unrolled loop, and the product with it no product.
+            out = select(position == one, out, multiply_add(start, rest, step))
+    return shape_primitives.concatenate([out, last], 0) if endpoint else out
 
 
+def _divided(x: Any, steps: Any, dtype: Any) -> Any:
+    """``x / steps``, as XLA computes it: but for bfloat16, which it computes in float32, by the
+    rounded reciprocal."""
+    if dtype == dtypes.bfloat16:
+        return x / constant(steps, dtype)
+    return x * (constant(1, dtype) / constant(steps, dtype))
+
+
+_UNROLLED = 33      # steps, up to which no loop is left of XLA's, between scalars
+_VECTORIZED = 352   # steps, from which on that loop rounds 1 - fraction only once
 _MANY = 16384     # values, from which on one NumPy rule pays
 _interpolated_at_once = whole("linspace", rules.linspace)(_interpolated)
 
@@ -218,7 +254,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     if isinstance(k, int):      # beyond the corners all diagonals are alike
         k = min(max(k, -rows), columns)
     offset = cast(k, dtypes.int32)
-    return on_device(convert_element_type((row + offset) == column, dtype), device)
+    return on_device(convert_element_type((row + offset) == column, dtype), eager(device))
 
 
 def identity(n: Any, dtype: Any = None) -> Array:

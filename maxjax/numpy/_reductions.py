@@ -60,14 +60,15 @@ def keep_axes(result: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any
 
 
 def wide_integer(dtype: Any) -> Any:
-    """The dtype in which integers and booleans are summed: at least the default width."""
+    """The dtype in which values are summed: of integers and booleans at least the default width,
+    and 64 bits only where they are enabled."""
     if dtype == dtypes.bool_:
         return dtypes.canonical(dtypes.int64)
     if dtypes.is_integer(dtype):
         wide = dtypes.canonical(
             dtypes.uint64 if dtypes.is_unsigned(dtype) else dtypes.int64)
-        return wide if dtype.itemsize < wide.itemsize else dtype
-    return dtype
+        return wide if dtype.itemsize < wide.itemsize else dtypes.canonical(dtype)
+    return dtypes.canonical(dtype)
 
 
 def _masked(x: Array, mask: Any, value: Any) -> Array:
@@ -141,8 +142,10 @@ def all_sizes(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
 
 
 _ALL_AXES = tuple(tuple(range(rank)) for rank in range(8))
-_DIRECT = frozenset({dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64,
-                     dtypes.complex64, dtypes.complex128})
+# What is summed as it is, without and with 64 bits.
+_DIRECT = (frozenset({dtypes.float32, dtypes.int32, dtypes.complex64}),
+           frozenset({dtypes.float32, dtypes.float64, dtypes.int64, dtypes.complex64,
+                      dtypes.complex128}))
 
 
 def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
@@ -159,9 +162,7 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: 
     if a.__class__ is ArrayImpl and dtype is None and not keepdims and (
             out is None and initial is None and where is None):
         aval = a.aval
-        # int32 is summed in int64 where there is one.
-        if aval.dtype in _DIRECT and not aval.weak_type and (
-                aval.dtype is not dtypes.int32 or not config.enable_x64.value):
+        if aval.dtype in _DIRECT[config.enable_x64.value] and not aval.weak_type:
             rank = len(aval.shape)
             if axis is None:
                 axes = _ALL_AXES[rank] if rank < 8 else tuple(range(rank))

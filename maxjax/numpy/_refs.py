@@ -19,23 +19,15 @@ from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax.lax import dynamic_slice, dynamic_update_slice
+from maxjax.numpy._getitem import Slice
 from maxjax.numpy._indexing import take
 from maxjax.numpy._ufunc_objects import add, maximum, minimum
 from maxjax.numpy._ufuncs import less
 from maxjax.numpy._where import where
 
 
-@dataclasses.dataclass(frozen=True)
-class Slice:
-    """``size`` places from ``start``, which may be a traced integer. Made by ``jax.ds``."""
-
-    start: Any
-    size: int
-    stride: int = 1
-
-
 def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice:
-    """An index of a reference: ``size`` places from ``start``, every ``stride``-th.
+    """An index of a reference or an array: ``size`` places from ``start``, every ``stride``-th.
 
     Args:
       start: an integer, or a traced one: the place is moved inside. Alone, it is the size, and

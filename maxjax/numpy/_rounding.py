@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
+from maxjax._primitives.arithmetic import round_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._elementwise import RoundingMethod
 from maxjax.numpy._promotion import as_array, check_out, resolve
@@ -63,7 +63,7 @@ def rint(x: Any, /) -> Array:
 def _round_even(x: Array) -> Array:
     if dtypes.is_complex(x.dtype):
         return complex_of(_round_even(real(x)), _round_even(imag(x)))
-    return registry["round"].bind(x, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
+    return round_p.bind(x, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
 
 
 def round(a: Any, decimals: int = 0, out: Any = None) -> Array:

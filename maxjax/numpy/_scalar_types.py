@@ -12,7 +12,7 @@ from maxjax._base import dtypes
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._ir.trace import Array
 from maxjax.numpy import _creation
-from maxjax.numpy._promotion import PYTHON_SCALARS, type_of
+from maxjax.numpy._promotion import PYTHON_SCALARS, canonical_dtype, type_of
 
 __all__ = [
     "ComplexWarning", "bfloat16", "bool", "bool_", "can_cast", "cdouble", "character",
@@ -206,7 +206,7 @@ def result_type(*args: Any) -> Any:
         elif isinstance(arg, type) and arg in PYTHON_SCALARS:
             operands.append(dtypes.python_scalar(arg))
         elif isinstance(arg, (type, str, np.dtype, dtypes.KeyDType)):
-            operands.append((dtypes.canonical(arg), False))
+            operands.append((canonical_dtype(arg, "dtype"), False))
         elif isinstance(arg, (Array, np.ndarray, np.generic, int, float, complex)):
             operands.append(type_of(arg))
         else:

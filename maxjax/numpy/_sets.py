@@ -78,9 +78,9 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
     rest = x.shape[1:]
     rows = primitives.reshape(x, (count, x.size // count if count else 0))
     integer = dtypes.canonical(dtypes.int64)
-    if not count:
+    if not x.size:
         return _empty_unique(x, size, fill_value, return_index, return_inverse, return_counts,
-                             index if axis is not None else None)
+                             index if axis is not None else None, shape)
     keys = [primitives.reshape(primitives.slice_in_dim(rows, i, i + 1, 1), (count,))
             for i in range(rows.shape[1])]
     places = primitives.iota(integer, (count,), 0)
@@ -135,16 +135,22 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
 
 
 def _empty_unique(x: Array, size: Any, fill_value: Any, return_index: bool, return_inverse: bool,
-                  return_counts: bool, axis: int | None) -> Any:
+                  return_counts: bool, axis: int | None, shape: tuple[int, ...]) -> Any:
+    """Of an array of no elements: slices of none are one, and there is no other."""
     integer = dtypes.canonical(dtypes.int64)
-    total = 0 if size is None else operator.index(size)
-    if total and fill_value is None:
+    count, groups = x.shape[0], int(0 in x.shape[1:])
+    if not count and size and fill_value is None:
         raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value "
                          "must be specified")
+    total = groups if size is None or fill_value is None else operator.index(size)
     values = creation.full((total, *x.shape[1:]), 0 if fill_value is None else fill_value, x.dtype)
     results = [values if axis is None else shapes.moveaxis(values, 0, axis)]
-    results += [creation.zeros((0,), integer)] * (
-        return_index + return_inverse + return_counts)
+    if return_index:
+        results.append(creation.zeros((groups,), integer))
+    if return_inverse:
+        results.append(creation.zeros(shape if axis is None else (count,), integer))
+    if return_counts:
+        results.append(creation.full((min(count, 1),), count, integer))
     return results[0] if len(results) == 1 else tuple(results)
 
 

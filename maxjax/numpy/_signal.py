@@ -31,6 +31,7 @@ from maxjax.numpy._promotion import (
     cast,
     check_arraylike,
     concrete,
+    promote_dtypes,
     promote_inexact,
 )
 from maxjax.numpy._where import where
@@ -157,8 +158,14 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
         y = as_array(promote_inexact("trapezoid", y)[0])
         moved = shapes.moveaxis(y, axis, -1)
         steps: Any = dx
-        if getattr(dx, "ndim", 0):
-            steps = as_array(dx)
+        if np.ndim(dx):
+            steps = creation.asarray(dx)
+            steps = primitives.reshape(steps, ((1,) * (y.ndim - steps.ndim) + steps.shape))
+            steps = shapes.moveaxis(steps, axis, -1)
+            if steps.shape[-1] == 1:
+                ends = (_part(moved, moved.ndim - 1, place, place + 1)[..., 0]
+                        for place in (0, moved.shape[-1] - 1))
+                return steps[..., 0] * (reductions.sum(moved, -1) - 0.5 * sum(ends))
     else:
         y, x = (as_array(v) for v in promote_inexact("trapezoid", y, x))
         moved = shapes.moveaxis(y, axis, -1)
@@ -178,16 +185,14 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
     >>> jnp.unwrap(jnp.array([0, 3, 1, 0]), period=4)
     Array([ 0, -1, -3, -4], dtype=int32)
     """
-    x = as_array(p, "unwrap")
+    x, period = promote_dtypes("unwrap", p, period)
+    x = as_array(x)
     if dtypes.is_complex(x.dtype):
         raise ValueError("jnp.unwrap does not support complex inputs.")
     if x.shape[axis] == 0:
-        return as_array(promote_inexact("unwrap", x)[0])
-    dtype = dtypes.promote((
-        (x.dtype, x.weak_type), dtypes.python_scalar(type(period) if type(period) in (
-            int, float) else float)))[0]
-    x = x.astype(dtype)
-    half = period / 2 if not isinstance(period, int) else period // 2
+        return x
+    x, period = (convert_element_type(v, v.dtype) for v in (x, as_array(period)))
+    half = period // 2 if dtypes.is_integer(x.dtype) else period / 2
     low = -half
     if discont is None:
         discont = half

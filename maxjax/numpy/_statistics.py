@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, meshes
+from maxjax._base.errors import ShardingTypeError
+from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import convert_element_type
@@ -81,6 +83,9 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inpu
     >>> jnp.percentile(jnp.arange(5), jnp.array([25, 50]))
     Array([1., 2.], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(percentile, out_sharding, a, q, axis, out, overwrite_input,
+                                 method, keepdims, weights=weights)
     check_arraylike("percentile", a, q)
     (q,) = promote_inexact("percentile", q)
     return quantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
@@ -262,6 +267,14 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     >>> jnp.bincount(jnp.array([0, 2, 2, 3])), jnp.bincount(jnp.array([0, 2, 2, 3]), length=3)
     (Array([1, 0, 2, 1], dtype=int32), Array([1, 0, 2], dtype=int32))
     """
+    if out_sharding is not None:
+        spec = getattr(out_sharding, "spec", out_sharding)
+        axes = getattr(out_sharding, "mesh", meshes.get_abstract_mesh()).axis_names
+        if any(meshes.spec_axes(spec)) or spec.unreduced not in (frozenset(), frozenset(axes)):
+            raise ShardingTypeError(
+                "out_sharding passed to `jnp.bincount` can only be fully replicated or fully "
+                f"unreduced along all mesh axes, got {out_sharding}")
+        return with_out_sharding(bincount, out_sharding, x, weights, minlength, length=length)
     check_arraylike("bincount", x)
     x = as_array(x)
     if not (dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_):
@@ -414,10 +427,17 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
     if any(v.ndim > 2 for v in arrays):
         raise ValueError("m has more than 2 dimensions")
     rows = []
-    for v in arrays:
+    for v, given in zip(arrays, values, strict=True):
         v = joining.atleast_2d(v)
-        rows.append(v.T if not rowvar and v.shape[0] != 1 else v)
+        # A single row of y, but not of m, is one variable also where variables are columns.
+        turned = not rowvar and (np.ndim(given) != 1 if not rows else v.shape[0] != 1)
+        rows.append(v.T if turned else v)
+    if not rows[0].shape[0]:
+        return creation.full((0, 0), 0, rows[0].dtype)
     x = rows[0] if len(rows) == 1 else joining.concatenate(rows, 0)
+    if not x.shape[1]:
+        count = x.shape[0]
+        return creation.full(() if count == 1 else (count, count), np.nan, x.dtype)
     if ddof is None:
         ddof = 0 if bias else 1
     weights = None

@@ -16,6 +16,11 @@ from maxjax._higher_order.scan import scan
 from maxjax._higher_order.while_loop import while_loop
 from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
+from maxjax._primitives.arithmetic import (
+    complex_p,
+    div_p,
+    rem_p,
+)
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
@@ -328,10 +333,11 @@ def _log_sum_of_complex(x1: Array, x2: Array, base_two: bool) -> Array:
     """The imaginary part is within half a period of the exponential."""
     larger = maximum_function(x1, x2)
     term = ufuncs.log1p((ufuncs.exp2 if base_two else ufuncs.exp)(x1 + x2 - 2 * larger))
-    half = np.pi / np.log(2) if base_two else np.pi
-    result = larger + (term / np.log(2) if base_two else term)
+    log2 = np.float64(math.log(2))
+    half = np.pi / log2 if base_two else np.pi
+    result = larger + (term / log2 if base_two else term)
     turned = remainder(ufuncs.imag(result) + half, 2 * half) - half
-    return registry["complex"].bind(ufuncs.real(result), turned)
+    return complex_p.bind(ufuncs.real(result), turned)
 
 
 def _log_sum_of_reals(x1: Array, x2: Array, base_two: bool) -> Array:
@@ -339,7 +345,7 @@ def _log_sum_of_reals(x1: Array, x2: Array, base_two: bool) -> Array:
     difference = x1 - x2
     term = ufuncs.log1p((ufuncs.exp2 if base_two else ufuncs.exp)(-ufuncs.abs(difference)))
     if base_two:
-        term = term * cast(1 / np.log(2), term.dtype, term.weak_type)
+        term = term * cast(1 / math.log(2), term.dtype, term.weak_type)
     return where(difference != difference, x1 + x2, maximum_function(x1, x2) + term)
 
 
@@ -434,7 +440,7 @@ def gcd(x1: Any, x2: Any) -> Array:
     def step(pair: Any) -> tuple[Array, Array]:
         x, y = pair
         done = y == 0
-        rest = registry["rem"].bind(x, where(done, 1, y))
+        rest = rem_p.bind(x, where(done, 1, y))
         return where(done, x, y), where(done, 0, rest)
 
     return while_loop(unfinished, step, (x, y))[0]
@@ -449,7 +455,7 @@ def lcm(x1: Any, x2: Any) -> Array:
     x, y = _integers("lcm", x1, x2)
     divisor = gcd(x, y)
     safe = where(divisor == 0, 1, divisor)
-    return where(divisor == 0, 0, registry["div"].bind(x, safe) * y)
+    return where(divisor == 0, 0, div_p.bind(x, safe) * y)
 
 
 def _integers(name: str, x1: Any, x2: Any) -> tuple[Array, Array]:

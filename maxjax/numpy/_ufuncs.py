@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +13,24 @@ from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
+from maxjax._primitives.arithmetic import (
+    complex_p,
+    conj_p,
+    imag_p,
+    is_finite_p,
+    real_p,
+)
+from maxjax._primitives.comparison import (
+    eq_p,
+    ne_p,
+    population_count_p,
+)
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import full
+from maxjax._primitives.special import (
+    bessel_i0e_p,
+    bessel_i1e_p,
+)
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._elementwise import binary, described, unary
 from maxjax.numpy._promotion import (
@@ -98,7 +116,7 @@ def _ordered(name: str, primitive_name: str) -> Any:
         if not dtypes.is_complex(x.dtype):
             return bind(registry[primitive_name], x, y)
         x_real, y_real = real(x), real(y)
-        return where(bind(registry["eq"], x_real, y_real),
+        return where(bind(eq_p, x_real, y_real),
                      bind(registry[primitive_name], imag(x), imag(y)),
                      bind(registry[strict], x_real, y_real))
 
@@ -129,7 +147,7 @@ def bitwise_count(x: Any, /) -> Array:
     (x,) = promote_dtypes("bitwise_count", x)
     if x.dtype == dtypes.bool_:
         x = convert_element_type(as_array(x), dtypes.uint8)
-    count = bind(registry["population_count"], abs(x))
+    count = bind(population_count_p, abs(x))
     return convert_element_type(count, dtypes.uint8)
 
 
@@ -223,7 +241,7 @@ def conjugate(x: Any, /) -> Array:
     x = operand("conjugate", x)
     if not dtypes.is_complex(x.dtype):
         return x
-    return registry["conj"].bind(x, input_dtype=x.dtype)
+    return conj_p.bind(x, input_dtype=x.dtype)
 
 
 conj = conjugate
@@ -236,7 +254,7 @@ def real(val: Any, /) -> Array:
     Array([1., 3.], dtype=float32)
     """
     x = operand("real", val)
-    return registry["real"].bind(x) if dtypes.is_complex(x.dtype) else x
+    return real_p.bind(x) if dtypes.is_complex(x.dtype) else x
 
 
 def imag(val: Any, /) -> Array:
@@ -247,7 +265,7 @@ def imag(val: Any, /) -> Array:
     """
     x = operand("imag", val)
     if dtypes.is_complex(x.dtype):
-        return registry["imag"].bind(x)
+        return imag_p.bind(x)
     return broadcast_to(constant(0, x.dtype, x.weak_type), x.shape) if x.weak_type else _zeros(x)
 
 
@@ -298,7 +316,7 @@ def log10(x: Any, /) -> Array:
     Array([0., 1., 3.], dtype=float32)
     """
     x = inexact_operand("log10", x)
-    return _each_part(log(x), lambda part: part * cast(1 / np.log(10), part.dtype))
+    return _each_part(log(x), lambda part: part * cast(1 / math.log(10), part.dtype))
 
 
 def _each_part(x: Array, function: Callable[[Array], Array]) -> Array:
@@ -318,8 +336,19 @@ def sinc(x: Any, /) -> Array:
     zero = x == 0
     scaled = np.pi * x
     safe = where(zero, 1.0, scaled)
-    # Around 0: 1 - y^2/6; its derivatives at 0 are the right ones, the quotient's are not.
-    return where(zero, 1 - scaled * scaled / 6, sin(safe) / safe)
+    return where(zero, _sinc_at_zero(0, scaled), sin(safe) / safe)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _sinc_at_zero(order: int, y: Array) -> Array:
+    """The derivative of that order of sin(y) / y, at 0: those of the quotient are not numbers."""
+    value = 0.0 if order % 2 else (-1) ** (order // 2) / (order + 1)
+    return y * 0 + value
+
+
+@_sinc_at_zero.defjvp
+def _sinc_at_zero_jvp(order: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    return _sinc_at_zero(order, *primals), tangents[0] * _sinc_at_zero(order + 1, *primals)
 
 
 def i0(x: Any) -> Array:
@@ -337,18 +366,18 @@ def i0(x: Any) -> Array:
 @custom_jvp
 def _i0(x: Array) -> Array:
     x = abs(x)
-    return exp(x) * registry["bessel_i0e"].bind(x)
+    return exp(x) * bessel_i0e_p.bind(x)
 
 
 @_i0.defjvp
 def _i0_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     # The general rules would take the derivative of |x| at its edge.
     (x,), (tangent,) = primals, tangents
-    return _i0(x), tangent * exp(abs(x)) * registry["bessel_i1e"].bind(x)
+    return _i0(x), tangent * exp(abs(x)) * bessel_i1e_p.bind(x)
 
 
 def complex_of(x: Any, y: Any) -> Array:
-    return registry["complex"].bind(x, y)
+    return complex_p.bind(x, y)
 
 
 # --- of two arrays --------------------------------------------------------------------------------
@@ -362,11 +391,21 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     >>> jnp.hypot(jnp.array([3., 3e30]), jnp.array([4., 4e30]))
     Array([5.e+00, 5.e+30], dtype=float32)
     """
+    weak = _is_weak(x1) and _is_weak(x2)
     x1, x2 = promote_args_inexact("hypot", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert "
                          "to real values first, such as by using abs(x)")
-    return _hypot(x1, x2)
+    return _hypot(*((x1, x2) if weak else map(_strong, (x1, x2))))
+
+
+def _is_weak(x: Any) -> bool:
+    return isinstance(x, bool) or type_of(x)[1]
+
+
+def _strong(x: Any) -> Array:
+    """``x``, of a dtype of its own."""
+    return convert_element_type(x, x.dtype)
 
 
 @whole("hypot", rules.hypot)
@@ -385,10 +424,11 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     >>> jnp.heaviside(jnp.array([-1., 0., 2.]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
+    weak = _is_weak(x1)
     x1, x2 = (as_array(x) for x in promote_args_inexact("heaviside", x1, x2))
     if dtypes.is_complex(x1.dtype):
         raise TypeError("heaviside does not support complex-valued inputs")
-    return _heaviside(x1, x2)
+    return _heaviside(x1, x2) if weak else _heaviside(_strong(x1), _strong(x2))
 
 
 @whole("heaviside", rules.heaviside)
@@ -434,7 +474,7 @@ def isfinite(x: Any, /) -> Array:
         return isfinite(real(x)) & isfinite(imag(x))
     if is_exact(x):
         return _everywhere(True, x)
-    return registry["is_finite"].bind(x)
+    return is_finite_p.bind(x)
 
 
 def isinf(x: Any, /) -> Array:
@@ -497,7 +537,7 @@ def iscomplex(x: Any) -> Array:
     Array([ True, False], dtype=bool)
     """
     part = imag(x)
-    return bind(registry["ne"], part, constant(0, part.dtype, part.weak_type))
+    return bind(ne_p, part, constant(0, part.dtype, part.weak_type))
 
 
 def isreal(x: Any) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import caches, dtypes
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
@@ -36,7 +36,7 @@ def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FL
       outputs: how many results there are; a tuple if more than one.
     """
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        jaxprs: dict[Any, ClosedJaxpr] = {}
+        jaxprs: dict[Any, ClosedJaxpr] = caches.cache()
 
         def jaxpr_of(avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
             key = (*avals, *params.items())

@@ -95,20 +95,33 @@ def triangle(x: Any, *, k: int, upper: bool) -> Any:
     return result
 
 
-def linspace(start: Any, stop: Any, *, num: int, endpoint: bool) -> Any:
-    """By blocks that stay in the cache between one operation and the next."""
+def linspace(start: Any, stop: Any, *, num: int, endpoint: bool, leading: bool) -> Any:
+    """By blocks that stay in the cache between one operation and the next.
+
+    What is rounded, and where, as in the function's own operations: float64 holds the products
+    of float32.
+    """
     dtype = start.dtype.type
     steps = num - endpoint
+    reciprocal = dtype(1) / dtype(steps)
     result = np.empty((num, *start.shape), dtype)
-    # A power of two, so that the sum with a block's first position is rounded once.
-    rows = 1 << (max(1, _BLOCK // max(1, start.size)).bit_length() - 1)
-    ramp = np.arange(rows).astype(dtype).reshape(-1, *(1,) * start.ndim)
+    rows = max(1, _BLOCK // max(1, start.size))
+    ramp = np.arange(rows, dtype=np.float64).reshape(-1, *(1,) * start.ndim)
     for first in range(0, steps, rows):
         part = result[first:min(first + rows, steps)]
-        fraction = ramp[:len(part)] + dtype(first)
-        fraction /= dtype(steps)
-        np.multiply(start, dtype(1) - fraction, out=part)
-        part += stop * fraction
+        position = ramp[:len(part)] + first
+        if not start.ndim:
+            rest = np.multiply(position, -np.float64(reciprocal))
+            rest += 1
+            np.multiply(rest.astype(dtype), start, out=part)
+            position *= np.float64(stop * reciprocal)
+            np.add(position, part, out=part, casting="same_kind")
+            continue
+        fraction = position.astype(dtype) * reciprocal
+        rest = 1 - fraction
+        fused, rounded = ((start, rest), (stop, fraction))[::1 if leading else -1]
+        np.multiply(*rounded, out=part)
+        np.add(np.multiply(*fused, dtype=np.float64), part, out=part, casting="same_kind")
     if endpoint:
         result[-1] = stop
     return result

@@ -327,8 +327,12 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     real = dtypes.real_dtype(inexact_dtype(wanted))
     steps = ranges.arange(n, dtype=real)
     steps = (steps + n // 2) % n - n // 2
-    result = steps / creation.array(d * n, dtype=real)
+    result = steps / creation.array(_period(d, n), dtype=real)
     return creation.on_device(result.astype(wanted), device)
+
+
+def _period(d: Any, n: int) -> Any:
+    return np.asarray(d) * n if isinstance(d, np.ndarray) else d * n
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
@@ -341,7 +345,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     _check_frequencies("rfftfreq", n, d)
     wanted = dtypes.canonical(dtypes.as_dtype(float if dtype is None else dtype))
     steps = ranges.arange(0, n // 2 + 1, dtype=wanted)
-    return creation.on_device(steps / creation.array(d * n, dtype=wanted), device)
+    return creation.on_device(steps / creation.array(_period(d, n), dtype=wanted), device)
 
 
 # --- shifts ---------------------------------------------------------------------------------------

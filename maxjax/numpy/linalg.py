@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.errors import TracerArrayConversionError
 from maxjax._base.lazy import opt_einsum
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, Tracer
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _ranges as ranges
@@ -36,7 +37,13 @@ from maxjax.numpy._decompositions import (
     svd,
     svdvals,
 )
-from maxjax.numpy._promotion import as_array, canonical_axis, check_arraylike, promote_inexact
+from maxjax.numpy._promotion import (
+    as_array,
+    canonical_axis,
+    check_arraylike,
+    promote_inexact,
+    static,
+)
 from maxjax.numpy._where import where
 
 __all__ = [
@@ -61,6 +68,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     Array([5., 0.], dtype=float32)
     """
     check_arraylike("jnp.linalg.norm", x)
+    if isinstance(ord, Array):
+        static(ord, "ord")
     x = as_array(promote_inexact("jnp.linalg.norm", x)[0])
     rank = x.ndim
     if axis is None:
@@ -102,6 +111,8 @@ def _vector_norm(x: Array, order: Any, axes: Any, keepdims: bool) -> Array:
         return reductions.sum(x != 0, axes, dtype=magnitude.dtype, keepdims=keepdims)
     if order == 1:
         return reductions.sum(magnitude, axes, keepdims=keepdims)
+    if isinstance(order, Tracer):      # as its value has chosen the formula
+        raise TracerArrayConversionError(order)
     total = reductions.sum(magnitude ** order, axes, keepdims=keepdims)
     return total ** (1.0 / order)
 
@@ -234,7 +245,8 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None,
     (2, 5)
     """
     return contraction.tensordot(x1, x2, axes, precision=precision,
-                                 preferred_element_type=preferred_element_type)
+                                 preferred_element_type=preferred_element_type,
+                                 out_sharding=out_sharding)
 
 
 def matrix_power(a: Any, n: int) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
-from maxjax._base import dtypes
+from maxjax._base import config, dtypes
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, base_trace
@@ -422,7 +422,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
       mode: "low" or "high"; the latter draws twice as many bits for the tail.
 
     >>> jax.random.gumbel(jax.random.key(0), (2,))
-    Array([2.9233725, 3.8326178], dtype=float32)
+    Array([2.9233725, 3.8326175], dtype=float32)
     """
     if out_sharding is not None:
         return with_out_sharding(gumbel, out_sharding, key, shape, dtype, mode)
@@ -441,7 +441,7 @@ def _uniform_positive(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def gumbel_mode(mode: str | None) -> str:
     if mode is None:
-        return "low"
+        return "high" if config.high_dynamic_range_gumbel.value else "low"
     if mode not in ("high", "low"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
     return mode

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +31,18 @@ _KNOWN = ("philox2x32", "philox4x32", "threefry2x32", "rbg", "unsafe_rbg", "thre
 
 def jitted(*static: str) -> Callable[..., Any]:
     """Decorates a sampler: traced once for each shape and dtype, and named in jaxprs."""
-    return functools.partial(make_jit, static_argnames=static)
+    def decorate(sampler: Callable[..., Any]) -> Any:
+        @functools.wraps(sampler)
+        def sample(*args: Any, **kwargs: Any) -> Any:
+            # A wide dtype that ``jax_explicit_x64_dtypes`` allows needs wide arithmetic.
+            wide = any(isinstance(value, np.dtype) and dtypes.canonical(value) != value
+                       for value in (*args, *kwargs.values()))
+            with config.enable_x64(True) if wide else contextlib.nullcontext():
+                return sampler(*args, **kwargs)
+
+        return make_jit(sample, static_argnames=static)
+
+    return decorate
 
 
 def generator_of(impl: Any) -> Generator:
@@ -74,7 +87,25 @@ def typed_key(key: Any) -> tuple[Any, bool]:
         return key, False
     if key is None or isinstance(key, (list, tuple, dict)):
         raise TypeError(f"unexpected PRNG key type {type(key)}")
-    return wrap_words(key, generator_of(None)), True
+    impl = generator_of(None)
+    words = wrap_words(key, impl)
+    _judge_raw_key(impl.name)
+    return words, not config.enable_custom_prng.value
+
+
+def _judge_raw_key(generator: str) -> None:
+    """Raises or warns where options say so of keys that are arrays of integers."""
+    state = config.legacy_prng_key.value
+    message = ("Legacy uint32 key array passed as key to jax.random function. Please create keys "
+               "using jax.random.key(). If use of a raw key array was intended, set "
+               'jax_legacy_prng_key="allow".')
+    if state == "error":
+        raise ValueError(message)
+    if state == "warn":
+        warnings.warn(message, stacklevel=4)
+    elif config.enable_custom_prng.value:
+        warnings.warn(f"Raw arrays as random keys to jax.random functions are deprecated. Assuming "
+                      f"valid {generator} key for now.", FutureWarning, stacklevel=4)
 
 
 def wrap_words(words: Any, impl: Generator) -> Any:
@@ -142,7 +173,8 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     >>> jax.random.PRNGKey(1)
     Array([0, 1], dtype=uint32)
     """
-    return random_unwrap_p.bind(_seeded("PRNGKey", seed, impl))
+    typed = _seeded("PRNGKey", seed, impl)
+    return typed if config.enable_custom_prng.value else random_unwrap_p.bind(typed)
 
 
 def _seeded(name: str, seed: Any, impl: Any) -> Any:

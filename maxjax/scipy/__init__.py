@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from maxjax._base.lazy import import_module as _import_module
 from maxjax._base.missing import attribute_error
 
 _MODULES = ("cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize",
@@ -13,5 +13,5 @@ _MODULES = ("cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+        return _import_module(f"{__name__}.{name}")
     raise attribute_error(__name__, name)

@@ -12,6 +12,7 @@ from maxjax import numpy as jnp
 from maxjax._base.missing import missing_names
 from maxjax._transforms.autodiff import value_and_grad
 from maxjax.numpy._promotion import promote_inexact
+from maxjax.tree_util import tree_map
 
 __getattr__ = missing_names(__name__)
 
@@ -21,7 +22,7 @@ class OptimizeResults(NamedTuple):
 
     Attributes:
       x, fun, jac: the place, and there the value and the gradient.
-      success, status: whether it converged; 0, 1 for too many steps, 3 and more for a failed
+      success, status: whether it converged; 0, 1 for too many steps, 2 and more for a failed
         line search.
       hess_inv: the approximate inverse of the Hessian.
       nfev, njev, nit: evaluations of function and gradient, and steps.
@@ -41,49 +42,153 @@ class OptimizeResults(NamedTuple):
     nit: Any
 
 
-class _Search(NamedTuple):
-    """A line search that brackets a step: a 0 b is known to hold one that Wolfe accepts."""
+_DECREASE, _CURVATURE = 1e-4, 0.9      # the constants of Wolfe's conditions
+_ZOOMS = 30
+
+
+class _Point(NamedTuple):
+    """A step along the direction of search: its length, and there the value and the slope."""
 
     step: Any
-    low: Any
-    high: Any
-    bracketed: Any
-    done: Any
+    value: Any
+    slope: Any
+
+
+class _Search(NamedTuple):
+    """The first part of a line search: longer and longer steps, until they reach too far.
+
+    ``low`` and ``high`` are the ends between which there is a step to be taken, if ``bracketed``.
+    """
+
     count: Any
+    last: _Point
+    low: _Point
+    high: _Point
+    chosen: _Point
+    gradient: Any
+    accepted: Any
+    bracketed: Any
+
+
+class _Zoom(NamedTuple):
+    """The second part: a bracket that gets smaller. ``recent`` is the end that was replaced."""
+
+    count: Any
+    low: _Point
+    high: _Point
+    recent: _Point
+    chosen: _Point
+    gradient: Any
+    accepted: Any
+    failed: Any
+
+
+class _Step(NamedTuple):
+    step: Any
     value: Any
     gradient: Any
+    failed: Any
+    status: Any
+    evaluations: Any
 
 
-_ARMIJO, _CURVATURE = 1e-4, 0.9
+def _choose(which: Any, this: Any, that: Any) -> Any:
+    return tree_map(lambda x, y: jnp.where(which, x, y), this, that)
 
 
-def _line_search(fun: Any, x: Any, direction: Any, value: Any, gradient: Any,
-                 limit: int) -> _Search:
-    """A step with Wolfe's strong conditions: doubling until one is bracketed, then bisection."""
-    slope = gradient @ direction
+def _cubic_minimum(a: _Point, b: _Point, c: _Point) -> Any:
+    """Where the cubic through three points, with the slope of the first, is least."""
+    to_b, to_c = b.step - a.step, c.step - a.step
+    rest_b = b.value - a.value - a.slope * to_b
+    rest_c = c.value - a.value - a.slope * to_c
+    scale = (to_b * to_c) ** 2 * (to_b - to_c)
+    third = (to_c ** 2 * rest_b - to_b ** 2 * rest_c) / scale
+    second = (to_b ** 3 * rest_c - to_c ** 3 * rest_b) / scale
+    root = jnp.sqrt(second * second - 3 * third * a.slope)
+    return a.step + (root - second) / (3 * third)
 
-    def unfinished(s: _Search) -> Any:
-        return ~s.done & (s.count < limit)
 
-    def attempt(s: _Search) -> _Search:
-        f, g = fun(x + s.step * direction)
-        new_slope = g @ direction
-        # NaN counts as too far.
-        enough = f <= value + _ARMIJO * s.step * slope
-        flat = jnp.abs(new_slope) <= -_CURVATURE * slope
-        too_far = ~enough | (new_slope > 0)
-        done = enough & flat
-        low = jnp.where(too_far, s.low, s.step)
-        high = jnp.where(too_far, s.step, s.high)
-        bracketed = s.bracketed | too_far
-        step = jnp.where(bracketed, (low + high) / 2, 2 * s.step)
-        return _Search(jnp.where(done, s.step, step), low, high, bracketed, done, s.count + 1,
-                       f, g)
+def _quadratic_minimum(a: _Point, b: _Point) -> Any:
+    """Where the parabola through two points, with the slope of the first, is least."""
+    to_b = b.step - a.step
+    second = (b.value - a.value - a.slope * to_b) / (to_b * to_b)
+    return a.step - a.slope / (2 * second)
 
+
+def _line_search(fun: Any, x: Any, direction: Any, value: Any, gradient: Any, first: Any,
+                 limit: int) -> _Step:
+    """A step that satisfies Wolfe's strong conditions, ``first`` being tried first.
+
+    J. Nocedal and S. Wright, "Numerical Optimization", algorithms 3.5 and 3.6, as JAX has them:
+    what it answers where there is no such step is part of it.
+    """
+    slope = jnp.real(gradient @ direction)
     zero = jnp.zeros_like(value)
-    start = _Search(jnp.ones_like(value), zero, zero + np.inf, jnp.array(False),
-                    jnp.array(False), jnp.array(0), value, gradient)
-    return lax.while_loop(unfinished, attempt, start)
+    origin = _Point(zero, value, slope)
+
+    def at(step: Any) -> tuple[_Point, Any]:
+        f, g = fun(x + step * direction)
+        return _Point(step, f.astype(value.dtype), jnp.real(g @ direction)), g
+
+    def too_high(point: _Point) -> Any:
+        return point.value > value + _DECREASE * point.step * slope
+
+    def flat(point: _Point) -> Any:
+        return jnp.abs(point.slope) <= -_CURVATURE * slope
+
+    def searching(s: _Search) -> Any:
+        return ~(s.accepted | s.bracketed) & (s.count < limit)
+
+    def longer(s: _Search) -> _Search:
+        now, g = at(jnp.where(s.count == 0, first, 2 * s.last.step).astype(value.dtype))
+        above = too_high(now) | ((now.value >= s.last.value) & (s.count > 0))
+        accepted = flat(now) & ~above
+        rising = (now.slope >= 0) & ~above & ~accepted
+        chosen, gradient = _choose(accepted, (now, g), (s.chosen, s.gradient))
+        low, high = _choose(above, (s.last, now), (now, s.last))
+        return _Search(s.count + 1, now, low, high, chosen, gradient, accepted, above | rising)
+
+    no, none = jnp.array(False), jnp.array(0)
+    s = lax.while_loop(searching, longer, _Search(none, origin, origin, origin, origin, gradient,
+                                                  no, no))
+
+    least = 1e-10 if value.dtype.itemsize == 8 else 1e-5
+
+    def zooming(z: _Zoom) -> Any:
+        return s.bracketed & ~z.accepted & ~z.failed
+
+    def closer(z: _Zoom) -> _Zoom:
+        low, high = z.low, z.high
+        width = high.step - low.step
+        left, right = jnp.minimum(low.step, high.step), jnp.maximum(low.step, high.step)
+        cubic = _cubic_minimum(low, high, z.recent)
+        quadratic = _quadratic_minimum(low, high)
+        # A comparison with NaN is false.
+        by_cubic = (z.count > 0) & (cubic > left + 0.2 * width) & (cubic < right - 0.2 * width)
+        by_quadratic = (quadratic > left + 0.1 * width) & (quadratic < right - 0.1 * width)
+        now, g = at(jnp.where(by_cubic, cubic, jnp.where(
+            by_quadratic, quadratic, (low.step + high.step) / 2)))
+        above = too_high(now) | (now.value >= low.value)
+        accepted = flat(now) & ~above
+        turned = (now.slope * width >= 0) & ~above & ~accepted
+        recent = _choose(above | turned, high, _choose(accepted, z.recent, low))
+        chosen, gradient = _choose(accepted, (now, g), (z.chosen, z.gradient))
+        count = z.count + 1
+        return _Zoom(count, _choose(above | accepted, low, now),
+                     _choose(above, now, _choose(turned, low, high)), recent, chosen, gradient,
+                     accepted, (width <= least) | (count >= _ZOOMS))
+
+    middle = _Point(*((a + b) / 2 for a, b in zip(s.low, s.high, strict=True)))
+    z = lax.while_loop(zooming, closer, _Zoom(
+        none, s.low, s.high, middle, s.low._replace(step=zero + 1), gradient, no, no))
+    chosen, gradient = _choose(s.bracketed, (z.chosen, z.gradient), (s.chosen, s.gradient))
+    zoom_failed = s.bracketed & z.failed
+    step = chosen.step
+    if step.dtype.itemsize < 8:     # a direction of zero would never be left
+        step = jnp.where(jnp.abs(step) < 1e-8, jnp.sign(step) * 1e-8, step)
+    status = jnp.where(zoom_failed, 1, jnp.where(s.count >= limit, 3, 0))
+    return _Step(step.astype(x.dtype), chosen.value, gradient,
+                 zoom_failed | ~(s.accepted | s.bracketed), status, s.count + z.count)
 
 
 def _bfgs(fun: Any, x0: Any, maxiter: int, gtol: float, norm: Any, line_search: int) -> Any:
@@ -95,30 +200,34 @@ def _bfgs(fun: Any, x0: Any, maxiter: int, gtol: float, norm: Any, line_search: 
         return jnp.linalg.norm(g, ord=norm)
 
     def unfinished(state: Any) -> Any:
-        return ~state[5] & ~state[6] & (state[4] < maxiter)
+        result, _, failed, _ = state
+        return ~result.success & ~failed & (result.nit < maxiter)
 
-    def step(state: Any) -> Any:
-        x, f, g, H, k, _, _, evaluations, _ = state
-        found = _line_search(both, x, -(H @ g), f, g, line_search)
-        change = found.step * -(H @ g)
-        difference = found.gradient - g
-        product = difference @ change
-        rho = jnp.where(product == 0, 0, 1 / jnp.where(product == 0, 1, product))
+    def advance(state: Any) -> Any:
+        now, previous, _, _ = state
+        direction = -(now.hess_inv @ now.jac)
+        first = 1.01 * 2 * (now.fun - previous) / jnp.real(now.jac @ direction)
+        found = _line_search(both, now.x, direction, now.fun, now.jac,
+                             jnp.where(first > 1, 1, first), line_search)
+        change = found.step * direction
+        difference = found.gradient - now.jac
+        rho = jnp.reciprocal(difference @ change)
         left = identity - rho * jnp.outer(change, difference)
-        new_H = left @ H @ left.T + rho * jnp.outer(change, change)
-        new_H = jnp.where(jnp.isfinite(rho) & found.done, new_H, H)
-        keep = found.done
-        x = jnp.where(keep, x + change, x)
-        f = jnp.where(keep, found.value, f)
-        g = jnp.where(keep, found.gradient, g)
-        return (x, f, g, new_H, k + 1, size(g) < gtol, ~keep, evaluations + found.count,
-                jnp.where(keep, 0, 3))
+        inverse = left @ now.hess_inv @ left.T + rho * jnp.outer(change, change)
+        evaluations = now.nfev + found.evaluations
+        return OptimizeResults(
+            now.x + change, size(found.gradient) < gtol, now.status, found.value, found.gradient,
+            jnp.where(jnp.isfinite(rho), inverse, now.hess_inv), evaluations, evaluations,
+            now.nit + 1), now.fun, found.failed, found.status
 
-    state = (x0, value, gradient, identity, jnp.array(0), size(gradient) < gtol,
-             jnp.array(False), jnp.array(1), jnp.array(0))
-    x, f, g, H, k, converged, failed, evaluations, status = lax.while_loop(unfinished, step, state)
-    status = jnp.where(converged, 0, jnp.where(k >= maxiter, 1, status))
-    return OptimizeResults(x, converged & ~failed, status, f, g, H, evaluations, evaluations, k)
+    one, none = jnp.array(1), jnp.array(0)
+    start = OptimizeResults(x0, size(gradient) < gtol, none, value, gradient, identity, one, one,
+                            none)
+    result, _, failed, status = lax.while_loop(unfinished, advance, (
+        start, value + jnp.linalg.norm(gradient) / 2, jnp.array(False), none))
+    status = jnp.where(result.success, 0, jnp.where(
+        result.nit == maxiter, 1, jnp.where(failed, 2 + status, -1)))
+    return result._replace(status=status, success=result.success & ~failed)
 
 
 def minimize(fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, method: str,
@@ -157,4 +266,4 @@ def minimize(fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, me
     if unknown:
         raise TypeError(f"minimize has no options {sorted(unknown)}")
     return _bfgs(lambda x: fun(x, *args), x, x.size * 200 if maxiter is None else maxiter, gtol,
-                 chosen.get("norm", np.inf), max(30, chosen.get("line_search_maxiter", 10)))
+                 chosen.get("norm", np.inf), chosen.get("line_search_maxiter", 10))

@@ -7,10 +7,14 @@ processor costs nothing.
 
 The crew's memory is the process's (`maxjax/_max/mojo/crew.py`): int64 words, those that change on
 cache lines of their own.
+
+A child that is forked amid a call runs kernels too, so they may take no lock that the child cannot
+renew: not those of MAX's runtime, around its globals and its memory. A library is told where the
+crew is and keeps that itself; a graph, which runs in no such child, asks the runtime.
 """
 from std.atomic import Atomic
-from std.ffi import _get_global_or_null, external_call
-from std.sys import llvm_intrinsic
+from std.ffi import _get_global_or_null, _get_kgen_string, external_call
+from std.sys import is_defined, llvm_intrinsic
 from std.sys.info import CompilationTarget
 
 comptime State = Pointer[UInt8, ImmutAnyOrigin]
@@ -104,16 +108,39 @@ def prepare(words: Words):
     store(words, TICKET, CLOSED)
 
 
+@no_inline  # every copy would have a word of its own
+def crew_cell() -> Words:
+    """A library's own word: the address of the cell that holds the address of the crew."""
+    return Words(
+        _mlir_value=__mlir_op.`pop.global_alloc`[
+            name=_get_kgen_string["maxjax_crew_cell_word"](),
+            count=Int(1).__mlir_index__(),
+            _type=Words._mlir_type,
+            alignment=Int(8).__mlir_index__(),
+        ]()
+    )
+
+
+@always_inline
+def find_crew() -> Int:
+    """The address of the crew's words, or 0."""
+    comptime if is_defined["MAXJAX_LIBRARY"]():
+        var cell = Int(crew_cell()[])
+        return Pointer(to=cell).unsafe_bitcast[Pointer[Int, MutAnyOrigin]]()[][] if cell else 0
+    else:
+        var found = _get_global_or_null(NAME)
+        return found.value().unsafe_bitcast[Int]()[] if found else 0
+
+
 def announce(cell: Pointer[UInt8, MutAnyOrigin]):
-    """Tells all native libraries of the process where the address of its crew is."""
+    """Tells all graphs of the process where the address of its crew is."""
     external_call["KGEN_CompilerRT_InsertGlobal", NoneType](StringSlice(NAME), cell)
 
 
 @no_inline
 def launch(call: Call, state: State, tasks: Int):
     """Does `call(state, task)` for all tasks, on as many threads as are free."""
-    var found = _get_global_or_null(NAME)
-    var crew = found.value().unsafe_bitcast[Int]()[] if found else 0
+    var crew = find_crew()
     if crew == 0 or tasks >= CLOSED:
         for task in range(tasks):
             call(state, task)

@@ -342,7 +342,8 @@ class MojoContext(Lowering):
         if 0 in (*a.shape, *b.shape):
             return self.full(shape, 0, a.dtype)
         a, b = self._matrices(a), self._matrices(b)
-        return self.call(f"matmul_{a.dtype}", [a, b], (), [(shape, a.dtype)], strided=True)[0]
+        return self.call(f"matmul_{dtypes.name_of(a.dtype)}", [a, b], (), [(shape, a.dtype)],
+                         strided=True)[0]
 
     def _matrices(self, x: Node) -> Node:
         """Matrices whose leading dimensions have one stride."""

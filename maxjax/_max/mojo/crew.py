@@ -2,7 +2,8 @@
 
 They begin with the first program that uses threads, and live in native code, without the GIL: for
 some tens of microseconds after a call they look for the next, then they sleep. Kernels find them by
-a cell of memory; where it is empty, as in a child after a fork, a call runs on its caller's thread.
+a cell of memory, which each library is told of; where it is empty, as in a child after a fork, a
+call runs on its caller's thread.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ import ctypes
 import functools
 import os
 import threading
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from maxjax._max.mojo.pack_library import Pack
+from maxjax._base import threads
+
+if TYPE_CHECKING:
+    from maxjax._max.mojo.pack_library import Pack
 
 _WORDS = 112         # as kernels/crew.mojo lays them out
 _ALIGNMENT = 128
@@ -23,7 +28,21 @@ _ALIGNMENT = 128
 _cell = np.zeros(1, np.int64)
 _memories: list[np.ndarray] = []        # of this process and those it was forked from
 _started = False
-_lock = threading.Lock()
+_announced = False
+_lock = threads.lock()
+
+# What a library tells its own place by: a part of each that imports kernels (see `toolchain`).
+JOIN = "maxjax_crew_cell"
+
+
+def join(library: ctypes.CDLL) -> None:
+    """Tells a library of kernels where to look for the crew."""
+    try:
+        place = getattr(library, JOIN)
+    except AttributeError:
+        return
+    place.restype = ctypes.POINTER(ctypes.c_int64)
+    place()[0] = _cell.ctypes.data
 
 
 @functools.cache
@@ -34,10 +53,19 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def start(pack: Pack) -> None:
-    """Starts a thread for each further core, once in a process, if the pack is there."""
-    global _started
-    if _started or cores() == 1 or pack.address("crew_help") is None:
+def start(pack: Pack, graphs: bool = False) -> None:
+    """Starts a thread for each further core, once in a process, if the pack is there.
+
+    Args:
+      graphs: MAX's graphs are to find them too.
+    """
+    global _started, _announced
+    if cores() == 1 or pack.address("crew_help") is None:
+        return
+    if graphs and not _announced:
+        _announced = True
+        pack.function("crew_announce", None, (ctypes.c_void_p,))(_cell.ctypes.data)
+    if _started:
         return
     with _lock:
         if _started:
@@ -46,7 +74,7 @@ def start(pack: Pack) -> None:
         memory = np.zeros(_WORDS + _ALIGNMENT // 8, np.int64)
         _memories.append(memory)
         words = memory.ctypes.data + -memory.ctypes.data % _ALIGNMENT
-        pack.function("crew_open")(words, _cell.ctypes.data)
+        pack.function("crew_open", None, (ctypes.c_void_p,))(words)
         assist = pack.function("crew_help", None, (ctypes.c_void_p,))
         with contextlib.suppress(RuntimeError):     # no more threads: with fewer
             for _ in range(cores() - 1):
@@ -55,12 +83,9 @@ def start(pack: Pack) -> None:
         _cell[0] = words
 
 
+@threads.after_fork
 def _after_fork_in_child() -> None:
     """The threads were the parent's."""
-    global _started, _lock
-    _started, _lock = False, threading.Lock()
+    global _started
+    _started = False
     _cell[0] = 0
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -65,8 +65,9 @@ class MapEmitter(Emitter):
         self._finish()
 
 
-def emit(group: Group, fusion: Fusion, place: Any) -> Kernel:
-    """The kernel of a group; ``place`` tells where in memory a node is."""
+def emit(group: Group, fusion: Fusion, place: Any, written: dict[Any, str]) -> Kernel:
+    """The kernel of a group; ``place`` tells where in memory a node is, ``written`` keeps the
+    program's texts."""
     if group.axes is None:
-        return MapEmitter(group, fusion, place).emit()
-    return (RowsEmitter if group.inner else ColumnsEmitter)(group, fusion, place).emit()
+        return MapEmitter(group, fusion, place).emit(written)
+    return (RowsEmitter if group.inner else ColumnsEmitter)(group, fusion, place).emit(written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from maxjax._base.dtypes import name_of
 from maxjax._max.mojo.emitter import BOOL, REDUCERS, Emitter, Value, kind_name, stored_name
 
 
@@ -157,6 +158,6 @@ class ColumnsEmitter(Emitter):
         return found
 
     def _accumulated(self, value: Value) -> str:
-        if value.node.dtype.name in ("float16", "bfloat16"):
+        if name_of(value.node.dtype) in ("float16", "bfloat16"):
             return "DType.float32"
         return stored_name(value.node.dtype)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxjax._base.dtypes import name_of
 from maxjax._max.mojo.fusion import CHEAP, Fusion, Group, last_wide, reduced_map
 from maxjax._max.mojo.nodes import (
     Access,
@@ -99,7 +100,7 @@ class Value:
 
 
 def kind_name(dtype: np.dtype) -> str:
-    return f"DType.{dtype.name}"
+    return f"DType.{name_of(dtype)}"
 
 
 def stored_name(dtype: np.dtype) -> str:
@@ -193,7 +194,8 @@ class Emitter:
             value.scope = "sweep" if self.inner in value.dims else "row"
 
     # --- the text ---
-    def emit(self) -> Kernel:
+    def emit(self, written: dict[Any, str]) -> Kernel:
+        """The kernel; ``written`` keeps the texts of a program, each to be written once."""
         group = self.group
         maps = [reduced_map(group, node) if node.kind == "reduce" else group.maps[node][0]
                 for node in group.homes]
@@ -208,12 +210,28 @@ class Emitter:
                     strides[dim] = stride
             number = self.operand(base, Access(access.offset, tuple(strides)), True)
             outputs.append((value, number))
-        self.write(outputs)
-        texts = dict.fromkeys(value.node.params for value in self.values
-                              if value.kind == "apply" and value.node.params is not None)
-        lines = [*(f"{renamed(text)}\n\n" for text in texts), *self.lines]
-        return Kernel("\n".join(lines) + "\n", self.operands, self.points, self.rows,
-                      self.inner, self.kind)
+        form = self._form(outputs)
+        source = written.get(form)
+        if source is None:
+            self.write(outputs)
+            texts = dict.fromkeys(value.node.params for value in self.values
+                                  if value.kind == "apply" and value.node.params is not None)
+            lines = [*(f"{renamed(text)}\n\n" for text in texts), *self.lines]
+            source = written[form] = "\n".join(lines) + "\n"
+        return Kernel(source, self.operands, self.points, self.rows, self.inner, self.kind)
+
+    def _form(self, outputs: list[tuple[Value, int]]) -> Any:
+        """All that the text depends on: of strides only whether they are 0, 1 or another."""
+        numbers = {value: number for number, value in enumerate(self.values)}
+        return (
+            self.kind, self.inner, tuple(self.points), tuple(self.rows), self.group.axes,
+            tuple([(value.kind, value.node.name, value.node.dtype, value.operand,
+                    value.node.params if value.kind == "apply" else None,
+                    tuple([numbers[x] for x in value.inputs])) for value in self.values]),
+            tuple([(x.node.kind == "iota", x.node.dtype, x.is_output,
+                    tuple([stride if stride in (0, 1) else 2 for stride in x.access.strides]))
+                   for x in self.operands]),
+            tuple([(numbers[value], number) for value, number in outputs]))
 
     def write(self, outputs: list[tuple[Value, int]]) -> None:
         """Writes the lines that compute values and store them to operands."""
@@ -253,7 +271,7 @@ class Emitter:
         element a row, a scalar is read once a call."""
         def kind(number: int) -> str:
             operand = self.operands[number]
-            name, strides = operand.node.dtype.name, operand.access.strides
+            name, strides = name_of(operand.node.dtype), operand.access.strides
             if self.inner >= 0 and strides[self.inner]:
                 return f"{name}[n]" if strides[self.inner] == 1 else f"{name}[strided n]"
             return f"{name}[1]" if any(strides) or operand.is_output else name

@@ -11,11 +11,14 @@ docs/compiler.md explains this with examples.
 
 from __future__ import annotations
 
+import bisect
+import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from maxjax._max.mojo.nodes import IndexMap, Node, base_of, compose, identity_map
+from maxjax._max.mojo.unit_graph import UnitGraph
 
 # Operations of a few instructions: computing them twice costs less than memory does.
 CHEAP = frozenset((
@@ -25,6 +28,10 @@ CHEAP = frozenset((
     "multiply_add"))
 # A kernel with more memory operands or operations than this takes no more in.
 MOST_MEMBERS = 96
+# Groups that are tried in vain as the one that computes a node, and as another's sibling: a value
+# that a thousand groups read makes no million pairs.
+_MOST_TRIES = 16
+_MOST_SIBLINGS = 64
 
 
 class Group:
@@ -101,10 +108,10 @@ class Fusion:
         for node in self.order:
             for position, operand in enumerate(node.inputs):
                 self.users[operand].append((node, position))
-        self.groups_of: dict[Node, list[Group]] = {}
+        self.groups_of: dict[Node, dict[Group, None]] = {}
         self.home: dict[Node, Group] = {}
         self.demanded: set[Node] = set()
-        self.reads: dict[Any, set[Any]] = {}
+        self.graph = UnitGraph()
         self.leaves: dict[Node, frozenset[Node]] = {}
         for node in self.order:
             if node.kind == "apply":
@@ -121,42 +128,40 @@ class Fusion:
         """Makes one group of two that go through the same space and read the same memory."""
         groups = list(dict.fromkeys(
             group for node in reversed(self.order) for group in self.groups_of.get(node, ())))
-        merged: set[Group] = set()
+        smallest = min((len(group.maps) for group in groups), default=0)
+        fellows = _Fellows(map(self._sibling_keys, groups))
         for position, first in enumerate(groups):
-            for second in groups[position + 1:]:
-                if first in merged or second in merged or not self._are_siblings(first, second):
-                    continue
-                if self._reaches(first, second) or self._reaches(second, first):
-                    continue
-                self._merge(first, second)
-                merged.add(second)
+            tries = 0
+            needs = self.graph.needs(first)
+            for other in fellows.after(position):
+                if len(first.maps) + smallest > MOST_MEMBERS or tries == _MOST_SIBLINGS:
+                    break
+                second = groups[other]
+                if len(first.maps) + len(second.maps) <= MOST_MEMBERS and second not in needs \
+                        and self.graph.merge(first, second):
+                    self._merge(first, second)
+                    fellows.take(other)
+                    needs = self.graph.needs(first)
+                else:
+                    tries += 1
 
-    def _are_siblings(self, first: Group, second: Group) -> bool:
-        if first.space != second.space or first.wide(first.axes or ()) != second.wide(
-                second.axes or ()) or (first.axes is None) != (second.axes is None):
-            return False
-        if len(first.maps) + len(second.maps) > MOST_MEMBERS:
-            return False
-        return bool(self._large_reads(first) & self._large_reads(second))
-
-    def _large_reads(self, group: Group) -> set[Node]:
-        """The memory that a group reads an element of for each point of its space."""
+    def _sibling_keys(self, group: Group) -> list[Any]:
+        """What siblings have in common, for each array that a group reads an element of for each
+        point of its space: they go through the same space in the same way."""
         size = math.prod(group.space)
-        return {base for node in group.maps for base in map(base_of, node.inputs)
-                if base.size == size and base not in group.maps and base.kind != "iota"}
+        bases = dict.fromkeys(base for node in group.maps for base in map(base_of, node.inputs)
+                              if base.size == size and base not in group.maps
+                              and base.kind != "iota")
+        axes = None if group.axes is None else tuple(group.wide(group.axes))
+        return [(group.space, axes, base) for base in bases]
 
     def _merge(self, first: Group, second: Group) -> None:
         for node, maps in second.maps.items():
             self._join(node, first, maps)
-            self.groups_of[node].remove(second)
+            del self.groups_of[node][second]
             if self.home.get(node) is second:
                 self.home[node] = first
         first.homes += second.homes
-        self.reads.setdefault(first, set()).update(self.reads.pop(second, ()))
-        for units in self.reads.values():
-            if second in units:
-                units.remove(second)
-                units.add(first)
 
     def _leaves(self, node: Node) -> frozenset[Node]:
         """The large memory operands of a cheap expression; many where it is not cheap."""
@@ -177,11 +182,11 @@ class Fusion:
             for operand in node.inputs:
                 self.demanded.add(base_of(operand))
             if node.kind == "assemble":
-                for unit in self._units_using(node):
-                    self.reads.setdefault(unit, set()).add(node)
+                self._made(node, self._units_using(node))
+            else:
+                self.graph.add(node)
         elif node.kind == "result":
-            for unit in self._units_using(node):
-                self.reads.setdefault(unit, set()).add(node.inputs[0])
+            self._made(node.inputs[0], self._units_using(node))
         elif node.kind == "alias":
             self.demanded.add(base_of(node.inputs[0]))
         elif node.kind == "reshape":
@@ -191,16 +196,21 @@ class Fusion:
         elif node.kind in ("apply", "reduce"):
             self._place(node)
 
-    def _units_using(self, node: Node) -> set[Any]:
+    def _made(self, unit: Any, readers: Iterable[Any]) -> None:
+        """A unit whose operands have not been visited is read by others."""
+        self.graph.add(unit)
+        self.graph.connect(readers, unit)
+
+    def _units_using(self, node: Node) -> dict[Any, None]:
         """The units that read a node's memory, through views, reshapes and aliases."""
-        found: set[Any] = set()
+        found: dict[Any, None] = {}
         for user, _ in self.users[node]:
             if user.kind in ("view", "reshape", "alias"):
-                found |= self._units_using(user)
+                found.update(self._units_using(user))
             elif user.kind in ("apply", "reduce"):
-                found.update(self.groups_of.get(user, ()))
+                found.update(self.groups_of.get(user, {}))
             else:
-                found.add(user)
+                found[user] = None
         return found
 
     def _uses(self, node: Node) -> dict[Group, list[tuple[Node, IndexMap]]]:
@@ -233,22 +243,29 @@ class Fusion:
                     self._join(node, group, [index_map for _, index_map in maps])
                 return
         units = self._units_using(node)
+        tries = 0
         for group, maps in uses.items():
-            if self._can_join(node, group, maps) and not any(
-                    unit is not group and self._reaches(group, unit) for unit in units):
+            if not self._can_join(node, group, maps):
+                continue
+            others = [unit for unit in units if unit is not group]
+            if self.graph.joins(group, others):
                 if node.kind == "reduce":
                     self._turn(node, group, maps)
                     self._join(node, group, [reduced_map(group, node)])
                 else:
                     self._join(node, group, [maps[0][1]])
-                self._settle(node, group, units)
+                self._settle(node, group, others)
                 return
+            tries += 1
+            if tries == _MOST_TRIES:
+                break
         if node.kind == "reduce":
             group = Group(node.inputs[0].shape, node.params)
             self._join(node, group, [reduced_map(group, node)])
         else:
             group = Group(node.shape)
             self._join(node, group, [identity_map(node.shape)])
+        self._made(group, units)
         self._settle(node, group, units)
 
     def _is_cheap(self, node: Node) -> bool:
@@ -346,30 +363,13 @@ class Fusion:
     def _join(self, node: Node, group: Group, maps: Sequence[IndexMap]) -> None:
         known = group.maps.setdefault(node, [])
         known += [index_map for index_map in dict.fromkeys(maps) if index_map not in known]
-        groups = self.groups_of.setdefault(node, [])
-        if group not in groups:
-            groups.append(group)
+        self.groups_of.setdefault(node, {})[group] = None
 
-    def _settle(self, node: Node, group: Group, units: Iterable[Any]) -> None:
-        """Puts a node in memory in its home."""
-        units = [unit for unit in units if unit is not group]
-        if node in self.demanded or units:
+    def _settle(self, node: Node, group: Group, others: Collection[Any]) -> None:
+        """Puts a node in memory in its home, where other units read it."""
+        if node in self.demanded or others:
             self.home[node] = group
             group.homes.append(node)
-        for unit in units:
-            self.reads.setdefault(unit, set()).add(group)
-
-    def _reaches(self, start: Any, goal: Any) -> bool:
-        """Whether a unit reads, directly or through others, what another makes."""
-        seen, stack = {start}, [start]
-        while stack:
-            for unit in self.reads.get(stack.pop(), ()):
-                if unit is goal:
-                    return True
-                if unit not in seen:
-                    seen.add(unit)
-                    stack.append(unit)
-        return False
 
     # --- the order ---
     def _schedule(self) -> list[Any]:
@@ -380,9 +380,10 @@ class Fusion:
             for group in self.groups_of.get(node, ()):
                 first[group] = max(number, first.get(group, 0))
         done: dict[Any, None] = {}
+        reads = self.graph.reads
 
         def visit(unit: Any) -> None:
-            stack = [(unit, iter(sorted(self.reads.get(unit, ()), key=first.__getitem__)))]
+            stack = [(unit, iter(sorted(reads[unit], key=first.__getitem__)))]
             entered = {unit}
             while stack:
                 current, rest = stack[-1]
@@ -390,7 +391,7 @@ class Fusion:
                     if other not in done and other not in entered:
                         entered.add(other)
                         stack.append((other, iter(sorted(
-                            self.reads.get(other, ()), key=first.__getitem__))))
+                            reads[other], key=first.__getitem__))))
                         break
                 else:
                     done[current] = None
@@ -400,6 +401,58 @@ class Fusion:
             if unit not in done:
                 visit(unit)
         return list(done)
+
+
+class _Fellows:
+    """Groups by their positions, and which of them have a key in common."""
+
+    def __init__(self, keys: Iterable[Iterable[Any]]):
+        numbers: dict[Any, int] = {}
+        self._keys = [[numbers.setdefault(key, len(numbers)) for key in names] for names in keys]
+        self._positions: list[list[int]] = [[] for _ in numbers]
+        for position, names in enumerate(self._keys):
+            for name in names:
+                self._positions[name].append(position)
+        # For each of a key's positions, where to look on for one that has not been taken.
+        self._skips = [list(range(len(positions) + 1)) for positions in self._positions]
+        self._taken: set[int] = set()
+
+    def take(self, position: int) -> None:
+        """Joins a group to that whose fellows are gone through: its keys count there too."""
+        self._taken.add(position)
+        for name in self._keys[position]:
+            index = bisect.bisect_left(self._positions[name], position)
+            self._skips[name][index] = index + 1
+
+    def after(self, position: int) -> Iterator[int]:
+        """The fellows at later positions that have not been taken, in order."""
+        names: set[int] = set()
+        heap: list[tuple[int, int, int]] = []
+
+        def look(name: int, index: int) -> None:
+            skips = self._skips[name]
+            while skips[index] != index:
+                skips[index] = index = skips[skips[index]]
+            if index < len(self._positions[name]):
+                heapq.heappush(heap, (self._positions[name][index], name, index))
+
+        def enter(number: int, last: int) -> None:
+            for name in self._keys[number]:
+                if name not in names:
+                    names.add(name)
+                    look(name, bisect.bisect_right(self._positions[name], last))
+
+        if position not in self._taken:
+            enter(position, position)
+        last = position
+        while heap:
+            other, name, index = heapq.heappop(heap)
+            look(name, index + 1)
+            if other > last and other not in self._taken:
+                last = other
+                yield other
+                if other in self._taken:
+                    enter(other, other)
 
 
 def same_dims(group: Group, axes: Sequence[int]) -> bool:

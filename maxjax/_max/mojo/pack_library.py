@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from maxjax._base import threads
 from maxjax._max import kernel_digest
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import toolchain
@@ -93,16 +94,16 @@ class Pack:
         self._queue = Queue("maxjax-pack")
         self._addresses: dict[str, int] = {}
         self._looked = float("-inf")
-        self._broken: str | None = None
+        self.broken: str | None = None
 
-    @functools.cached_property
+    @threads.cached
     def units(self) -> list[_Unit]:
         """The files, in the order in which they are built."""
         paths = sorted(self.sources.glob("*.mojo"), key=lambda path: (
             _FIRST.index(path.stem) if path.stem in _FIRST else len(_FIRST), path.stem))
         return [_Unit(path) for path in paths]
 
-    @functools.cached_property
+    @threads.cached
     def names(self) -> dict[str, str]:
         """The file of each function, by the function's name."""
         return {export: unit.name for unit in self.units for export in unit.exports}
@@ -179,8 +180,8 @@ class Pack:
         return {unit.name: unit.failure for unit in self.units if unit.failure is not None}
 
     def _failure(self, units: Sequence[_Unit] | None = None) -> str | None:
-        if self._broken is not None:
-            return self._broken
+        if self.broken is not None:
+            return self.broken
         failures = {unit.name: unit.failure for unit in units or self.units if unit.failure}
         return "; ".join(f"{name}: {why}" for name, why in failures.items()) or None
 
@@ -208,7 +209,7 @@ class Pack:
 
     def _build(self, unit: _Unit) -> str | None:
         deadline = time.monotonic() + self.libraries.foreign_seconds
-        while unit.native is None and unit.failure is None and self._broken is None:
+        while unit.native is None and unit.failure is None and self.broken is None:
             if self._adopt(unit, self.libraries.load(unit.key)):
                 break
             with self.libraries.locked([unit.key]) as locked:
@@ -222,11 +223,11 @@ class Pack:
                         self._fail(unit, error)
                     break
             time.sleep(_LOCK_POLL_SECONDS)
-        return unit.failure or self._broken
+        return unit.failure or self.broken
 
     def _fail(self, unit: _Unit, error: ToolchainError) -> None:
         if error.kind in ("missing", "ending"):
-            self._broken = str(error)
+            self.broken = str(error)
         else:
             unit.failure = str(error)
         if error.kind != "ending":

@@ -16,6 +16,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
+from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import threads_for
 from maxjax._max.mojo.emit import emit
@@ -33,7 +34,6 @@ from maxjax._max.mojo.nodes import (
 )
 from maxjax._transforms.simplify import simplify
 
-_ALIGNMENT = 64
 # Columns of a reduction that are accumulated together: their partial results stay in L1.
 _BLOCK = 512
 
@@ -56,27 +56,6 @@ class Tape:
         self.steps: list[Step] = []
 
 
-class Arena:
-    """First-fit memory for values that live for some of the steps."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._blocks: list[list[int]] = []      # begin, end, first step, last step
-
-    def allocate(self, size: int, first: int, last: int) -> int:
-        size = -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT
-        taken = sorted((begin, end) for begin, end, since, until in self._blocks
-                       if since <= last and first <= until)
-        offset = 0
-        for begin, end in taken:
-            if begin - offset >= size:
-                break
-            offset = max(offset, end)
-        self._blocks.append([offset, offset + size, first, last])
-        self.size = max(self.size, offset + size)
-        return offset
-
-
 class Plan:
     """A program, ready to be linked with the addresses of its kernels.
 
@@ -89,12 +68,14 @@ class Plan:
       constants: bytes that kernels read, and where each is.
       kernels: the sources it needs, without repetition.
       functions: the pack's functions that it needs.
+      texts: the sources, by all that they depend on.
     """
 
     def __init__(self, jaxpr: Jaxpr, cores: int):
         self.cores = cores
         self.kernels: dict[str, None] = {}
         self.functions: dict[str, None] = {}
+        self.texts: dict[Any, str] = {}
         self._constants: list[bytes] = []
         self._constant_places: dict[bytes, int] = {}
         self._constant_size = 0
@@ -165,7 +146,7 @@ class Plan:
         place = self._constant_places.get(data)
         if place is None:
             place = self._constant_places[data] = self._constant_size
-            padding = -len(data) % _ALIGNMENT
+            padding = -len(data) % ALIGNMENT
             self._constants.append(data + bytes(padding))
             self._constant_size += len(data) + padding
         return self.constant_slot, place
@@ -208,6 +189,7 @@ class Part:
         self.kernels: dict[Group, Kernel] = {}
         self.in_place: dict[Node, Node] = {}
         self._live(units)
+        self.arena.restart()        # calls have temporaries of their own
         for number, (unit, detail) in enumerate(units):
             self._emit(number, unit, detail)
 
@@ -285,7 +267,7 @@ class Part:
         """First and last steps of each buffer, then its place."""
         for unit, _ in units:
             if isinstance(unit, Group):
-                self.kernels[unit] = emit(unit, self.fusion, self._placement)
+                self.kernels[unit] = emit(unit, self.fusion, self._placement, self.plan.texts)
         for number, (unit, detail) in enumerate(units):
             for node in self._makes(unit, detail):
                 owner = self.owner(node)
@@ -306,7 +288,7 @@ class Part:
                     if dying is not None:
                         # The block's life is prolonged: it is its operand's memory.
                         self.places[owner] = self.places[dying]
-                        self._prolong(dying, owner)
+                        self.arena.prolong(self.places[dying][1], self.last[owner])
                         continue
                 offset = self.arena.allocate(owner.nbytes, number, self.last[owner])
                 self.places[owner] = (self.arena_slot, offset)
@@ -331,13 +313,6 @@ class Part:
                 self.in_place[node] = owner
                 return owner
         return None
-
-    def _prolong(self, dying: Node, owner: Node) -> None:
-        offset = self.places[dying][1]
-        for block in self.arena._blocks:
-            if block[0] == offset and block[3] == self.last[dying]:
-                block[3] = self.last[owner]
-                return
 
     def _placement(self, node: Node) -> tuple[Node, Access]:
         return self.windows.get(node) or (node, Access(0, row_major(node.shape)))
@@ -528,8 +503,9 @@ def _sizes(numbers: Sequence[int]) -> str:
 
 def _signature(inputs: Sequence[Node], outputs: Sequence[Node]) -> str:
     """Types of a call's operands, for people to read."""
-    before, after = (", ".join(f"{node.dtype}[{_sizes(node.shape)}]" for node in nodes)
-                     for nodes in (inputs, outputs))
+    before, after = (
+        ", ".join(f"{dtypes.name_of(node.dtype)}[{_sizes(node.shape)}]" for node in nodes)
+        for nodes in (inputs, outputs))
     return f"{before} -> {after}" if before else after
 
 

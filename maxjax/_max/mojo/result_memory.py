@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 from collections import deque
 
 import numpy as np
+
+from maxjax._base import threads
 
 # From how many bytes it is worth the 1 us.
 LEAST_BYTES = 1 << 20
@@ -33,7 +34,7 @@ class ResultMemory:
 
     def __init__(self, kept_bytes: int = KEPT_BYTES):
         self._kept_bytes = kept_bytes
-        self._changing = threading.Lock()
+        self._changing = threads.lock()
         self._blocks: dict[int, deque[np.ndarray]] = {}     # the size used last comes last
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype, size: int) -> np.ndarray:

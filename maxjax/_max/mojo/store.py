@@ -15,13 +15,13 @@ import os
 import re
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from maxjax._base import threads
 from maxjax._max.artifacts import ArtifactCache, KeyLock
-from maxjax._max.mojo import toolchain
+from maxjax._max.mojo import crew, toolchain
 from maxjax._max.mojo.toolchain import ToolchainError, build_library
 from maxjax._max.warning import warn_once
 
@@ -78,7 +78,7 @@ class Job:
         self.label = label
         self.sources = tuple(sources)
         self.error: str | None = None
-        self.ready = threading.Event()
+        self.ready = threads.Event()
         self.submitted = time.monotonic()
         self.started: float | None = None
 
@@ -94,14 +94,12 @@ class Queue:
     def __init__(self, name: str):
         self.name = name
         self._jobs: list[Job] = []
+        self._inherited: list[Job] = []     # by a fork
         self._thread: threading.Thread | None = None
-        self._reset()
-        _queues.add(self)
-
-    def _reset(self) -> None:
         # Taken by itself, not through the condition, whose `with` an interrupt can leave locked.
-        self._lock = threading.RLock()
-        self._condition = threading.Condition(self._lock)
+        self._lock = threads.lock()
+        self._condition = threads.condition(self._lock)
+        threads.after_fork(self._after_fork_in_child)
 
     def submit(self, job: Job) -> None:
         """Returns at once and never raises."""
@@ -122,6 +120,9 @@ class Queue:
         """
         with self._lock:
             job.priority = float("inf")
+            if job in self._inherited:
+                self._inherited.remove(job)
+                self._jobs.append(job)
             problem = self._start() if job in self._jobs else None  # after a fork it is gone
             self._condition.notify_all()
         if problem is not None:
@@ -155,9 +156,10 @@ class Queue:
                 error = job.work()
             except Exception as problem:  # a bug in maxjax must not take the thread with it
                 error = f"{type(problem).__name__}: {problem}"
+            self._finish(job, error)
+            # Last: a child that is forked before finds the job, and can do it.
             with self._lock:
                 self._jobs.remove(job)
-            self._finish(job, error)
 
     def _finish(self, job: Job, error: str | None) -> None:
         job.error = error
@@ -168,11 +170,12 @@ class Queue:
         job.ready.set()
 
     def _after_fork_in_child(self) -> None:
-        """Jobs that were pending are begun anew, by a thread of this process, when waited for."""
+        """Pending jobs are the parent's: they are begun anew where they are waited for."""
         self._thread = None
-        self._reset()
-        for job in self._jobs:
-            job.ready = threading.Event()
+        self._inherited += self._jobs
+        self._jobs = []
+        for job in self._inherited:
+            job.ready.clear()
             job.started = None
 
 
@@ -193,7 +196,7 @@ class Libraries:
         self._cache = cache
         self._held: list[KeyLock] = []
         self._loaded: dict[str, ctypes.CDLL] = {}
-        _libraries.add(self)
+        threads.after_fork(self._after_fork_in_child)
 
     @property
     def cache(self) -> ArtifactCache:
@@ -249,9 +252,10 @@ class Libraries:
         locks: dict[bytes, KeyLock] = {}
         for key in keys:
             lock = self.cache.key_lock(key)
-            if lock.acquire():
-                locks[key] = lock
-        self._held.extend(locks.values())
+            with threads.unforked:      # a child that does not know of the lock would hold it too
+                if lock.acquire():
+                    locks[key] = lock
+                    self._held.append(lock)
         try:
             yield set(locks)
         finally:
@@ -269,9 +273,12 @@ class Libraries:
 def open_library(path: Path) -> ctypes.CDLL | None:
     """The loaded library, its names its own; None where the system refuses it."""
     try:
-        return ctypes.CDLL(str(path), mode=getattr(os, "RTLD_NOW", 0) | ctypes.RTLD_LOCAL)
+        with threads.unforked:
+            library = ctypes.CDLL(str(path), mode=getattr(os, "RTLD_NOW", 0) | ctypes.RTLD_LOCAL)
     except OSError:
         return None
+    crew.join(library)
+    return library
 
 
 def address(library: ctypes.CDLL, name: str) -> int | None:
@@ -303,7 +310,7 @@ class KernelStore:
         self.libraries = Libraries(cache)
         self._addresses: dict[str, int] = {}
         self._failed: dict[str, str] = {}
-        self._broken: str | None = None
+        self.broken: str | None = None
         self._queue = Queue("maxjax-kernels")
 
     def find(self, sources: Iterable[str]) -> dict[str, int]:
@@ -345,7 +352,7 @@ class KernelStore:
         deadline = time.monotonic() + self.libraries.foreign_seconds
         while True:
             missing = self._missing(wanted)
-            if not missing or self._broken is not None:
+            if not missing or self.broken is not None:
                 break
             keys = {self._key(source): source for source in missing}
             patient = time.monotonic() < deadline
@@ -360,7 +367,7 @@ class KernelStore:
         if failed:
             many = f" ({len(failed)} kernels)" if len(failed) > 1 else ""
             return f"{self._failed[failed[0]]}{many}"
-        return self._broken if self._missing(wanted) else None
+        return self.broken if self._missing(wanted) else None
 
     def failures(self) -> dict[str, str]:
         """The kernels that cannot be built, and why."""
@@ -416,7 +423,7 @@ class KernelStore:
 
     def _build(self, sources: Sequence[str], bisections: int = 0) -> None:
         """Builds kernels into one library, or, where one of them is at fault, into several."""
-        if self._broken is not None or not sources:
+        if self.broken is not None or not sources:
             return
         kernels = [Kernel(source) for source in sources]
         text, first_lines = self._assemble(kernels)
@@ -438,7 +445,7 @@ class KernelStore:
                  first_lines: Sequence[int], bisections: int) -> None:
         """Saves what can be saved after a failed build."""
         if error.kind in ("missing", "ending"):
-            self._broken = str(error)
+            self.broken = str(error)
             if error.kind == "missing":
                 warn_once(str(error))
             return
@@ -481,16 +488,3 @@ class KernelStore:
         return "".join(parts), lines
 
 
-_queues: weakref.WeakSet[Queue] = weakref.WeakSet()
-_libraries: weakref.WeakSet[Libraries] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for queue in list(_queues):
-        queue._after_fork_in_child()
-    for libraries in list(_libraries):
-        libraries._after_fork_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -18,17 +18,48 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from maxjax._base import threads
 from maxjax._max import kernel_digest
+from maxjax._max.mojo import crew
 from maxjax._max.session import cpu_target, versions
 
 KERNELS = Path(__file__).resolve().parent.parent  # where the package `kernels` is
-FLAGS = ("-O3", "--fp-mode", "contract=off")
+FLAGS = ("-O3", "--fp-mode", "contract=off", "-D", "MAXJAX_LIBRARY",
+         # Its own words are a library's own, though they lie in another of its object files.
+         *(() if sys.platform == "darwin" else ("-Xlinker", "-Bsymbolic")))
 SOURCE_NAME = "library.mojo"
+
+# The end of every library that imports kernels: what they need of the process, without a lock of
+# MAX's runtime (see kernels/crew.mojo). Memory is the C library's, which renews its locks in a
+# forked child.
+_COMMON = f"""
+
+from std.ffi import external_call
+from kernels.crew import Words as CrewWords, crew_cell
+
+
+@export("{crew.JOIN}")
+def maxjax_join_crew() abi("C") -> CrewWords:
+    return crew_cell()
+
+
+@export("KGEN_CompilerRT_AlignedAlloc")
+def maxjax_allocate(alignment: Int, size: Int) abi("C") -> Pointer[UInt8, MutAnyOrigin]:
+    var step = max(alignment, 64)
+    return external_call["aligned_alloc", Pointer[UInt8, MutAnyOrigin]](
+        step, (max(size, 1) + step - 1) // step * step
+    )
+
+
+@export("KGEN_CompilerRT_AlignedFree")
+def maxjax_free(memory: Pointer[UInt8, MutAnyOrigin]) abi("C"):
+    external_call["free", NoneType](memory)
+"""
+_IMPORTS_KERNELS = re.compile(r"^from kernels\.", re.MULTILINE)
 
 _POLL_SECONDS = 0.1
 _MOST_OUTPUT = 1 << 18
@@ -77,9 +108,12 @@ if code < 0:
 os._exit(code)
 """
 _NO_COMPILER = 97  # the launcher's exit status
+# What links: the Mojo compiler looks for one only after it has compiled everything.
+_LINKERS = ("cc", "gcc", "clang")
+_NO_LINKER = "unable to find suitable c compiler"
 _ERROR_LINE = re.compile(r"^(?:.*?: )?error: (.*)$", re.MULTILINE)
 
-_lock = threading.Lock()
+_lock = threads.lock()
 _running: dict[int, tuple[subprocess.Popen, Path]] = {}
 _ending = False
 
@@ -88,9 +122,9 @@ class ToolchainError(Exception):
     """There is no library; the message says why in one line.
 
     Attributes:
-      kind: ``"missing"`` (no compiler), ``"rejected"`` (an error in the source), ``"crashed"``,
-        ``"killed"`` (from outside, by SIGKILL), ``"timeout"``, ``"disk"`` or ``"ending"`` (the
-        interpreter).
+      kind: ``"missing"`` (no compiler, or none of C), ``"rejected"`` (an error in the source),
+        ``"crashed"``, ``"killed"`` (from outside, by SIGKILL), ``"timeout"``, ``"disk"`` or
+        ``"ending"`` (the interpreter).
       output: what the compiler printed.
     """
 
@@ -108,7 +142,11 @@ def target_cpu() -> str | None:
 def identity(source: str = "", target: str | None = None) -> str:
     """All that a library depends on besides its source, which tells the kernels it imports."""
     return "\n".join((f"native library 1, {versions()}", f"for {target or cpu_target()}",
-                      kernel_digest.kernels(source), *FLAGS))
+                      kernel_digest.kernels(_whole(source)), *FLAGS, _COMMON))
+
+
+def _whole(source: str) -> str:
+    return source + _COMMON if _IMPORTS_KERNELS.search(source) else source
 
 
 def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,), *,
@@ -128,10 +166,12 @@ def build_library(source: str, output: Path, include: Sequence[Path] = (KERNELS,
     Raises:
       ToolchainError: there is no library, and nothing is left behind.
     """
+    if not any(map(shutil.which, _LINKERS)):
+        raise _no_linker()
     folder = (directory or output.parent) / f"building-{os.urandom(12).hex()}"
     try:
         folder.mkdir(mode=0o700)
-        (folder / SOURCE_NAME).write_text(source, encoding="utf-8")
+        (folder / SOURCE_NAME).write_text(_whole(source), encoding="utf-8")
         target = target or target_cpu()
         built = folder / "library.so"
         arguments = ["build", "--emit", "shared-lib", *FLAGS, "-j", str(threads),
@@ -164,9 +204,10 @@ def _run(arguments: list[str], folder: Path, seconds: float) -> None:
         if _ending:
             raise ToolchainError("ending", "the interpreter is ending")
         try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, env=environment, cwd=folder, start_new_session=True)
+            with threads.unforked:      # a fork would keep the pipe open that tells of the start
+                process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT, env=environment, cwd=folder, start_new_session=True)
         except (OSError, ValueError, TypeError) as error:  # TypeError: sys.executable is None
             raise ToolchainError("missing", f"the Mojo compiler cannot be run: {error}") from error
         _running[process.pid] = process, folder
@@ -193,6 +234,8 @@ def _judge(code: int, output: str) -> None:
         raise ToolchainError("disk", "no space left on device to build native code", output)
     if code == _NO_COMPILER:
         raise ToolchainError("missing", f"no Mojo compiler: {last}", output)
+    if _NO_LINKER in output:
+        raise _no_linker(output)
     if code < 0:
         try:
             name = signal.Signals(-code).name
@@ -206,6 +249,11 @@ def _judge(code: int, output: str) -> None:
         raise ToolchainError(
             "crashed", f"the Mojo compiler ended with status {code}: {last}", output)
     raise ToolchainError("rejected", f"the Mojo compiler failed: {found[1]}", output)
+
+
+def _no_linker(output: str = "") -> ToolchainError:
+    return ToolchainError("missing", "no C compiler, which the Mojo compiler links with: PATH has "
+                          f"none of {', '.join(_LINKERS)}", output)
 
 
 def compiler_folder() -> str:
@@ -270,14 +318,11 @@ def _end_all() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@threads.after_fork
 def _after_fork_in_child() -> None:
-    global _lock
-    _lock = threading.Lock()
     for process, _ in _running.values():
         process.returncode = 0  # not a child of this process: nothing to wait for, or to end
     _running.clear()
 
 
 atexit.register(_end_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

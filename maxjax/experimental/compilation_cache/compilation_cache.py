@@ -10,7 +10,8 @@ from maxjax._base.missing import missing_names
 
 
 def set_cache_dir(path: str) -> None:
-    """Sets ``jax_compilation_cache_dir``, which is kept and has no effect: see MAXJAX_CACHE_DIR.
+    """Sets ``jax_compilation_cache_dir``, which tells once that it has no effect: see
+    MAXJAX_CACHE_DIR.
 
     >>> set_cache_dir("my_cache")
     >>> jax.config.jax_compilation_cache_dir

@@ -376,45 +376,53 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
     >>> jnp.abs(jnp.diag(T)).round(4)
     Array([1., 1.], dtype=float32)
     """
-    T, Z = _inexact("rsf2csf", T, Z)
-    if T.ndim != 2 or T.shape[0] != T.shape[1]:
+    T, Z = (jnp.asarray(x) for x in (T, Z))
+    if T.ndim < 2 or T.shape[-2] != T.shape[-1]:
         raise ValueError("Input 'T' must be square.")
-    if Z.ndim != 2 or Z.shape[0] != Z.shape[1]:
+    if Z.ndim < 2 or Z.shape[-2] != Z.shape[-1]:
         raise ValueError("Input 'Z' must be square.")
-    if T.shape != Z.shape:
+    if T.shape[-1] != Z.shape[-1]:
         raise ValueError(f"Input array shapes must match: Z: {Z.shape} vs. T: {T.shape}")
-    dtype = jnp.result_type(T.dtype, dtypes.complex64)
+    return jnp.vectorize(_complex_schur_form, signature="(n,n),(n,n)->(n,n),(n,n)")(T, Z)
+
+
+def _complex_schur_form(T: Array, Z: Array) -> tuple[Array, Array]:
+    dtype = jnp.result_type(T, Z, dtypes.complex64)
     eps = float(np.finfo(dtypes.real_dtype(dtype)).eps)
     T, Z = T.astype(dtype), Z.astype(dtype)
+    size = T.shape[0]
+    places = jnp.arange(size)
 
-    def rotate(m: int, state: Any) -> Any:
-        """Makes the element at (m, m - 1) zero by a rotation of rows and columns m - 1 and m."""
-        T, Z = state
+    def rotate(m: Any, T: Array, Z: Array) -> tuple[Array, Array]:
+        """A rotation of rows and columns m - 1 and m that makes the element at (m, m - 1) zero.
+
+        What lies left of its block and below it is taken to be zero already, and left as it is.
+        """
         block = lax.dynamic_slice(T, (m - 1, m - 1), (2, 2))
-        half = (block[0, 0] + block[1, 1]) / 2
-        root = jnp.sqrt(half * half - (block[0, 0] * block[1, 1] - block[0, 1] * block[1, 0]))
-        first, second = half + root, half - root
-        mu = jnp.where(first.imag >= second.imag, first, second) - block[1, 1]
+        mu = jnp.linalg.eigvals(block)[0] - block[1, 1]
         r = jnp.hypot(jnp.abs(mu), jnp.abs(block[1, 0])).astype(dtype)
         c, s = mu / r, block[1, 0] / r
         G = jnp.array([[jnp.conj(c), s], [-s, c]])
-        size = T.shape[0]
-        rows = G @ lax.dynamic_slice(T, (m - 1, 0), (2, size))
-        T = lax.dynamic_update_slice(T, rows, (m - 1, 0))
-        columns = lax.dynamic_slice(T, (0, m - 1), (size, 2)) @ jnp.conj(G.T)
-        T = lax.dynamic_update_slice(T, columns, (0, m - 1))
-        vectors = lax.dynamic_slice(Z, (0, m - 1), (size, 2)) @ jnp.conj(G.T)
-        Z = lax.dynamic_update_slice(Z, vectors, (0, m - 1))
+        rows = lax.dynamic_slice_in_dim(T, m - 1, 2, axis=0)
+        right = places >= m - 1
+        T = lax.dynamic_update_slice_in_dim(
+            T, jnp.where(right, G @ jnp.where(right, rows, 0), rows), m - 1, axis=0)
+        columns = lax.dynamic_slice_in_dim(T, m - 1, 2, axis=1)
+        above = places[:, None] <= m
+        T = lax.dynamic_update_slice_in_dim(
+            T, jnp.where(above, jnp.where(above, columns, 0) @ jnp.conj(G.T), columns), m - 1,
+            axis=1)
+        vectors = lax.dynamic_slice_in_dim(Z, m - 1, 2, axis=1) @ jnp.conj(G.T)
+        return T, lax.dynamic_update_slice_in_dim(Z, vectors, m - 1, axis=1)
+
+    def body(i: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        m, (T, Z) = size - i, state
+        scale = jnp.abs(T[m - 1, m - 1]) + jnp.abs(T[m, m])
+        T, Z = lax.cond(jnp.abs(T[m, m - 1]) > eps * scale, rotate, lambda m, T, Z: (T, Z),
+                        m, T, Z)
         return T.at[m, m - 1].set(0.0), Z
 
-    def body(i: Any, state: Any) -> Any:
-        m = T.shape[0] - 1 - i
-        now = state[0]
-        scale = jnp.abs(now[m - 1, m - 1]) + jnp.abs(now[m, m])
-        return lax.cond(jnp.abs(now[m, m - 1]) > eps * scale, lambda s: rotate(m, s),
-                        lambda s: (s[0].at[m, m - 1].set(0.0), s[1]), state)
-
-    return lax.fori_loop(0, T.shape[0] - 1, body, (T, Z))
+    return lax.fori_loop(1, size, body, (T, Z)) if size > 1 else (T, Z)
 
 
 def eigh_tridiagonal(d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a",

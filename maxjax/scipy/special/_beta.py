@@ -304,7 +304,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     """
     N, k = operands("comb", N, k)
     if repetition:
-        return comb(N + k - 1, k)
+        return jnp.where((k == 0) & (N >= 0), 1, comb(N + k - 1, k))
     valid = (k <= N) & (N >= 0) & (k >= 0)
     return jnp.where(valid, _comb(jnp.where(valid, N, 1), jnp.where(valid, k, 0)), 0)
 

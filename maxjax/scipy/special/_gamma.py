@@ -15,7 +15,8 @@ from maxjax._base.lazy import scipy_special
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
 from maxjax._primitives.special_functions import gamma_complex_p, gamma_p, loggamma_complex_p
-from maxjax.numpy._promotion import bind, check_arraylike
+from maxjax._transforms.autodiff import jvp
+from maxjax.numpy._promotion import bind, check_arraylike, concrete
 from maxjax.scipy.special._common import operands, refuse_complex
 
 
@@ -147,7 +148,36 @@ def zeta(x: Any, q: Any = None) -> Array:
     if q is None:
         raise NotImplementedError("Riemann zeta function not implemented; pass q != None to "
                                   "compute the Hurwitz Zeta function.")
-    return lax.zeta(*_spread("zeta", x, q))
+    return _zeta(*_spread("zeta", x, q))
+
+
+@custom_jvp
+def _zeta(x: Array, q: Array) -> Array:
+    return lax.zeta(x, q)
+
+
+@_zeta.defjvp
+def _zeta_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    return jvp(_zeta_series, primals, tangents)
+
+
+def _zeta_series(x: Array, q: Array) -> Array:
+    """Euler's and Maclaurin's formula for the sum from the term ``count`` on.
+
+    F. Johansson, "Rigorous high-precision computation of the Hurwitz zeta function and its
+    derivatives", Numerical Algorithms 69 (2015), formula (5).
+    """
+    count = 16 if x.dtype == dtypes.float64 else 8
+    far = q + count
+    terms = [(q + k) ** -x for k in range(count)]
+    power = far ** -x
+    # x (x + 1) ... / far**(2 j - 1), times the Bernoulli number of order 2 j over (2 j)!.
+    bernoulli = scipy_special.bernoulli(2 * count)
+    rising, rest = x / far, jnp.full_like(x, 0.5)
+    for j in range(1, count + 1):
+        rest = rest + rising * float(bernoulli[2 * j] / math.factorial(2 * j))
+        rising = rising * ((x + (2 * j - 1)) / far) * ((x + 2 * j) / far)
+    return sum(terms[1:], terms[0]) + far ** (1 - x) / (x - 1) + power * rest
 
 
 def betainc(a: Any, b: Any, x: Any) -> Array:
@@ -183,7 +213,7 @@ def multigammaln(a: Any, d: Any) -> Array:
     >>> jax.scipy.special.multigammaln(3.0, 2)
     Array(1.550195, dtype=float32)
     """
-    d = operator.index(d) if not isinstance(d, float) else int(d)
+    d = int(concrete(d, "d argument of multigammaln"))
     a, = operands("multigammaln", a)
     constant = 0.25 * d * (d - 1) * math.log(math.pi)
     parts = jnp.expand_dims(a, -1) - jnp.arange(d) / 2

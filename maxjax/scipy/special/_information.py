@@ -23,13 +23,13 @@ from maxjax.scipy.special._common import (
 
 @custom_jvp
 def xlogy(x: Any, y: Any) -> Array:
-    """``x * log(y)``, 0 where ``x`` is 0.
+    """``x * log(y)``, 0 where ``x`` is 0, but for a ``y`` that is NaN.
 
     >>> jax.scipy.special.xlogy(0.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
     """
     x, y = operands("xlogy", x, y)
-    zero = x == 0
+    zero = (x == 0) & ~jnp.isnan(y)
     return jnp.where(zero, jnp.zeros_like(x), x * jnp.log(jnp.where(zero, jnp.ones_like(y), y)))
 
 
@@ -38,13 +38,13 @@ xlogy.defjvps(lambda t, ans, x, y: t * jnp.log(y), lambda t, ans, x, y: t * x / 
 
 @custom_jvp
 def xlog1py(x: Any, y: Any) -> Array:
-    """``x * log1p(y)``, 0 where ``x`` is 0.
+    """``x * log1p(y)``, 0 where ``x`` is 0, but for a ``y`` that is NaN.
 
     >>> jax.scipy.special.xlog1py(0.0, -1.0)
     Array(0., dtype=float32, weak_type=True)
     """
     x, y = operands("xlog1py", x, y)
-    zero = x == 0
+    zero = (x == 0) & ~jnp.isnan(y)
     return jnp.where(zero, jnp.zeros_like(x),
                      x * jnp.log1p(jnp.where(zero, jnp.zeros_like(y), y)))
 

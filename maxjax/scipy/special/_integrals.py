@@ -184,9 +184,12 @@ def sici(x: Any) -> tuple[Array, Array]:
     (Array(0.946083..., ...), Array(0.337403..., ...))
     """
     x, = operands("sici", x)
+    x = lax.convert_element_type(x, x.dtype)
     if dtypes.is_complex(x.dtype):
         raise ValueError(f"Argument `x` to sici must be real-valued. Got dtype {x.dtype}.")
-    return bind(sine_integral_p, x), bind(cosine_integral_p, x)
+    # On the negative axis the cosine integral is complex: NaN, at its end as well.
+    cosine = jnp.where(x == -np.inf, np.nan, bind(cosine_integral_p, x))
+    return bind(sine_integral_p, x), cosine
 
 
 @sici.defjvp
@@ -239,6 +242,7 @@ def _legendre(degree: int, z: Any) -> list[list[Any]]:
     P(m, m) = -(2m - 1) s P(m - 1, m - 1) with s = sqrt(1 - z**2), and
     (l - m) P(m, l) = (2l - 1) z P(m, l - 1) - (l + m - 1) P(m, l - 2).
     """
+    z = jnp.asarray(z)
     zero = jnp.zeros_like(z)
     table = [[zero] * (degree + 1) for _ in range(degree + 1)]
     root = jnp.sqrt(1 - z * z)

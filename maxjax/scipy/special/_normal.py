@@ -251,10 +251,10 @@ def fresnel(x: Any) -> tuple[Array, Array]:
     """Fresnel's integrals of ``sin(pi t**2 / 2)`` and ``cos(pi t**2 / 2)`` from 0 to ``x``.
 
     >>> jax.scipy.special.fresnel(1.0)[0]
-    Array(0.43825915, dtype=float32, weak_type=True)
+    Array(0.43825915, dtype=float32)
     """
     check_arraylike("fresnel", x)
     x, = operands("fresnel", x)
     if dtypes.is_complex(x.dtype):
         raise NotImplementedError("Support for complex-valued inputs is not implemented yet.")
-    return _fresnel(x)
+    return _fresnel(lax.convert_element_type(x, x.dtype))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from maxjax import numpy as jnp
+from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import canonical_axis, check_arraylike, promote_inexact
 
@@ -105,7 +107,12 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None,
     x = jnp.asarray(a)
     ranks = (_ranks(x.ravel(), method) if axis is None else
              jnp.apply_along_axis(lambda row: _ranks(row, method), axis, x))
-    return ranks.astype(jnp.result_type(float))
+    ranks = ranks.astype(jnp.result_type(float))
+    if not dtypes.is_inexact(x.dtype):
+        return ranks
+    # What has no place in an order leaves the others without one.
+    nan = jnp.isnan(x).any(axis, keepdims=axis is not None)
+    return jnp.where(nan, jnp.array(np.nan, ranks.dtype), ranks)
 
 
 def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
@@ -120,10 +127,8 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagat
     """
     x, = promote_inexact("sem", a)
     x = jnp.asarray(x)
-    if axis is None:
-        x, axis = x.ravel(), 0
     if nan_policy == "propagate":
-        size = math.prod([x.shape[axis]])
+        size = x.size if axis is None else x.shape[axis]
         return jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(size).astype(x.dtype)
     if nan_policy == "omit":
         count = jnp.sum(~jnp.isnan(x), axis, keepdims=keepdims)

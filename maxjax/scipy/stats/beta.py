@@ -22,7 +22,8 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     z = (x - loc) / scale
     value = (special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b)
              - jnp.log(scale))
-    return inside((z >= 0) & (z <= 1), value, -np.inf)
+    value = jnp.where((z < 0) | (z > 1), -np.inf, value)
+    return inside((a <= 0) | (b <= 0) | (scale <= 0), np.nan, value)
 
 
 def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -48,7 +49,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the distribution function.
 
     >>> jax.scipy.stats.beta.logcdf(jnp.array([0.2, 0.5]), 2.0, 3.0)
-    Array([-1.7103639 , -0.37469345], dtype=float32)
+    Array([-1.7103637 , -0.37469345], dtype=float32)
     """
     return jnp.log(cdf(x, a, b, loc, scale))
 

@@ -30,6 +30,6 @@ def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
     """The probability of ``k``.
 
     >>> jax.scipy.stats.betabinom.pmf(jnp.array([0, 1]), 5, 2.0, 3.0)
-    Array([0.16666667, 0.23809527], dtype=float32)
+    Array([0.16666666, 0.23809528], dtype=float32)
     """
     return jnp.exp(logpmf(k, n, a, b, loc))

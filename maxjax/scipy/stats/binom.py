@@ -29,6 +29,6 @@ def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Array:
     """The probability of ``k``.
 
     >>> jax.scipy.stats.binom.pmf(jnp.array([0, 1]), 5, 0.3)
-    Array([0.16806999, 0.36014995], dtype=float32, weak_type=True)
+    Array([0.16806999, 0.36014998], dtype=float32, weak_type=True)
     """
     return jnp.exp(logpmf(k, n, p, loc))

@@ -34,6 +34,6 @@ def pdf(x: Any, beta: Any) -> Array:
     """The density.
 
     >>> jax.scipy.stats.gennorm.pdf(jnp.array([0.2, 0.5]), 1.5)
-    Array([0.50647765, 0.3889184 ], dtype=float32)
+    Array([0.50647765, 0.38891837], dtype=float32)
     """
     return jnp.exp(logpdf(x, beta))

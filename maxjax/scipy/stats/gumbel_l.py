@@ -27,7 +27,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     >>> jax.scipy.stats.gumbel_l.pdf(jnp.array([0.2, 0.5]))
-    Array([0.36008945, 0.31704196], dtype=float32)
+    Array([0.36008948, 0.31704193], dtype=float32)
     """
     return jnp.exp(logpdf(x, loc, scale))
 

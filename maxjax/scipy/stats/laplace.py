@@ -32,7 +32,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The distribution function.
 
     >>> jax.scipy.stats.laplace.cdf(jnp.array([0.2, 0.5]))
-    Array([0.59063464, 0.69673467], dtype=float32)
+    Array([0.5906346 , 0.69673467], dtype=float32)
     """
     x, loc, scale = floats("laplace.cdf", x, loc, scale)
     z = (x - loc) / scale

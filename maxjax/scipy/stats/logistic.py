@@ -26,7 +26,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     >>> jax.scipy.stats.logistic.pdf(jnp.array([0.2, 0.5]))
-    Array([0.24751657, 0.23500371], dtype=float32)
+    Array([0.24751656, 0.23500371], dtype=float32)
     """
     return jnp.exp(logpdf(x, loc, scale))
 
@@ -65,7 +65,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The distribution function.
 
     >>> jax.scipy.stats.logistic.cdf(jnp.array([0.2, 0.5]))
-    Array([0.549834  , 0.62245935], dtype=float32)
+    Array([0.54983395, 0.62245935], dtype=float32)
     """
     x, loc, scale = weak_floats("logistic.cdf", x, loc, scale)
     return special.expit((x - loc) / scale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import promote_inexact
+
+_LOG_2_PI = np.float64(math.log(2 * math.pi))
 
 
 def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
@@ -31,12 +34,12 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
     x, mean, cov = (jnp.asarray(v)
                     for v in promote_inexact("multivariate_normal.logpdf", x, mean, cov))
     if not mean.shape:
-        return -0.5 * jnp.square(x - mean) / cov - 0.5 * (np.log(2 * np.pi) + jnp.log(cov))
+        return -0.5 * jnp.square(x - mean) / cov - 0.5 * (_LOG_2_PI + jnp.log(cov))
     size = mean.shape[-1]
     if not cov.shape:
         y = x - mean
         return (-0.5 * jnp.einsum("...i,...i->...", y, y) / cov
-                - size / 2 * (np.log(2 * np.pi) + jnp.log(cov)))
+                - size / 2 * (_LOG_2_PI + jnp.log(cov)))
     if cov.ndim < 2 or cov.shape[-2:] != (size, size):
         raise ValueError("multivariate_normal.logpdf got incompatible shapes")
     factor = jnp.linalg.cholesky(cov)
@@ -45,7 +48,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
     z = lax.linalg.triangular_solve(jnp.broadcast_to(factor, (*batch, size, size)), y,
                                     left_side=True, lower=True)[..., 0]
     logs = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-1, axis2=-2)), axis=-1)
-    return -0.5 * jnp.einsum("...i,...i->...", z, z) - size / 2 * np.log(2 * np.pi) - logs
+    return -0.5 * jnp.einsum("...i,...i->...", z, z) - size / 2 * _LOG_2_PI - logs
 
 
 def pdf(x: Any, mean: Any, cov: Any) -> Array:

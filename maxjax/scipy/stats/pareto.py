@@ -68,7 +68,7 @@ def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """``1 - cdf``.
 
     >>> jax.scipy.stats.pareto.sf(jnp.array([1.5, 2.0]), 1.5)
-    Array([0.54433113, 0.3535534 ], dtype=float32)
+    Array([0.5443311 , 0.35355338], dtype=float32)
     """
     return jnp.exp(logsf(x, b, loc, scale))
 

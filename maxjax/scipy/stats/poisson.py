@@ -28,7 +28,7 @@ def pmf(k: Any, mu: Any, loc: Any = 0) -> Array:
     """The probability of ``k``.
 
     >>> jax.scipy.stats.poisson.pmf(jnp.array([0, 1]), 2.5)
-    Array([0.08208501, 0.20521249], dtype=float32, weak_type=True)
+    Array([0.082085 , 0.2052125], dtype=float32, weak_type=True)
     """
     return jnp.exp(logpmf(k, mu, loc))
 
@@ -46,12 +46,14 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Array:
 
 
 def entropy(mu: Any, loc: Any = 0) -> Array:
-    """The entropy, summed up to where the probabilities vanish; ``loc`` does not matter.
+    """The entropy, summed up to where the probabilities vanish; ``loc`` matters only
+    to the shape.
 
     >>> jax.scipy.stats.poisson.entropy(jnp.array([0.5, 2.5]))
     Array([0.92763746, 1.8307266 ], dtype=float32)
     """
-    mu, _ = floats("poisson.entropy", mu, loc)
+    mu, loc = floats("poisson.entropy", mu, loc)
+    mu = jnp.broadcast_to(mu, jnp.broadcast_shapes(jnp.shape(mu), jnp.shape(loc)))
     # Beyond some size only the expansion in 1 / mu is exact to rounding.
     safe = jnp.where(mu > 0, mu, 1)
     small = jnp.where(safe < 100, safe, 1)

@@ -593,6 +593,16 @@ def logistic_float32(slots: Slots, args: Args) abi("C"):
     apply[Logistic](slots, args)
 
 
+@export("cos_float32")
+def cos_float32(slots: Slots, args: Args) abi("C"):
+    apply[Cos](slots, args)
+
+
+@export("sin_float32")
+def sin_float32(slots: Slots, args: Args) abi("C"):
+    apply[Sin](slots, args)
+
+
 @export("sinh_float32")
 def sinh_float32(slots: Slots, args: Args) abi("C"):
     apply[Sinh](slots, args)

@@ -130,9 +130,14 @@ def tape_copy_bytes(slots: Slots, args: Args) abi("C"):
 
 
 @export("crew_open")
-def crew_open(words: crew.Words, cell: Pointer[UInt8, MutAnyOrigin]) abi("C"):
-    """Makes a crew of zeros; `cell`, while it holds their address, lets all kernels find it."""
+def crew_open(words: crew.Words) abi("C"):
+    """Makes a crew of zeros."""
     crew.prepare(words)
+
+
+@export("crew_announce")
+def crew_announce(cell: Pointer[UInt8, MutAnyOrigin]) abi("C"):
+    """Lets the kernels of graphs find the crew whose address is in `cell`."""
     crew.announce(cell)
 
 

@@ -1,0 +1,38 @@
+"""maxjax's own environment variables that are no options."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+
+from maxjax._base.config import config
+
+logger = logging.getLogger("maxjax")
+
+_OTHERS = ("MAXJAX_CACHE_DIR", "MAXJAX_CACHE_MAX_BYTES", "MAXJAX_CPU_TARGET")
+# Of the project's own tests and tables.
+_OF_TESTS = ("MAXJAX_COMPAT_", "MAXJAX_TEST_")
+
+
+def cache_max_bytes(default: int) -> int:
+    """``MAXJAX_CACHE_MAX_BYTES``: a whole number of bytes.
+
+    Raises:
+      ValueError: it is another text.
+    """
+    text = os.environ.get("MAXJAX_CACHE_MAX_BYTES", "").strip()
+    if text and not text.isdecimal():
+        raise ValueError(f"environment variable MAXJAX_CACHE_MAX_BYTES is {text!r}, and needs to "
+                         "be a whole number of bytes, such as 1000000000")
+    return int(text) if text else default
+
+
+def warn_of_unknown() -> None:
+    """Says which variables begin with MAXJAX_ and mean nothing."""
+    known = [*_OTHERS, *(f"MAXJAX_{name.upper()}" for name in config.own_names)]
+    for name in sorted(os.environ):
+        if name.startswith("MAXJAX_") and name not in known and not name.startswith(_OF_TESTS):
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+            logger.warning("environment variable %s has no effect: %s", name, hint)

@@ -1,0 +1,139 @@
+"""Where temporaries lie: each from the step that makes it to the last that reads it."""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+
+ALIGNMENT = 64
+_ENDLESS = 1 << 62
+# Gaps that are searched together: a chunk that has none large enough is passed over.
+_CHUNK = 64
+
+
+class Arena:
+    """First-fit memory for values that live for some of the steps.
+
+    Steps only go on, so that what is over is given back once; ``restart`` goes through them again,
+    with all that was allocated before in its place.
+
+    Attributes:
+      size: bytes that all of it takes.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._blocks: list[list[int]] = []      # begin, end, first step, last step
+        self.restart()
+
+    def restart(self) -> None:
+        """Goes back to the first step."""
+        self._free = FreeSpace()
+        self._alive: dict[int, list[int]] = {}          # by their begins
+        self._ends: list[tuple[int, int]] = []          # a heap of last steps and begins
+        self._blocks.sort(key=lambda block: block[2])
+        self._known = len(self._blocks)                 # those of the sweeps before
+        self._entered = 0
+
+    def allocate(self, size: int, first: int, last: int) -> int:
+        """The first place that is free in steps ``first`` to ``last``.
+
+        In one sweep ``first`` does not decrease, and what an earlier sweep has allocated does not
+        begin in the steps after ``first`` to ``last``.
+        """
+        size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        self._advance(first)
+        begin = self._free.take(size)
+        block = [begin, begin + size, first, last]
+        self._blocks.append(block)
+        self._enter(block)
+        self.size = max(self.size, begin + size)
+        return begin
+
+    def prolong(self, begin: int, last: int) -> None:
+        """Keeps a block that is alive for longer."""
+        block = self._alive[begin]
+        block[3] = last
+        heapq.heappush(self._ends, (last, begin))
+
+    def _enter(self, block: list[int]) -> None:
+        self._alive[block[0]] = block
+        heapq.heappush(self._ends, (block[3], block[0]))
+
+    def _advance(self, step: int) -> None:
+        while self._ends and self._ends[0][0] < step:
+            _, begin = heapq.heappop(self._ends)
+            block = self._alive.get(begin)
+            if block is not None and block[3] < step:       # it was not prolonged
+                del self._alive[begin]
+                self._free.release(block[0], block[1])
+        while self._entered < self._known and self._blocks[self._entered][2] <= step:
+            block = self._blocks[self._entered]
+            self._entered += 1
+            if block[3] >= step:
+                self._free.occupy(block[0], block[1])
+                self._enter(block)
+
+
+class FreeSpace:
+    """What is not taken of an endless memory: gaps in the order of their places, in chunks.
+
+    Finding a place takes about the root of the number of gaps.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: list[list[tuple[int, int]]] = [[(0, _ENDLESS)]]
+        self._begins = [0]              # of each chunk's first gap
+        self._largest = [_ENDLESS]      # of each chunk's gaps
+
+    def take(self, size: int) -> int:
+        """The first place with so many bytes, which are free no more."""
+        number = next(number for number, largest in enumerate(self._largest) if largest >= size)
+        place, (begin, end) = next(
+            (place, gap) for place, gap in enumerate(self._chunks[number])
+            if gap[1] - gap[0] >= size)
+        self._replace(number, place, [(begin + size, end)] if begin + size < end else [])
+        return begin
+
+    def occupy(self, begin: int, end: int) -> None:
+        """Takes bytes that are free."""
+        number, place = self._at(begin)
+        gap = self._chunks[number][place]
+        self._replace(number, place, [
+            part for part in ((gap[0], begin), (end, gap[1])) if part[0] < part[1]])
+
+    def release(self, begin: int, end: int) -> None:
+        """Gives bytes back that were taken."""
+        number, place = self._at(end)
+        if place >= 0 and self._chunks[number][place][0] == end:
+            end = self._chunks[number][place][1]
+            self._replace(number, place, [])
+        number, place = self._at(begin)
+        if place < 0:
+            self._replace(number, place, [(begin, end)])
+            return
+        gap = self._chunks[number][place]
+        self._replace(number, place, [(gap[0], end)] if gap[1] == begin else [gap, (begin, end)])
+
+    def _at(self, offset: int) -> tuple[int, int]:
+        """The chunk and the place in it of the last gap that begins at an offset or before.
+
+        Place -1 of the first chunk where there is none.
+        """
+        number = max(bisect.bisect_right(self._begins, offset) - 1, 0)
+        return number, bisect.bisect_right(self._chunks[number], (offset, _ENDLESS)) - 1
+
+    def _replace(self, number: int, place: int, gaps: list[tuple[int, int]]) -> None:
+        """Puts gaps in the place of one; before all where the place is -1."""
+        chunk = self._chunks[number]
+        chunk[max(place, 0):place + 1] = gaps
+        if not chunk and len(self._chunks) > 1:
+            parts = []
+        elif len(chunk) > _CHUNK:
+            parts = [chunk[:_CHUNK // 2], chunk[_CHUNK // 2:]]
+        else:
+            parts = [chunk]
+        self._chunks[number:number + 1] = parts
+        self._begins[number:number + 1] = [part[0][0] if part else 0 for part in parts]
+        self._largest[number:number + 1] = [
+            max((end - begin for begin, end in part), default=0) for part in parts]

@@ -1,0 +1,312 @@
+"""Values and derivatives at edges, against real JAX: zeros, infinities, NaN, arrays of nothing,
+parameters out of range, indices that stand apart, bounds that must be exact."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("MAXJAX_COMPILE", "never")
+
+import jax
+import jax.scipy.linalg
+import jax.scipy.optimize
+import jax.scipy.special
+import jax.scipy.stats
+import numpy as np
+import pytest
+from against_jax import assert_tree_same, errors_of
+
+import maxjax
+import maxjax.lax
+import maxjax.scipy.linalg
+import maxjax.scipy.optimize
+import maxjax.scipy.special
+import maxjax.scipy.stats
+
+EMPTY = "j.ones((3, 0)); j.ones((0, 3)); j.ones(0); j.ones((0, 0)); j.ones((2, 0, 3))"
+
+# `j` is jax.numpy, `d` jax, `l` jax.lax, `s` jax.scipy.
+EXPRESSIONS = """
+j.histogram(j.array([15, 15, 14]), bins=5, range=(0, 25))[0]
+j.zeros(1, 'uint32').at[0].set(2**32 - 1); j.zeros(2, 'uint32').at[:].max(2**32 - 1)
+j.full(2, 2**32 - 1, 'uint32'); j.zeros(3, bool).at[0].add(True); j.zeros(1, 'uint32').at[0].set(-1)
+j.trapezoid(A, dx=j.array([[1., 2.], [3., 4.]]), axis=0); j.trapezoid(A, dx=[2., 3.], axis=0)
+j.trapezoid(j.ones((3, 4, 5)), dx=j.ones((3, 5)), axis=1); j.trapezoid(A, dx=j.array([2.]), axis=1)
+j.heaviside(j.array([0, 1]), .5); j.heaviside(.5, j.array([0, 1])); j.heaviside(0., .5)
+j.hypot(j.array([3, 0]), 4.); j.hypot(3., 4.); j.hypot(True, 2.)
+j.copysign(j.array(1.), np.float32(2))
+j.ldexp(j.float32(0), 2**30); j.ldexp(j.float32(-0.), 5); j.ldexp(j.float32(1), 127)
+j.ldexp(j.float32(.75), 128); j.ldexp(j.float32(1), 2**30); j.ldexp(j.float32(1), -2**30)
+j.ldexp(j.array([j.inf, -j.inf, j.nan]), 3); j.ldexp(j.float16(3), -3); j.ldexp(3, j.int8(2))
+j.sinc(1.); j.sinc(j.array([0., -0., 1e-30, j.inf]))
+s.special.sici(j.array([-j.inf, j.inf, 0., -2.]))
+s.special.sici(1.); s.special.fresnel(1.); s.special.xlogy(0., j.nan); s.special.xlogy(0., 0.)
+s.special.xlog1py(0., j.nan); s.special.xlog1py(0., -1.); s.special.xlogy(j.nan, 0.)
+s.special.comb(j.array([0., 0., 5., -1.]), j.array([0., 1., 0., 0.]), repetition=True)
+s.stats.beta.pdf(j.array([0., .5, 1.]), -1.1, -1.1); s.stats.beta.logpdf(.5, 1., 2., 0., -1.)
+s.stats.expon.pdf(j.nan); s.stats.expon.logpdf(j.nan); s.stats.expon.cdf(j.array([-1., j.nan]))
+s.stats.beta.pdf(j.array([-1., 2., .5]), 2., j.nan); s.stats.beta.pdf(.5, 0., 1.)
+s.stats.rankdata(j.array([1., j.nan, 3.])); s.stats.rankdata(j.zeros((3, 0)), axis=1)
+[s.stats.rankdata(j.array([[1., j.nan, 3.], [3., 1., 1.]]), m, axis=1) for m in ('min', 'dense')]
+s.stats.rankdata(j.array([3, 1, 1])); s.stats.poisson.entropy(1., j.ones(4))
+s.stats.poisson.entropy(j.ones((2, 1)), j.ones(3))
+[s.stats.sem(j.ones((5, 6)), axis=a, keepdims=k) for a in (None, 0) for k in (True, False)]
+[s.stats.sem(A, axis=None, keepdims=k, nan_policy='omit') for k in (True, False)]
+j.linalg.lstsq(j.zeros((2, 2)), j.ones((2, 2)))
+j.linalg.lstsq(j.zeros((3, 2)), j.ones(3), rcond=0.)
+s.linalg.rsf2csf(j.ones((1, 1)), j.ones((1, 1))); s.linalg.rsf2csf(M, M)
+s.linalg.rsf2csf(B, j.eye(3))
+j.cov(j.array([])); j.cov(j.ones((2, 0))); j.cov(j.ones((0, 2))); j.corrcoef(j.array([]))
+j.cov(j.arange(3.).reshape(1, 3), rowvar=False); j.cov(j.arange(3.), rowvar=False)
+j.corrcoef(j.arange(3.).reshape(1, 3), rowvar=False)
+j.c_['-1', [1, 2, 3], [4, 5, 6]]; j.r_['0,4,-2', [1, 2, 3], [4, 5, 6]]; j.r_['0,2', 1, 2]
+j.r_['1,3,0', [1, 2], [3, 4]]; j.c_['0,3,-3', [1, 2], [3, 4]]
+j.r_['-1,2,1', [1, 2], j.ones((2, 1))]
+j.r_['r', 1, 2]; j.c_['c', [1, 2]]; j.r_['0,3,1', 0:3, 5:8]; j.r_['x', 1]; j.r_[1, 'r']
+j.zeros(64, 'uint8').view('int4').shape; j.arange(8).astype('int4').view('uint8')
+j.arange(32).astype('int4').reshape(2, 16).view('int16'); j.arange(4, dtype='uint8').view('uint4')
+j.zeros(3, 'int4').view('uint8'); j.zeros((), 'int4').view('uint4')
+j.zeros((), 'int4').view('int8')
+j.zeros((2, 0), 'int4').view('float32'); j.arange(4, dtype='float32').view('uint4').shape
+[x.shape for x in j.unique(j.zeros((3, 0)), return_inverse=True)]
+[l.dot(j.ones((2, 2), x), j.ones((2, 2), y)) for x, y in P]
+l.reduce_window(C, j.inf, l.min, (2, 1), (2, 1), 'SAME', base_dilation=(2, 3))
+l.reduce_window(C, 0., l.add, (2, 2), (1, 2), 'SAME', (2, 1), (1, 2))
+l.reduce_window(C, -j.inf, l.max, (3, 2), (2, 2), 'SAME_LOWER', base_dilation=(1, 2))
+[tuple(x) for x in j.einsum_path('ii->i', j.ones((4, 4)), optimize=False)[0]]
+[tuple(x) for x in j.einsum_path('ij,jk', j.ones((4, 4)), j.ones((4, 4)), optimize=False)[0]]
+j.unwrap(j.zeros(0, 'int8'), period=4); j.unwrap(j.zeros(0, 'int8')); j.unwrap(j.zeros((2, 0)))
+j.unwrap(j.arange(7, dtype='int8') * 5 % 17, period=j.array(4))
+j.unwrap(j.zeros(0, bool), period=4)
+d.random.poisson(d.random.key(0), j.array([1e10, 3e9, 20., 0., j.nan]))
+d.random.poisson(d.random.key(0), j.array([1e10, 200., 3.]), dtype='int8')
+d.random.poisson(d.random.key(0), 300., dtype='uint8'); d.nn.logsumexp(C, where=C > 100)
+""" + "\n".join(
+    f"j.unique({x}, return_index=True, return_inverse=True, return_counts=True, axis={axis})"
+    for x in EMPTY.split("; ") for axis in (None, 0, -1))
+
+CONSTANTS: dict[str, Any] = {
+    "np": np, "A": np.arange(6, dtype=np.float32).reshape(3, 2),
+    "C": np.arange(24, dtype=np.float32).reshape(4, 6),
+    "M": np.random.default_rng(0).normal(size=(5, 5)).astype(np.float32),
+    "B": np.random.default_rng(1).normal(size=(2, 3, 3)).astype(np.float32),
+    "P": [("int16", "uint32"), ("uint32", "int32"), ("int8", "uint8"), ("bool", "int8"),
+          ("float16", "bfloat16"), ("int32", "float16"), ("complex64", "float32")],
+}
+
+
+def expressions(text: str) -> list[str]:
+    return [part.strip() for line in text.splitlines() for part in line.split("; ") if part.strip()]
+
+
+def evaluated(library: Any, expression: str) -> Any:
+    return eval(expression, {"j": library.numpy, "d": library, "l": library.lax,
+                             "s": library.scipy, **CONSTANTS})
+
+
+def check(expression: str, **options: Any) -> None:
+    try:
+        expected = evaluated(jax, expression)
+    except Exception:
+        ours, theirs = errors_of(lambda library: evaluated(library, expression))
+        assert type(ours).__name__ == type(theirs).__name__
+        return
+    assert_tree_same(evaluated(maxjax, expression), expected, "iterative", **options)
+
+
+@pytest.mark.parametrize("expression", expressions(EXPRESSIONS))
+def test_value(expression: str) -> None:
+    check(expression)
+
+
+# A function of x, and the places where it is differentiated, as often as the number says.
+DERIVATIVES = """
+4 | j.sinc(x) | 0. .5 -1.
+2 | j.frexp(x)[0] | 10. .3 -1.
+1 | s.special.zeta(x, 2.5) | 3. 1.1 10.
+2 | s.special.zeta(x, q) | 2. 3.5
+1 | s.special.zeta(2., x) | .5 3.
+1 | x ** j.array(0) | 0. 2.
+2 | x ** j.array([0, 1, 2, 3]) | 0. -1.
+2 | x ** np.array([0, 1, 2]) | 0.
+2 | d.jit(lambda x, n: x ** n)(x, 0) | 0. 2.
+1 | d.nn.logsumexp(x * j.array([0., 1., 1000.]), where=j.arange(3) < 2) | 1. 3.
+1 | s.special.logsumexp(j.array([1., x, j.inf]), where=j.array([True, True, False])) | 0. 2.
+1 | d.random.loggamma(d.random.key(0), x, (3,)) | 1e-5 1e-3 .5 20.
+1 | d.random.beta(d.random.key(0), x, .5) | .01 1.
+1 | s.special.xlogy(x, 2.) | 0. 1.
+1 | s.special.xlog1py(0., x) | -.5 2.
+1 | j.ldexp(x, 3) | 0. 2.
+1 | d.lax.polygamma(x, 2.5) | 3.
+"""
+
+
+def derivatives() -> list[tuple[int, str, float]]:
+    rows = []
+    for line in DERIVATIVES.strip().splitlines():
+        order, text, places = (part.strip() for part in line.split("|"))
+        rows += [(int(order), text, float(place)) for place in places.split()]
+    return rows
+
+
+@pytest.mark.parametrize("order, text, place", derivatives(), ids=str)
+def test_derivative(order: int, text: str, place: float) -> None:
+    def nth(library: Any) -> Any:
+        def function(x: Any) -> Any:
+            names = {"j": library.numpy, "d": library, "s": library.scipy, "np": np, "x": x,
+                     "q": 1.5}
+            return library.numpy.sum(eval(text, names))
+
+        for _ in range(order):
+            function = library.grad(function)
+        return function(np.float32(place))
+
+    try:
+        expected = nth(jax)
+    except Exception:
+        ours, theirs = errors_of(nth)
+        assert type(ours).__name__ == type(theirs).__name__
+        return
+    np.testing.assert_allclose(np.asarray(nth(maxjax)), np.asarray(expected), rtol=2e-4, atol=1e-6)
+
+
+# --- linspace -------------------------------------------------------------------------------------
+
+COUNTS = [0, 1, 2, 6, 11, 33, 34, 64, 300]
+BOUNDS = [(0, 25), (-9, 14), (-1., 3.5), (1, 0),
+          *(np.random.default_rng(3).normal(size=(6, 2)).astype(np.float32) * 10).tolist()]
+DTYPES = ["float32", "bfloat16"]
+
+
+def linspaces(library: Any) -> Iterator[tuple[str, Any, Any]]:
+    for dtype, num, endpoint in itertools.product(DTYPES, COUNTS, (True, False)):
+        for number, (start, stop) in enumerate(BOUNDS):
+            line, step = library.numpy.linspace(start, stop, num, endpoint, retstep=True,
+                                                dtype=dtype)
+            yield f"{dtype} {num} {endpoint} {number}", line, step
+
+
+def test_linspace_is_exact(tmp_path: Path) -> None:
+    """To the bit: counts of a histogram hang on the edges of its bins.
+
+    JAX runs as users run it, in a process of its own: the tests' own JAX compiles quickly, and
+    rounds otherwise.
+    """
+    env = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    subprocess.run(
+        [sys.executable, "-c", "import jax, sys, numpy as np, test_edge_values as t\n"
+         "np.savez(sys.argv[1], **{name: np.append(np.asarray(line).astype(float), float(step))\n"
+         "                         for name, line, step in t.linspaces(jax)})",
+         str(tmp_path / "jax.npz")], check=True, env=env, cwd=Path(__file__).parent, timeout=300)
+    expected = np.load(tmp_path / "jax.npz")
+    for name, line, step in linspaces(maxjax):
+        assert str(line.dtype) == name.split()[0]
+        ours = np.append(np.asarray(line).astype(float), float(step))
+        np.testing.assert_array_equal(ours, expected[name], name)
+
+
+@pytest.mark.parametrize("num", COUNTS)
+def test_linspace_between_arrays(num: int) -> None:
+    """Here XLA's choice of the product that it does not round hangs on the shape."""
+    starts, stops = np.random.default_rng(num).normal(size=(2, 5)).astype(np.float32) * 10
+    for axis in (0, -1):
+        ours, theirs = (np.asarray(library.numpy.linspace(starts, stops, num, axis=axis))
+                        for library in (maxjax, jax))
+        scale = np.spacing(np.float32(max(np.abs(starts).max(), np.abs(stops).max())))
+        assert np.abs(ours - theirs).max(initial=0) <= scale
+        if num > 1:
+            np.testing.assert_array_equal(np.moveaxis(ours, axis, 0)[-1], stops)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_many_values_are_the_same_at_once(shape: tuple[int, ...]) -> None:
+    """The rule for many values rounds as the operations do that it stands for."""
+    start, stop = np.random.default_rng(2).normal(size=(2, *shape)).astype(np.float32)
+    for endpoint in (True, False):
+        call = functools.partial(maxjax.numpy.linspace, num=20_001, endpoint=endpoint)
+        np.testing.assert_array_equal(call(start, stop), maxjax.jit(call)(start, stop))
+
+
+# --- indices that stand apart ---------------------------------------------------------------------
+
+ROW, GRID = np.array([0, 1]), np.array([[0, 1], [1, 0]])
+INDICES = [
+    (slice(None), ROW, ..., ROW), (ROW, ..., ROW), (ROW, ..., 0), (0, ..., ROW), (ROW, ..., ROW, 1),
+    (..., ROW, ROW), (ROW, ROW, ...), (slice(None), ROW, None, ROW), (ROW, slice(1), ROW),
+    (0, ..., slice(None), ROW), (GRID, ..., ROW, slice(None)), (slice(None), GRID, ..., 0),
+    (np.array([True, False, True]), ..., ROW, ROW), (None, ROW, ..., ROW, ROW), (1, ..., 0, 1),
+]
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_indices_apart(index: Any) -> None:
+    x = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+
+    def answers(j: Any) -> list[Any]:
+        x_ = j.numpy.asarray(x)
+        taken = x_[index]
+        values = j.numpy.arange(taken.size, dtype="float32").reshape(taken.shape)
+        return [taken, x_.at[index].set(values), x_.at[index].add(values),
+                x_.at[index].get(mode="fill"), x_.at[index].apply(j.numpy.square),
+                j.grad(lambda x: (x[index] ** 2).sum())(x_), j.jit(lambda x: x[index])(x_)]
+
+    assert_tree_same(answers(maxjax), answers(jax), "exact")
+
+
+# --- minimization ---------------------------------------------------------------------------------
+
+def rosenbrock(j: Any, x: Any) -> Any:
+    return j.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+OBJECTIVES = {
+    "rosenbrock": (rosenbrock, [-1.2, 1.]),
+    "steep": (lambda j, x: j.mean((1e4 * x) ** 2), [1., 1.]),
+    "unbounded": (lambda j, x: j.sum(x), [1., 1.]),
+    "flat": (lambda j, x: j.sum(x * 0), [1., 1.]),
+    "edge": (lambda j, x: j.sum(j.abs(x)), [1., -3.]),
+    "not a number": (lambda j, x: j.sum(j.log(x)), [1., 1.]),
+    "matyas": (lambda j, x: .26 * (x[0] ** 2 + x[1] ** 2) - .48 * x[0] * x[1], [1., 1.]),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"maxiter": 2}, {"line_search_maxiter": 3}], ids=str)
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_minimization(name: str, options: dict[str, Any]) -> None:
+    objective, start = OBJECTIVES[name]
+
+    def answer(j: Any) -> Any:
+        return j.scipy.optimize.minimize(
+            lambda x: objective(j.numpy, x), j.numpy.array(start), method="BFGS", options=options)
+
+    ours, theirs = answer(maxjax), answer(jax)
+    assert [x.dtype for x in ours] == [x.dtype for x in theirs]
+    np.testing.assert_allclose(ours.x, theirs.x, rtol=1e-3, atol=1e-4)
+    assert (int(ours.status), bool(ours.success)) == (int(theirs.status), bool(theirs.success))
+
+
+# --- a forward rule that is left out --------------------------------------------------------------
+
+@pytest.mark.parametrize("residual", ["argument", "computed", "none"])
+def test_optimized_remat_calls_the_function(residual: str) -> None:
+    """A rule that does not compute the function shows which of the two has run."""
+    def answers(j: Any) -> list[Any]:
+        def forward(x: Any) -> Any:
+            kept = {"argument": (x,), "computed": (j.numpy.exp(x),), "none": ()}[residual]
+            return j.numpy.sin(x), kept
+
+        f = j.custom_vjp(j.numpy.tan)
+        f.defvjp(forward, lambda kept, ct: (ct * (kept[0] if kept else 2.),), optimize_remat=True)
+        return [j.value_and_grad(lambda x: j.remat(f)(x) ** 2)(3.2),
+                j.value_and_grad(j.remat(lambda x: f(x) ** 2))(3.2),
+                j.jit(j.value_and_grad(lambda x: j.remat(f)(x) ** 2))(3.2)]
+
+    assert_tree_same(answers(maxjax), answers(jax))

@@ -1,0 +1,43 @@
+"""Every function that takes where a result is to be does something with it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import maxjax
+
+PLACES = ("device", "in_shardings", "out_sharding", "out_shardings", "sharding", "spmd_axis_name",
+          "src")
+# Functions that take such an argument and do not read it, with the reason.
+UNUSED = {
+    "default_dtypes(device)": "all devices have the same dtypes",
+    "dtypes(device)": "all devices have the same dtypes",
+    "bcoo_reshape(sharding)": "sparse arrays lie on one device",
+    "bcoo_broadcast_in_dim(sharding)": "sparse arrays lie on one device",
+    "bcoo_dot_general(out_sharding)": "sparse arrays lie on one device",
+}
+FILES = sorted(Path(maxjax.__file__).parent.rglob("*.py"))
+
+
+def unused(tree: ast.Module) -> list[str]:
+    """Arguments of those names that a function's body does not mention."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            continue
+        body = node.body if isinstance(node.body, list) else [node.body]
+        read = {name.id for part in body for name in ast.walk(part) if isinstance(name, ast.Name)}
+        taken = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        found += [f"{getattr(node, 'name', 'lambda')}({argument.arg})" for argument in taken
+                  if argument.arg in PLACES and argument.arg not in read]
+    return found
+
+
+def test_places_are_read():
+    """And a reason whose function reads its argument by now goes."""
+    assert {name for path in FILES for name in unused(ast.parse(path.read_text()))} == UNUSED.keys()
+
+
+def test_finds_what_is_not_read():
+    assert unused(ast.parse("def f(x, out_sharding=None): return x")) == ["f(out_sharding)"]

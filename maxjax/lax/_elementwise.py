@@ -591,20 +591,12 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Array:
 
 # --- the primitives, by JAX's names ---------------------------------------------------------------
 
+# JAX keeps these elsewhere.
+_ELSEWHERE = {"add_any_p", "random_gamma_grad_p"}
 _PRIMITIVES = {
-    f"{name}_p": getattr(module, f"{name}_p")
-    for module in (arithmetic, comparison, convert, incomplete, special, transcendental)
-    for name in (
-        "abs acos acosh add and asin asinh atan atan2 atanh bessel_i0e bessel_i1e "
-        "bitcast_convert_type cbrt ceil clamp clz complex conj convert_element_type cos cosh "
-        "digamma div eq eq_to erf erf_inv erfc exp exp2 expm1 floor ge gt igamma igamma_grad_a "
-        "igammac imag integer_pow "
-        "is_finite le le_to lgamma log log1p logistic lt lt_to max min mul mulhi ne neg nextafter "
-        "not or polygamma population_count pow real reduce_precision "
-        "regularized_incomplete_beta rem round rsqrt select_n "
-        "shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square "
-        "stop_gradient sub tan tanh xor zeta").split()
-    if hasattr(module, f"{name}_p")
+    name: value for module in (arithmetic, comparison, convert, incomplete, special, transcendental)
+    for name, value in vars(module).items()
+    if isinstance(value, Primitive) and name not in _ELSEWHERE
 }
 globals().update(_PRIMITIVES)
 

@@ -12,10 +12,14 @@ from maxjax._base import dtypes, pytree
 from maxjax._higher_order.composed import bind_composed, reduce_p
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.primitive import Primitive, registry
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import arithmetic, comparison, reduction
+from maxjax._primitives.comparison import (
+    gt_p,
+    lt_p,
+)
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.cumulative import (
     cumlogsumexp_p,
@@ -134,10 +138,10 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return _sum(operand, axes)
 
 
-def _position(primitive: Primitive, what: str, order: str) -> Callable[..., Array]:
+def _position(primitive: Primitive, what: str, order: Primitive) -> Callable[..., Array]:
     def function(operand: Any, axis: int, index_dtype: Any) -> Array:
         x = as_operand(operand, primitive.name)
-        check_accepted(registry[order], [x.aval, x.aval])
+        check_accepted(order, [x.aval, x.aval])
         dtype = dtype_argument(index_dtype, primitive.name)
         if not 0 <= axis < x.ndim:
             raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
@@ -167,8 +171,8 @@ def _position(primitive: Primitive, what: str, order: str) -> Callable[..., Arra
     return function
 
 
-argmax = _position(argmax_p, "greatest", "gt")
-argmin = _position(argmin_p, "least", "lt")
+argmax = _position(argmax_p, "greatest", gt_p)
+argmin = _position(argmin_p, "least", lt_p)
 
 
 def _cumulative(primitive: Primitive, what: str, result: str) -> Callable[..., Array]:

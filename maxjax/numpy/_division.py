@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.primitive import registry
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import (
     div_p,
@@ -16,7 +15,10 @@ from maxjax._primitives.arithmetic import (
     round_p,
     square_p,
 )
-from maxjax._primitives.comparison import shift_right_logical_p
+from maxjax._primitives.comparison import (
+    shift_right_arithmetic_p,
+    shift_right_logical_p,
+)
 from maxjax._primitives.transcendental import pow_p
 from maxjax.lax._elementwise import RoundingMethod
 from maxjax.numpy import _whole_rules as rules
@@ -144,7 +146,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
     return _float_divmod(x1, x2)
 
 
-_pow = binary("power", "pow", inexact=True)
+_pow = binary("power", pow_p, inexact=True)
 
 
 def power(x1: Any, x2: Any, /) -> Array:
@@ -224,7 +226,7 @@ def right_shift(x1: Any, x2: Any, /) -> Array:
     """
     x1, x2 = _pair("right_shift", x1, x2)
     unsigned = dtypes.is_unsigned(x1.dtype)
-    return bind(registry["shift_right_logical" if unsigned else "shift_right_arithmetic"], x1, x2)
+    return bind(shift_right_logical_p if unsigned else shift_right_arithmetic_p, x1, x2)
 
 
 def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:

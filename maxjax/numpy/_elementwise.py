@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import caches, config, dtypes
-from maxjax._ir.primitive import Primitive, registry
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, base_trace, context
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl
@@ -28,7 +28,7 @@ from maxjax.numpy._promotion import (
 _CACHE_LIMIT = 4096
 
 
-def unary(name: str, primitive_name: str, *, inexact: bool = False,
+def unary(name: str, primitive: Primitive, *, inexact: bool = False,
           integers: Callable[[Any], Any] | None = None) -> Callable[[Any], Array]:
     """A function of one array that binds one primitive.
 
@@ -40,9 +40,9 @@ def unary(name: str, primitive_name: str, *, inexact: bool = False,
 
     def function(x: Any, /) -> Array:
         if x.__class__ is ArrayImpl:
-            primitive = ready.get(x.aval)
-            if primitive is not None:
-                return context.trace.apply(primitive, (x,), NO_PARAMS)
+            known = ready.get(x.aval)
+            if known is not None:
+                return context.trace.apply(known, (x,), NO_PARAMS)
         return first(x)
 
     def first(x: Any) -> Array:
@@ -50,7 +50,6 @@ def unary(name: str, primitive_name: str, *, inexact: bool = False,
         dtype, weak = type_of(x)
         if integers is not None and (dtypes.is_integer(dtype) or dtype == dtypes.bool_):
             return integers(cast(x, dtype, weak))
-        primitive = registry[primitive_name]
         if inexact:
             dtype, weak = inexact_type(dtype, weak)
         operand = cast(x, dtype, weak)
@@ -64,8 +63,8 @@ def unary(name: str, primitive_name: str, *, inexact: bool = False,
     return described(function, name, ("x",), inexact)
 
 
-def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int: bool = False,
-           primitive_of_bool: str | None = None, parameters: tuple[str, ...] = ("x", "y"),
+def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_int: bool = False,
+           primitive_of_bool: Primitive | None = None, parameters: tuple[str, ...] = ("x", "y"),
            composed: Callable[[Any, Any], Any] | None = None) -> Callable[[Any, Any], Array]:
     """A function of two arrays that promotes them and binds one primitive.
 
@@ -91,15 +90,15 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
             kind = y.__class__
             if kind is ArrayImpl:
                 aval = x.aval
-                if aval is y.aval and (primitive := ready.get(aval)) is not None:
-                    return context.trace.apply(primitive, (x, y), NO_PARAMS)
+                if aval is y.aval and (known := ready.get(aval)) is not None:
+                    return context.trace.apply(known, (x, y), NO_PARAMS)
             elif kind is float or kind is int:
                 # 0.0 and -0.0 would be one key.
                 known = scalars.get((x.aval, kind, y if y or kind is int else str(y)))
                 if known is not None:
                     return context.trace.apply(known[0], (x, known[1]), NO_PARAMS)
-            elif kind is x.aval.dtype.type and (primitive := ready.get(x.aval)) is not None:
-                return context.trace.apply(primitive, (x, y), NO_PARAMS)
+            elif kind is x.aval.dtype.type and (known := ready.get(x.aval)) is not None:
+                return context.trace.apply(known, (x, y), NO_PARAMS)
         elif y.__class__ is ArrayImpl and ((kind := x.__class__) is float or kind is int):
             known = scalars.get((kind, x if x or kind is int else str(x), y.aval))
             if known is not None:
@@ -115,61 +114,60 @@ def binary(name: str, primitive_name: str, *, inexact: bool = False, bool_as_int
                 plans.clear()
             plan = plans.get((x.aval, y.aval))
             if plan is not None:
-                primitive, dtype, x_weak, y_weak, ranks_differ = plan
+                planned, dtype, x_weak, y_weak, ranks_differ = plan
                 if x_weak is not None:
                     x = cast(x, dtype, x_weak)
                 if y_weak is not None:
                     y = cast(y, dtype, y_weak)
                 if ranks_differ:
                     x, y = promote_shapes(name, x, y)
-                return context.trace.apply(primitive, (x, y), NO_PARAMS)
+                return context.trace.apply(planned, (x, y), NO_PARAMS)
         else:
             x, y = resolve(name, (x, y))
             x_is_array, y_is_array = isinstance(x, Array), isinstance(y, Array)
         types = type_of(x), type_of(y)
         if dtypes.is_key(types[0][0]) != dtypes.is_key(types[1][0]):
-            raise TypeError(f"{primitive_name} does not accept dtypes "
+            raise TypeError(f"{primitive.name} does not accept dtypes "
                             f"{', '.join(str(kind) for kind, _ in types)}.")
         dtype, weak = dtypes.promote(types)
-        primitive_name_ = primitive_name
+        chosen = primitive
         if dtype == dtypes.bool_:
             if bool_as_int:
                 dtype, weak = dtypes.canonical(dtypes.int64), False
             elif primitive_of_bool is not None:
-                primitive_name_ = primitive_of_bool
+                chosen = primitive_of_bool
         if inexact:
             dtype, weak = inexact_type(dtype, weak)
         left, right = cast(x, dtype, weak), cast(y, dtype, weak)
         left, right = promote_shapes(name, left, right)
         if composed is not None:
             return composed(left, right)
-        primitive = registry[primitive_name_]
-        check_accepts(primitive, (left, right))
+        check_accepts(chosen, (left, right))
         if x_is_array and y_is_array:
             if left is x and right is y and x.aval is y.aval:
-                ready[x.aval] = primitive
+                ready[x.aval] = chosen
             if len(plans) > _CACHE_LIMIT:
                 plans.clear()
             if config.rank_promotion.value == "allow":
                 plans[x.aval, y.aval] = (
-                    primitive, dtype,
+                    chosen, dtype,
                     None if left is x or (left.shape != x.shape and x.dtype == dtype) else weak,
                     None if right is y or (right.shape != y.shape and y.dtype == dtype) else weak,
                     left.shape != x.shape or right.shape != y.shape)
         elif x_is_array and left is x and not isinstance(right, Array):
-            ready[x.aval] = primitive
+            ready[x.aval] = chosen
             if (kind := y.__class__) is float or kind is int:
                 if len(scalars) > _CACHE_LIMIT:
                     scalars.clear()
-                scalars[x.aval, kind, y if y or kind is int else str(y)] = (primitive, right)
+                scalars[x.aval, kind, y if y or kind is int else str(y)] = (chosen, right)
         elif y_is_array and right is y and not isinstance(left, Array):
             if (kind := x.__class__) is float or kind is int:
                 if len(scalars) > _CACHE_LIMIT:
                     scalars.clear()
-                scalars[kind, x if x or kind is int else str(x), y.aval] = (primitive, left)
+                scalars[kind, x if x or kind is int else str(x), y.aval] = (chosen, left)
         elif not y_is_array and not isinstance(left, Array) and not isinstance(right, Array):
             left = base_trace[0].operand(left)
-        return context.trace.apply(primitive, (left, right), NO_PARAMS)
+        return context.trace.apply(chosen, (left, right), NO_PARAMS)
 
     return described(function, name, parameters, inexact)
 

@@ -10,9 +10,19 @@ import numpy as np
 
 from maxjax._base import config, dtypes
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension
-from maxjax._ir.primitive import Primitive, registry
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
-from maxjax._primitives.arithmetic import div_p, square_p, sub_p
+from maxjax._primitives.arithmetic import (
+    add_p,
+    div_p,
+    mul_p,
+    square_p,
+    sub_p,
+)
+from maxjax._primitives.comparison import (
+    gt_p,
+    lt_p,
+)
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.reduction import (
     argmax_p,
@@ -47,8 +57,8 @@ __all__ = [
     "min", "prod", "ptp", "std", "sum", "var",
 ]
 
-_subtract = binary("subtract", "sub")
-_add, _multiply = binary("add", "add"), binary("multiply", "mul")
+_subtract = binary("subtract", sub_p)
+_add, _multiply = binary("add", add_p), binary("multiply", mul_p)
 _where = where      # the name is an argument of most functions here
 
 
@@ -473,7 +483,7 @@ def _position(name: str, primitive: Primitive, a: Any, axis: Any, out: Any,
         flat, index = x, index % rank
     if flat.shape[index] == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
-    check_accepts(registry["gt" if name == "argmax" else "lt"], [flat, flat])
+    check_accepts(gt_p if name == "argmax" else lt_p, [flat, flat])
     if flat.dtype == dtypes.bool_:
         flat = convert_element_type(flat, dtypes.uint8)
     result = primitive.bind(flat, axes=(index,), index_dtype=dtypes.canonical(dtypes.int64))

@@ -14,12 +14,23 @@ from maxjax._higher_order.api import eval_shape
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.scan import scan
 from maxjax._higher_order.while_loop import while_loop
-from maxjax._ir.primitive import registry
+from maxjax._ir.primitive import (
+    Primitive,
+)
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import (
+    add_p,
     complex_p,
     div_p,
+    mul_p,
+    neg_p,
     rem_p,
+    sub_p,
+)
+from maxjax._primitives.comparison import (
+    and_p,
+    or_p,
+    xor_p,
 )
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
@@ -307,19 +318,19 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *,
 
 
 # The plain functions: operators call them without the object in between.
-add_function = binary("add", "add", primitive_of_bool="or")
-subtract_function = binary("subtract", "sub")
-multiply_function = binary("multiply", "mul", primitive_of_bool="and")
-negative_function = unary("negative", "neg")
-bitwise_and_function = binary("bitwise_and", "and")
-bitwise_or_function = binary("bitwise_or", "or")
-bitwise_xor_function = binary("bitwise_xor", "xor")
+add_function = binary("add", add_p, primitive_of_bool=or_p)
+subtract_function = binary("subtract", sub_p)
+multiply_function = binary("multiply", mul_p, primitive_of_bool=and_p)
+negative_function = unary("negative", neg_p)
+bitwise_and_function = binary("bitwise_and", and_p)
+bitwise_or_function = binary("bitwise_or", or_p)
+bitwise_xor_function = binary("bitwise_xor", xor_p)
 
 
-def _logical(name: str, primitive_name: str) -> Callable[[Any, Any], Array]:
+def _logical(name: str, primitive: Primitive) -> Callable[[Any, Any], Array]:
     def function(x: Any, y: Any, /) -> Array:
         x, y = (as_bool(v) for v in resolve(name, (x, y)))
-        return registry[primitive_name].bind(*promote_shapes(name, x, y))
+        return primitive.bind(*promote_shapes(name, x, y))
     return described(function, name, ("x", "y"))
 
 
@@ -417,11 +428,11 @@ minimum = _ufunc(minimum_function, 2, 1, name="minimum", reduce=reductions.min, 
 bitwise_and = _ufunc(bitwise_and_function, 2, 1, name="bitwise_and", identity=-1)
 bitwise_or = _ufunc(bitwise_or_function, 2, 1, name="bitwise_or", identity=0)
 bitwise_xor = _ufunc(bitwise_xor_function, 2, 1, name="bitwise_xor", identity=0)
-logical_and = _ufunc(_logical("logical_and", "and"), 2, 1, identity=True,
+logical_and = _ufunc(_logical("logical_and", and_p), 2, 1, identity=True,
                     reduce=reductions.all)
-logical_or = _ufunc(_logical("logical_or", "or"), 2, 1, identity=False,
+logical_or = _ufunc(_logical("logical_or", or_p), 2, 1, identity=False,
                    reduce=reductions.any)
-logical_xor = _ufunc(_logical("logical_xor", "xor"), 2, 1, identity=False)
+logical_xor = _ufunc(_logical("logical_xor", xor_p), 2, 1, identity=False)
 logaddexp = _ufunc(_logaddexp, 2, 1, name="logaddexp", identity=-np.inf)
 logaddexp2 = _ufunc(_logaddexp2, 2, 1, name="logaddexp2", identity=-np.inf)
 

@@ -11,25 +11,64 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
-from maxjax._ir.primitive import registry
+from maxjax._ir.primitive import (
+    Primitive,
+)
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import (
+    abs_p,
+    ceil_p,
     complex_p,
     conj_p,
+    div_p,
+    floor_p,
     imag_p,
     is_finite_p,
+    max_p,
+    min_p,
+    nextafter_p,
     real_p,
+    sign_p,
+    square_p,
 )
 from maxjax._primitives.comparison import (
     eq_p,
+    ge_p,
+    gt_p,
+    le_p,
+    lt_p,
     ne_p,
+    not_p,
     population_count_p,
+    shift_left_p,
 )
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import full
 from maxjax._primitives.special import (
     bessel_i0e_p,
     bessel_i1e_p,
+)
+from maxjax._primitives.transcendental import (
+    acos_p,
+    acosh_p,
+    asin_p,
+    asinh_p,
+    atan2_p,
+    atan_p,
+    atanh_p,
+    cbrt_p,
+    cos_p,
+    cosh_p,
+    exp2_p,
+    exp_p,
+    expm1_p,
+    log1p_p,
+    log_p,
+    sin_p,
+    sinh_p,
+    sqrt_p,
+    tan_p,
+    tanh_p,
 )
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._elementwise import binary, described, unary
@@ -69,59 +108,59 @@ def _unchanged(x: Any) -> Array:
     return as_array(x)
 
 
-sin = unary("sin", "sin", inexact=True)
-cos = unary("cos", "cos", inexact=True)
-tan = unary("tan", "tan", inexact=True)
-arcsin = unary("arcsin", "asin", inexact=True)
-arccos = unary("arccos", "acos", inexact=True)
-arctan = unary("arctan", "atan", inexact=True)
-sinh = unary("sinh", "sinh", inexact=True)
-cosh = unary("cosh", "cosh", inexact=True)
-tanh = unary("tanh", "tanh", inexact=True)
-arcsinh = unary("arcsinh", "asinh", inexact=True)
-arccosh = unary("arccosh", "acosh", inexact=True)
-arctanh = unary("arctanh", "atanh", inexact=True)
-exp = unary("exp", "exp", inexact=True)
-exp2 = unary("exp2", "exp2", inexact=True)
-expm1 = unary("expm1", "expm1", inexact=True)
-log = unary("log", "log", inexact=True)
-log1p = unary("log1p", "log1p", inexact=True)
-sqrt = unary("sqrt", "sqrt", inexact=True)
-cbrt = unary("cbrt", "cbrt", inexact=True)
-sign = unary("sign", "sign")
-floor = unary("floor", "floor", integers=_unchanged)
-ceil = unary("ceil", "ceil", integers=_unchanged)
+sin = unary("sin", sin_p, inexact=True)
+cos = unary("cos", cos_p, inexact=True)
+tan = unary("tan", tan_p, inexact=True)
+arcsin = unary("arcsin", asin_p, inexact=True)
+arccos = unary("arccos", acos_p, inexact=True)
+arctan = unary("arctan", atan_p, inexact=True)
+sinh = unary("sinh", sinh_p, inexact=True)
+cosh = unary("cosh", cosh_p, inexact=True)
+tanh = unary("tanh", tanh_p, inexact=True)
+arcsinh = unary("arcsinh", asinh_p, inexact=True)
+arccosh = unary("arccosh", acosh_p, inexact=True)
+arctanh = unary("arctanh", atanh_p, inexact=True)
+exp = unary("exp", exp_p, inexact=True)
+exp2 = unary("exp2", exp2_p, inexact=True)
+expm1 = unary("expm1", expm1_p, inexact=True)
+log = unary("log", log_p, inexact=True)
+log1p = unary("log1p", log1p_p, inexact=True)
+sqrt = unary("sqrt", sqrt_p, inexact=True)
+cbrt = unary("cbrt", cbrt_p, inexact=True)
+sign = unary("sign", sign_p)
+floor = unary("floor", floor_p, integers=_unchanged)
+ceil = unary("ceil", ceil_p, integers=_unchanged)
 acos, acosh, asin, asinh, atan, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctanh
 
-bitwise_not = unary("bitwise_not", "not")
-invert = unary("invert", "not")
-bitwise_invert = unary("bitwise_invert", "not")
+bitwise_not = unary("bitwise_not", not_p)
+invert = unary("invert", not_p)
+bitwise_invert = unary("bitwise_invert", not_p)
 
-divide = binary("divide", "div", inexact=True, parameters=("x1", "x2"))
+divide = binary("divide", div_p, inexact=True, parameters=("x1", "x2"))
 true_divide = divide
-arctan2 = binary("arctan2", "atan2", inexact=True, parameters=("x1", "x2"))
+arctan2 = binary("arctan2", atan2_p, inexact=True, parameters=("x1", "x2"))
 atan2 = arctan2
-nextafter = binary("nextafter", "nextafter", inexact=True)
-equal = binary("equal", "eq")
-not_equal = binary("not_equal", "ne")
-left_shift = binary("left_shift", "shift_left", bool_as_int=True)
+nextafter = binary("nextafter", nextafter_p, inexact=True)
+equal = binary("equal", eq_p)
+not_equal = binary("not_equal", ne_p)
+left_shift = binary("left_shift", shift_left_p, bool_as_int=True)
 bitwise_left_shift = left_shift
 
 
-def _ordered(name: str, primitive_name: str) -> Any:
+def _ordered(name: str, primitive: Primitive) -> Any:
     """Complex numbers are compared by real part, then by imaginary part."""
-    strict = {"lt": "lt", "le": "lt", "gt": "gt", "ge": "gt"}[primitive_name]
+    strict = {lt_p: lt_p, le_p: lt_p, gt_p: gt_p, ge_p: gt_p}[primitive]
 
     def composed(x: Any, y: Any) -> Array:
         if not dtypes.is_complex(x.dtype):
-            return bind(registry[primitive_name], x, y)
+            return bind(primitive, x, y)
         x_real, y_real = real(x), real(y)
         return where(bind(eq_p, x_real, y_real),
-                     bind(registry[primitive_name], imag(x), imag(y)),
-                     bind(registry[strict], x_real, y_real))
+                     bind(primitive, imag(x), imag(y)),
+                     bind(strict, x_real, y_real))
 
-    of_reals = binary(name, primitive_name)
-    of_complex = binary(name, primitive_name, composed=composed)
+    of_reals = binary(name, primitive)
+    of_complex = binary(name, primitive, composed=composed)
 
     def function(x: Any, y: Any, /) -> Array:
         try:
@@ -134,8 +173,8 @@ def _ordered(name: str, primitive_name: str) -> Any:
     return described(function, name, ("x", "y"))
 
 
-less, less_equal = _ordered("less", "lt"), _ordered("less_equal", "le")
-greater, greater_equal = _ordered("greater", "gt"), _ordered("greater_equal", "ge")
+less, less_equal = _ordered("less", lt_p), _ordered("less_equal", le_p)
+greater, greater_equal = _ordered("greater", gt_p), _ordered("greater_equal", ge_p)
 
 
 def bitwise_count(x: Any, /) -> Array:
@@ -165,7 +204,7 @@ def is_exact(x: Array) -> bool:
     return not dtypes.is_inexact(x.dtype)
 
 
-_abs = unary("abs", "abs")
+_abs = unary("abs", abs_p)
 
 
 def absolute(x: Any, /) -> Array:
@@ -209,7 +248,7 @@ def positive(x: Any, /) -> Array:
     return operand("positive", x)
 
 
-_square = unary("square", "square")
+_square = unary("square", square_p)
 
 
 def square(x: Any, /) -> Array:
@@ -382,7 +421,7 @@ def complex_of(x: Any, y: Any) -> Array:
 
 # --- of two arrays --------------------------------------------------------------------------------
 
-_maximum, _minimum = binary("maximum", "max"), binary("minimum", "min")
+_maximum, _minimum = binary("maximum", max_p), binary("minimum", min_p)
 
 
 def hypot(x1: Any, x2: Any, /) -> Array:

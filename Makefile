@@ -31,6 +31,7 @@ lint: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m ruff check .
 	$(TEST_VENV)/bin/python -m mypy
 	$(TEST_VENV)/bin/python tools/check_layers.py
+	$(TEST_VENV)/bin/python tools/check_blocks.py
 
 $(DEMO_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(DEMO_VENV)

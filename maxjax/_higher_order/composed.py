@@ -63,8 +63,8 @@ def bind_closed(primitive: Primitive, closed: ClosedJaxpr, operands: Sequence[An
 
 # --- the primitives -------------------------------------------------------------------------------
 
-reduce_p = composed("reduce")
-reduce_window_p = composed("reduce_window")
+reduce_p = composed("reduce", may_give_nan=True)
+reduce_window_p = composed("reduce_window", may_give_nan=True)
 select_and_scatter_p = composed("select_and_scatter")
 approx_top_k_p = composed("approx_top_k")
 ragged_dot_general_p = composed("ragged_dot_general")

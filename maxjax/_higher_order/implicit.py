@@ -128,6 +128,7 @@ linear_solve_p = Primitive(
     factors=call_factors,
     multiple_results=True,
     cacheable=False,
+    may_give_nan=True,
 )
 
 

@@ -95,6 +95,7 @@ jit_p = Primitive(
     multiple_results=True,
     cacheable=False,
     calls="jaxpr",
+    names_inputs=True,
     shown=lambda params: {
         name: value for name, value in params.items()
         if not (name == "donated_invars" and not any(value))

@@ -92,18 +92,20 @@ _OPERATORS = {
 
 def _expression(eqn: JaxprEqn, run: Any, operands: list[str]) -> str | None:
     """Cheap equations as Python expressions; None for those that call their NumPy rule."""
-    name, avals = eqn.primitive.name, [atom.aval for atom in (*eqn.invars, *eqn.outvars)]
-    if name == "convert_element_type" and avals[0].dtype == avals[1].dtype:
-        return operands[0]
-    # Scalars of the dtypes that ml_dtypes adds are left to their own rules.
-    if any(aval.shape or getattr(aval.dtype, "isbuiltin", 0) != 1 for aval in avals):
+    avals = [atom.aval for atom in (*eqn.invars, *eqn.outvars)]
+    if eqn.primitive.expression is not None:
+        text = eqn.primitive.expression(avals, operands)
+        if text is not None:
+            return text
+    if not all(map(is_plain_scalar, avals)):
         return None
-    if name == "select_n" and len(operands) == 3 and avals[0].dtype == np.bool_:
-        return f"{operands[2]} if {operands[0]} else {operands[1]}"
-    if name == "convert_element_type" and avals[0].dtype == np.bool_:
-        return f"{avals[1].dtype.type.__name__}({operands[0]})"
     template = _OPERATORS.get(run) if isinstance(run, np.ufunc) else None
     return None if template is None else template.format(*operands)
+
+
+def is_plain_scalar(aval: ShapedArray) -> bool:
+    """Scalars of the dtypes that ml_dtypes adds are left to their own rules."""
+    return not aval.shape and getattr(aval.dtype, "isbuiltin", 0) == 1
 
 
 def _identifier(name: str) -> str:

@@ -48,6 +48,11 @@ The rules, all optional but the first two, and their contracts:
     called with and those that its results must have (None: any).
 ``joins_scalars``
     True of elementwise operations of which a scalar operand may stand for an array that it fills.
+``keeps_zero``
+    True of functions of one operand that are applied to a sparse array's data alone: they give zero
+    for zero (or JAX does as if).
+``may_give_nan``
+    True where ``checkify``'s checks of floats look at the results, as JAX's do.
 ``on_mesh``
     True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
     plain types, and ``mesh_types`` add to its results.
@@ -62,8 +67,14 @@ The rules, all optional but the first two, and their contracts:
 ``dead_code(eqn, used)``
     Where jaxprs are inside: an equation of the used results (and others that they need), with only
     the operands that it needs.
-``shown(params)``
-    The parameters as a printed jaxpr shows them.
+``expression(avals, operands)``
+    The application as a Python expression of tier 0, for what is less than the call of a NumPy
+    function; None where the NumPy rule is called. ``avals`` are of operands and results.
+``known(params)``
+    The value of what has no operands, once the sizes in its parameters are known.
+``shown(params)``, ``names_inputs``
+    The parameters as a printed jaxpr shows them; whether the jaxpr among them is printed with the
+    names of the operands and results.
 ``flops(in_avals, out_avals, **params)``
     The floating-point operations of an application; absent: one for each element of the results.
 ``effects(**params)``
@@ -140,6 +151,8 @@ class Primitive:
                  cacheable: bool = True,
                  calls_blas: bool = False,
                  joins_scalars: bool = False,
+                 keeps_zero: bool = False,
+                 may_give_nan: bool = False,
                  on_mesh: bool = False,
                  linearity: Linearity | None = None,
                  passes_unreduced: slice | None = None,
@@ -148,7 +161,10 @@ class Primitive:
                  expand: Callable[..., Any] | None = None,
                  control_flow: tuple[str, ...] = (),
                  dead_code: Callable[..., Any] | None = None,
+                 expression: Callable[..., str | None] | None = None,
+                 known: Callable[[dict[str, Any]], Any] | None = None,
                  shown: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+                 names_inputs: bool = False,
                  same_dtypes: slice | None = None,
                  bodies: Callable[..., Any] | None = None,
                  registered: bool = True):
@@ -183,6 +199,8 @@ class Primitive:
         self.no_derivative = no_derivative    # why there is no jvp, in the words of the error
         self.cacheable = cacheable            # False where params hold jaxprs
         self.joins_scalars = joins_scalars
+        self.keeps_zero = keeps_zero
+        self.may_give_nan = may_give_nan
         self.on_mesh = on_mesh or not cacheable
         self.linearity = linearity
         self.passes_unreduced = passes_unreduced
@@ -191,7 +209,10 @@ class Primitive:
         self.expand = expand
         self.control_flow = control_flow
         self.dead_code = dead_code
+        self.expression = expression
+        self.known = known
         self.shown = shown
+        self.names_inputs = names_inputs
         self.same_dtypes = same_dtypes
         self.bodies = bodies
         self.is_own = not registered          # of the user's; only the Mojo backend lowers it

@@ -254,7 +254,7 @@ def _shown(eqn: JaxprEqn) -> dict[str, Any]:
 def _eqn(eqn: JaxprEqn, names: Names) -> Document:
     params = _shown(eqn)
     called = params.get("jaxpr")
-    if eqn.primitive.name == "jit" and isinstance(called, ClosedJaxpr) and (
+    if eqn.primitive.names_inputs and isinstance(called, ClosedJaxpr) and (
             called.jaxpr not in names.shared):
         names.suggest(called.jaxpr.invars, eqn.invars)
         names.suggest(called.jaxpr.outvars, eqn.outvars)

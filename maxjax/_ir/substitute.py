@@ -79,9 +79,10 @@ class _Substitution:
         eqns = []
         for eqn in jaxpr.eqns:
             params = {name: self.value(value) for name, value in eqn.params.items()}
-            if eqn.primitive.name == "dimension_size":
+            if eqn.primitive.known is not None:
                 aval = eqn.outvars[0].aval
-                env[eqn.outvars[0]] = Literal(np.asarray(params["size"], aval.dtype)[()], aval)
+                value = eqn.primitive.known(params)
+                env[eqn.outvars[0]] = Literal(np.asarray(value, aval.dtype)[()], aval)
                 continue
             invars_ = [read(atom) for atom in eqn.invars]
             outvars = [define(var) for var in eqn.outvars]

@@ -54,6 +54,7 @@ neg_p = _ufunc(
     lower=lambda ctx, x: ctx.native("neg", x) if ctx.is_float(x) else ctx.kernel("neg", x),
     jvp=lambda t, x, out: neg(t),
     transpose=lambda ct, x: [neg(ct)],
+    keeps_zero=True,
 )
 
 add_p = _ufunc(
@@ -61,6 +62,7 @@ add_p = _ufunc(
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: broadcast_to_shape(t, out.shape)),
     transpose=lambda ct, x, y: [ct, ct],
+    may_give_nan=True,
 )
 
 sub_p = _ufunc(
@@ -68,6 +70,7 @@ sub_p = _ufunc(
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: neg(broadcast_to_shape(t, out.shape))),
     transpose=lambda ct, x, y: [ct, neg(ct) if is_linear(y) else None],
+    may_give_nan=True,
 )
 provide(sub_p)
 
@@ -76,6 +79,7 @@ mul_p = _ufunc(
     jvp=(lambda t, x, y, out: mul(t, y), lambda t, x, y, out: mul(x, t)),
     transpose=lambda ct, x, y: [mul(ct, y) if is_linear(x) else None,
                                 mul(x, ct) if is_linear(y) else None],
+    may_give_nan=True,
 )
 
 # --- division -------------------------------------------------------------------------------------
@@ -115,6 +119,7 @@ div_p = elementwise(
     jvp=(lambda t, x, y, out: div(t, y),
          lambda t, x, y, out: mul(neg(t), mul(x, integer_pow(y, -2)))),
     transpose=lambda ct, x, y: [div(ct, y), None],
+    may_give_nan=True,
 )
 
 
@@ -142,12 +147,13 @@ rem_p = elementwise(
     lower=kernel("rem"),
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: mul(neg(t), _truncate(div(x, y)))),
+    may_give_nan=True,
 )
 
 # --- rounding -------------------------------------------------------------------------------------
 
-floor_p = _ufunc("floor", np.floor, accepts=FLOATING, lower=native("floor"))
-ceil_p = _ufunc("ceil", np.ceil, accepts=FLOATING, lower=native("ceil"))
+floor_p = _ufunc("floor", np.floor, accepts=FLOATING, lower=native("floor"), keeps_zero=True)
+ceil_p = _ufunc("ceil", np.ceil, accepts=FLOATING, lower=native("ceil"), keeps_zero=True)
 
 
 def _round_away(x):
@@ -165,6 +171,7 @@ round_p = elementwise(
         np.rint(x) if rounding_method == TO_NEAREST_EVEN else _round_away(x))),
     lower=lambda ctx, x, *, rounding_method: ctx.kernel(
         "round_half_even" if rounding_method == TO_NEAREST_EVEN else "round_half_away", x),
+    keeps_zero=True,
 )
 
 
@@ -175,7 +182,7 @@ def _is_finite_specialize(in_avals, params, out_avals):
 is_finite_p = elementwise(
     "is_finite", accepts=FLOATING, evaluate=np.isfinite, specialize=_is_finite_specialize,
     out_dtype=dtypes.bool_,
-    lower=lambda ctx, x: ctx.kernel("is_finite", x, out_dtype=dtypes.bool_))
+    lower=lambda ctx, x: ctx.kernel("is_finite", x, out_dtype=dtypes.bool_), keeps_zero=True)
 
 nextafter_p = elementwise(
     "nextafter", accepts=FLOATING,
@@ -227,7 +234,7 @@ def _abs_jvp(t, x, out):
 
 
 abs_p = _ufunc("abs", np.abs, accepts=accepted("floating complexfloating signedinteger"),
-               out_dtype=dtypes.real_dtype, lower=kernel("abs"), jvp=_abs_jvp)
+               out_dtype=dtypes.real_dtype, lower=kernel("abs"), jvp=_abs_jvp, keeps_zero=True)
 
 
 def _sign(x):
@@ -250,7 +257,8 @@ def _large_sign(x):
     return np.clip(result, -1.0, 1.0, out=result)
 
 
-sign_p = elementwise("sign", accepts=NUMBERS, evaluate=widened(_sign), lower=kernel("sign"))
+sign_p = elementwise("sign", accepts=NUMBERS, evaluate=widened(_sign), lower=kernel("sign"),
+                     keeps_zero=True)
 
 # --- powers ---------------------------------------------------------------------------------------
 
@@ -260,6 +268,7 @@ square_p = elementwise(
     specialize=specialized(np.square, complex_values.square),
     lower=lambda ctx, x: ctx.native("mul", x, x),
     jvp=lambda t, x, out: mul(t, mul(constant(2, x), x)),
+    keeps_zero=True,
 )
 
 
@@ -300,7 +309,8 @@ def _integer_pow_jvp(t, x, out, *, y):
 
 integer_pow_p = elementwise(
     "integer_pow", accepts=NUMBERS,
-    evaluate=widened(_integer_pow), lower=_integer_pow_lower, jvp=_integer_pow_jvp)
+    evaluate=widened(_integer_pow), lower=_integer_pow_lower, jvp=_integer_pow_jvp,
+    may_give_nan=True, keeps_zero=True)
 
 # --- complex numbers ------------------------------------------------------------------------------
 
@@ -310,14 +320,14 @@ real_p = elementwise(
     "real", linearity=SUM, accepts=COMPLEX, evaluate=np.real, out_dtype=dtypes.real_dtype,
     host_reason=NO_COMPLEX,
     jvp=lambda t, x, out: real_p.bind(t),
-    transpose=lambda ct, x: [complex_p.bind(ct, scalar_like(0, ct.dtype))])
+    transpose=lambda ct, x: [complex_p.bind(ct, scalar_like(0, ct.dtype))], keeps_zero=True)
 
 imag_p = elementwise(
     "imag", linearity=SUM, accepts=COMPLEX, evaluate=np.imag, out_dtype=dtypes.real_dtype,
     host_reason=NO_COMPLEX,
     jvp=lambda t, x, out: imag_p.bind(t),
     # A linear function's transpose, without conjugation: imag(i w) = w, and so on.
-    transpose=lambda ct, x: [complex_p.bind(scalar_like(0, ct.dtype), neg(ct))])
+    transpose=lambda ct, x: [complex_p.bind(scalar_like(0, ct.dtype), neg(ct))], keeps_zero=True)
 
 
 def _conj_abstract(x, *, input_dtype):
@@ -336,7 +346,7 @@ conj_p = elementwise(
     evaluate=lambda x, *, input_dtype: np.conj(x).astype(dtypes.complex_dtype(x.dtype)),
     host_reason=NO_COMPLEX,
     jvp=lambda t, x, out, *, input_dtype: conj_p.bind(t, input_dtype=input_dtype),
-    transpose=_conj_transpose)
+    transpose=_conj_transpose, keeps_zero=True)
 
 
 def _complex_evaluate(real, imaginary):

@@ -156,4 +156,5 @@ rng_uniform_p = Primitive(
     factors=replicated_factors,
     # Never dropped, never taken for another call's numbers.
     effects=lambda **params: frozenset(),
+    may_give_nan=True,
 )

@@ -136,7 +136,7 @@ def _psum_transpose(cotangent, operand, *, axes, axis_index_groups):
     return [cotangent]
 
 
-psum_p = _reduction("psum", reduce_sum_p, transpose=_psum_transpose)
+psum_p = _reduction("psum", reduce_sum_p, transpose=_psum_transpose, may_give_nan=True)
 pmax_p, pmin_p = [
     _reduction(name, positional, no_derivative="it has none in JAX either",
                varies=lambda own, *, axes, axis_index_groups: own.difference(axes))

@@ -6,6 +6,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
+from maxjax._ir.interpret import is_plain_scalar
 from maxjax._ir.linearity import Linearity
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import complex_values
@@ -197,8 +198,14 @@ def _select_batch(size, operands, axes):
     return select_n_p.bind(which, *moved), 0
 
 
+def _select_expression(avals, operands):
+    if len(operands) == 3 and avals[0].dtype == np.bool_ and all(map(is_plain_scalar, avals)):
+        return f"{operands[2]} if {operands[0]} else {operands[1]}"
+    return None
+
+
 select_n_p = elementwise(
-    "select_n", flops=no_flops, same_dtypes=slice(1, None),
+    "select_n", expression=_select_expression, flops=no_flops, same_dtypes=slice(1, None),
     linearity=Linearity(slice(1, None)), passes_unreduced=slice(1, None),
     abstract=_select_abstract,
     evaluate=_select_evaluate, specialize=_select_specialize,

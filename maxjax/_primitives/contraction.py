@@ -369,6 +369,7 @@ dot_general_p = Primitive(
     factors=_factors,
     flops=_flops,
     calls_blas=True,
+    may_give_nan=True,
 )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
+from maxjax._ir.interpret import is_plain_scalar
 from maxjax._ir.linearity import SUMMED_FIRST, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
@@ -70,8 +71,17 @@ def _convert_specialize(in_avals, params, out_avals):
     return None
 
 
+def _convert_expression(avals, operands):
+    if avals[0].dtype == avals[1].dtype:
+        return operands[0]
+    if avals[0].dtype == np.bool_ and all(map(is_plain_scalar, avals)):
+        return f"{avals[1].dtype.type.__name__}({operands[0]})"
+    return None
+
+
 convert_element_type_p = elementwise(
-    "convert_element_type", flops=no_flops,
+    "convert_element_type", expression=_convert_expression,
+    flops=no_flops,
     linearity=Linearity(parts=_keeps_precision), passes_unreduced=slice(None),
     abstract=lambda x, *, new_dtype, weak_type: ShapedArray(x.shape, new_dtype, weak_type),
     evaluate=lambda x, *, new_dtype, weak_type: convert(x, new_dtype),
@@ -80,6 +90,7 @@ convert_element_type_p = elementwise(
     jvp=_convert_jvp,
     transpose=lambda ct, x, *, new_dtype, weak_type: [
         convert_element_type_p.bind(ct, new_dtype=x.dtype, weak_type=x.aval.weak_type)],
+    keeps_zero=True,
 )
 
 

@@ -212,6 +212,7 @@ def _cumulative(name, kind, ufunc, combine, wide=True, lower=None):
             primals, tangents, primitive=primitive, **params),
         batch=_cumulative_batch(lambda: primitive),
         factors=_cumulative_factors,
+        may_give_nan=True,
     )
     return primitive
 
@@ -225,6 +226,7 @@ cumsum_p = linear_primitive(
         cumsum_p.bind(cotangent, axis=axis, reverse=not reverse)],
     batch=_cumulative_batch(lambda: cumsum_p),
     factors=_cumulative_factors,
+    may_give_nan=True,
 )
 
 cumprod_p = _cumulative("cumprod", "prod", np.multiply, _product)

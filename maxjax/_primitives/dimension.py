@@ -14,7 +14,7 @@ from maxjax._primitives.rules import replicated_factors
 
 # Stands only in programs whose sizes are open: with the sizes it becomes a literal.
 dimension_size_p = Primitive(
-    "dimension_size",
+    "dimension_size", known=lambda params: params["size"],
     abstract=lambda *, size, dtype, weak: ShapedArray((), dtype, weak),
     evaluate=lambda *, size, dtype, weak: np.asarray(size, dtype)[()],
     host_reason="it is no part of a program whose sizes are known",

@@ -111,7 +111,7 @@ def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], 
 fft_p = linear_primitive(
     "fft", linearity=SUM,
     abstract=_abstract, evaluate=_evaluate, transpose=_transpose, batch=_batch,
-    factors=_factors, host_reason="MAX has no Fourier transform")
+    factors=_factors, host_reason="MAX has no Fourier transform", may_give_nan=True)
 
 
 def fft(x: Any, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:

@@ -122,7 +122,8 @@ def _density(t: Any, a: Any, x: Any) -> Any:
 
 igamma_grad_a_p = elementwise(
     "igamma_grad_a", accepts=FLOATING, evaluate=widened(_igamma_grad_a), host_reason=HOST,
-    no_derivative="the second derivative of igamma by its parameter is not implemented")
+    no_derivative="the second derivative of igamma by its parameter is not implemented",
+    may_give_nan=True)
 
 random_gamma_grad_p = elementwise(
     "random_gamma_grad", accepts=FLOATING, evaluate=widened(_random_gamma_grad), host_reason=HOST,
@@ -140,13 +141,13 @@ igamma_p = elementwise(
     "igamma", accepts=FLOATING, host_reason=HOST,
     evaluate=_with_limit(lambda: scipy_special.gammainc, 1),
     jvp=(lambda t, a, x, out: mul(t, igamma_grad_a_p.bind(a, x)),
-         lambda t, a, x, out: _density(t, a, x)))
+         lambda t, a, x, out: _density(t, a, x)), may_give_nan=True)
 
 igammac_p = elementwise(
     "igammac", accepts=FLOATING, host_reason=HOST,
     evaluate=_with_limit(lambda: scipy_special.gammaincc, 0),
     jvp=(lambda t, a, x, out: mul(neg(t), igamma_grad_a_p.bind(a, x)),
-         lambda t, a, x, out: _density(neg(t), a, x)))
+         lambda t, a, x, out: _density(neg(t), a, x)), may_give_nan=True)
 
 
 def _by_parameter(t: Any, *operands: Any) -> Any:
@@ -179,4 +180,4 @@ def _betainc(a: Any, b: Any, x: Any) -> np.ndarray:
 
 regularized_incomplete_beta_p = elementwise(
     "regularized_incomplete_beta", accepts=FLOATING, evaluate=widened(_betainc), host_reason=HOST,
-    jvp=(_by_parameter, _by_parameter, _beta_density))
+    jvp=(_by_parameter, _by_parameter, _beta_density), may_give_nan=True)

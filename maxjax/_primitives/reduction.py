@@ -13,7 +13,7 @@ from maxjax._primitives.arithmetic import div, mul
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.comparison import eq
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.rules import factor_rule
+from maxjax._primitives.rules import factor_rule, reduction_flops
 from maxjax._primitives.shape import (
     full,
     pad,
@@ -37,7 +37,7 @@ def _product_of_many(x):
     return np.asarray(np.multiply.reduce(lanes) * np.multiply.reduce(flat[whole:]))
 
 
-def _reduction(name, kind, ufunc, identity, factor, jvp=None, no_derivative=None):
+def _reduction(name, kind, ufunc, identity, factor, **rules):
     """A reduction by an associative function.
 
     ``identity`` gives the result over no elements, from the dtype; ``factor`` is how partial
@@ -81,11 +81,11 @@ def _reduction(name, kind, ufunc, identity, factor, jvp=None, no_derivative=None
         evaluate=evaluate,
         specialize=specialize,
         lower=lambda ctx, x, *, axes: ctx.reduce(kind, x, axes),
-        jvp=jvp,
         batch=lambda size, operands, batch_axes, **params: reduction_batch(primitive)(
             size, operands, batch_axes, **params),
         factors=reduction_factors(factor),
-        no_derivative=no_derivative,
+        flops=reduction_flops,
+        **rules,
     )
     return primitive
 
@@ -154,7 +154,7 @@ def _product_jvp(primals, tangents, *, axes):
 
 
 reduce_prod_p = _reduction(
-    "reduce_prod", "prod", np.multiply, lambda dtype: 1, "mul", jvp=_product_jvp)
+    "reduce_prod", "prod", np.multiply, lambda dtype: 1, "mul", jvp=_product_jvp, may_give_nan=True)
 
 reduce_and_p = _reduction(
     "reduce_and", "and", np.bitwise_and,

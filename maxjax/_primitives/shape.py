@@ -358,6 +358,7 @@ pad_p = Primitive(
         dict(enumerate(out_avals[0].shape)),
         replicated=frozenset(
             dim for dim, config in enumerate(padding_config) if config != (0, 0, 0))),
+    may_give_nan=True,
 )
 
 # --- slice ----------------------------------------------------------------------------------------
@@ -563,6 +564,7 @@ copy_p = linear_primitive(
     transpose=lambda cotangent, operand: [cotangent],
     batch=lambda size, operands, axes: (copy_p.bind(operands[0]), axes[0]),
     factors=lambda in_avals, out_avals: axis_factors(in_avals, out_avals),
+    keeps_zero=True,
 )
 
 # --- reduce_sum -----------------------------------------------------------------------------------
@@ -624,6 +626,7 @@ reduce_sum_p = linear_primitive(
     batch=lambda size, operands, batch_axes, **params: reduction_batch(reduce_sum_p)(
         size, operands, batch_axes, **params),
     factors=reduction_factors("add"),
+    may_give_nan=True,
 )
 
 

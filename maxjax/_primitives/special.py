@@ -17,10 +17,10 @@ from maxjax._primitives.transcendental import exp
 from maxjax._primitives.widths import FLOATING, vectorized, widened
 
 
-def _special(name, function, jvp, lower=None, host_reason=None):
+def _special(name, function, jvp, lower=None, host_reason=None, *, may_give_nan=True, **rules):
     return elementwise(
-        name, accepts=FLOATING, evaluate=widened(function), jvp=jvp,
-        lower=None if host_reason else lower or kernel(name), host_reason=host_reason)
+        name, accepts=FLOATING, evaluate=widened(function), jvp=jvp, may_give_nan=may_give_nan,
+        lower=None if host_reason else lower or kernel(name), host_reason=host_reason, **rules)
 
 
 def _gaussian(scale):
@@ -32,7 +32,7 @@ TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 erf_p = _special(
     "erf", vectorized("erf", lambda x: scipy_special.erf(x)), _gaussian(TWO_OVER_ROOT_PI),
-    native("erf"))
+    native("erf"), keeps_zero=True)
 
 
 def _erfc(x):
@@ -59,7 +59,8 @@ def _erf_inv(x):
 
 erf_inv_p = _special(
     "erf_inv", vectorized("erf_inv", _erf_inv),
-    lambda t, x, out: mul(t, mul(constant(math.sqrt(math.pi) / 2, x), exp(square(out)))))
+    lambda t, x, out: mul(t, mul(constant(math.sqrt(math.pi) / 2, x), exp(square(out)))),
+    keeps_zero=True)
 
 
 def _lgamma(x):
@@ -104,12 +105,12 @@ def _polygamma_by_order(*operands):
 polygamma_p = _special(
     "polygamma", _polygamma,
     (_polygamma_by_order, lambda t, m, x, out: mul(t, polygamma_p.bind(add(m, constant(1, m)), x))),
-    host_reason=HOST)
+    host_reason=HOST, may_give_nan=False)
 zeta_p = _special(
     "zeta", _zeta,
     (_zeta_by_exponent,
      lambda t, x, q, out: mul(t, mul(neg(x), zeta_p.bind(add(x, constant(1, x)), q)))),
-    host_reason=HOST)
+    host_reason=HOST, may_give_nan=False)
 digamma_p = _special(
     "digamma", vectorized("digamma", _digamma),
     lambda t, x, out: mul(t, polygamma_p.bind(constant(1, x), x)))
@@ -120,7 +121,7 @@ bessel_i1e_p = _special(
     # SciPy's loses the sign of a zero.
     "bessel_i1e",
     vectorized("bessel_i1e", lambda x: np.where(x == 0, x, scipy_special.i1e(x))),
-    lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)))
+    lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)), may_give_nan=True)
 bessel_i0e_p = _special(
     "bessel_i0e", vectorized("bessel_i0e", lambda x: scipy_special.i0e(x)),
     lambda t, x, out: mul(t, sub(bessel_i1e_p.bind(x), mul(sign(x), out))))

@@ -37,13 +37,13 @@ NATIVE = ("exp", "exp2", "expm1", "log", "log1p", "logistic", "sin", "cos", "tan
           "tanh", "asinh", "acosh", "atanh")
 
 
-def _unary(name, function, jvp, lower=None, accepts=INEXACT):
+def _unary(name, function, jvp, lower=None, accepts=INEXACT, *, may_give_nan=True, **rules):
     if name in NATIVE:
         function = vectorized(name, function)
     rule = complex_values.RULES.get(name, function)
     return elementwise(
         name, accepts=accepts, evaluate=widened(rule), specialize=specialized(function, rule),
-        lower=lower or kernel(name), jvp=jvp)
+        lower=lower or kernel(name), jvp=jvp, may_give_nan=may_give_nan, **rules)
 
 
 def _one(x):
@@ -54,11 +54,13 @@ def _one(x):
 
 exp_p = _unary("exp", elementary.exp, lambda t, x, out: mul(t, out))
 exp2_p = _unary("exp2", elementary.exp2,
-                lambda t, x, out: mul(t, mul(constant(math.log(2), x), out)))
-expm1_p = _unary("expm1", elementary.expm1, lambda t, x, out: mul(t, add(out, _one(x))))
+                lambda t, x, out: mul(t, mul(constant(math.log(2), x), out)), may_give_nan=False)
+expm1_p = _unary("expm1", elementary.expm1, lambda t, x, out: mul(t, add(out, _one(x))),
+                 keeps_zero=True)
 log_p = _unary("log", elementary.log, lambda t, x, out: div(t, x), native("log"))
 log1p_p = _unary(
-    "log1p", elementary.log1p, lambda t, x, out: div(t, add(x, _one(x))), native("log1p"))
+    "log1p", elementary.log1p, lambda t, x, out: div(t, add(x, _one(x))), native("log1p"),
+    keeps_zero=True)
 
 
 def _logistic(x):
@@ -73,13 +75,17 @@ logistic_p = _unary(
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
-sin_p = _unary("sin", elementary.sin, lambda t, x, out: mul(t, cos_p.bind(x)), native("sin"))
+sin_p = _unary("sin", elementary.sin, lambda t, x, out: mul(t, cos_p.bind(x)), native("sin"),
+               keeps_zero=True)
 cos_p = _unary("cos", elementary.cos, lambda t, x, out: mul(t, neg(sin_p.bind(x))), native("cos"))
-tan_p = _unary("tan", elementary.tan, lambda t, x, out: mul(t, add(_one(x), square(out))))
-asin_p = _unary("asin", elementary.asin, lambda t, x, out: mul(t, rsqrt(sub(_one(x), square(x)))))
+tan_p = _unary("tan", elementary.tan, lambda t, x, out: mul(t, add(_one(x), square(out))),
+               keeps_zero=True)
+asin_p = _unary("asin", elementary.asin, lambda t, x, out: mul(t, rsqrt(sub(_one(x), square(x)))),
+                keeps_zero=True)
 acos_p = _unary("acos", elementary.acos,
                 lambda t, x, out: mul(t, neg(rsqrt(sub(_one(x), square(x))))))
-atan_p = _unary("atan", elementary.atan, lambda t, x, out: div(t, add(_one(x), square(x))))
+atan_p = _unary("atan", elementary.atan, lambda t, x, out: div(t, add(_one(x), square(x))),
+                keeps_zero=True)
 
 
 def _atan2(y, x):
@@ -91,26 +97,29 @@ def _atan2(y, x):
 atan2_p = elementwise(
     "atan2", accepts=INEXACT, evaluate=widened(_atan2), lower=kernel("atan2"),
     jvp=(lambda t, y, x, out: mul(t, div(x, add(square(y), square(x)))),
-         lambda t, y, x, out: mul(t, div(neg(y), add(square(y), square(x))))))
+         lambda t, y, x, out: mul(t, div(neg(y), add(square(y), square(x))))), may_give_nan=True)
 
 # --- hyperbolic functions -------------------------------------------------------------------------
 
-sinh_p = _unary("sinh", elementary.sinh, lambda t, x, out: mul(t, cosh_p.bind(x)))
+sinh_p = _unary("sinh", elementary.sinh, lambda t, x, out: mul(t, cosh_p.bind(x)), keeps_zero=True)
 cosh_p = _unary("cosh", elementary.cosh, lambda t, x, out: mul(t, sinh_p.bind(x)))
 # (1 + y) (1 - y) loses nothing where y nears 1; 1 - y**2 does.
 tanh_p = _unary("tanh", elementary.tanh,
-                lambda t, x, out: mul(t, mul(add(_one(x), out), sub(_one(x), out))))
+                lambda t, x, out: mul(t, mul(add(_one(x), out), sub(_one(x), out))),
+    keeps_zero=True)
 asinh_p = _unary("asinh", elementary.asinh,
-                 lambda t, x, out: mul(t, rsqrt(add(square(x), _one(x)))))
+                 lambda t, x, out: mul(t, rsqrt(add(square(x), _one(x)))), keeps_zero=True)
 acosh_p = _unary("acosh", elementary.acosh,
                  lambda t, x, out: mul(t, rsqrt(sub(square(x), _one(x)))))
 atanh_p = _unary(
     "atanh", elementary.atanh,
-    lambda t, x, out: mul(integer_pow(add(_one(x), x), -1), div(t, sub(_one(x), x))))
+    lambda t, x, out: mul(integer_pow(add(_one(x), x), -1), div(t, sub(_one(x), x))),
+    keeps_zero=True)
 
 # --- roots and powers -----------------------------------------------------------------------------
 
-sqrt_p = _unary("sqrt", np.sqrt, lambda t, x, out: mul(t, div(constant(0.5, x), out)))
+sqrt_p = _unary("sqrt", np.sqrt, lambda t, x, out: mul(t, div(constant(0.5, x), out)),
+                keeps_zero=True)
 
 
 def _rsqrt(x):
@@ -124,7 +133,8 @@ rsqrt_p = _unary(
     lambda t, x, out: mul(t, mul(constant(-0.5, x), div(out, x))), native("rsqrt"))
 cbrt_p = _unary(
     "cbrt", elementary.cbrt,
-    lambda t, x, out: mul(t, mul(constant(1 / 3, x), integer_pow(out, -2))), accepts=FLOATING)
+    lambda t, x, out: mul(t, mul(constant(1 / 3, x), integer_pow(out, -2))), accepts=FLOATING,
+    keeps_zero=True)
 
 
 def _pow_jvp_base(t, x, y, out):
@@ -158,7 +168,7 @@ pow_p = elementwise(
     evaluate=lambda x, y: widened(_power)(x, y.astype(x.dtype)),
     specialize=_pow_specialize,
     lower=lambda ctx, x, y: ctx.kernel("pow", x, ctx.convert(y, ctx.dtype(x))),
-    jvp=(_pow_jvp_base, _pow_jvp_exponent))
+    jvp=(_pow_jvp_base, _pow_jvp_exponent), may_give_nan=True)
 
 
 # --- operations that rules are written with -------------------------------------------------------

@@ -398,6 +398,7 @@ reduce_window_sum_p = linear_primitive(
     transpose=_sum_transpose,
     batch=_batch_one(lambda: reduce_window_sum_p),
     factors=_factors,
+    may_give_nan=True,
 )
 
 

@@ -14,10 +14,16 @@ from typing import Any
 from maxjax._base.errors import ShardingTypeError
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import (
+    add_p,
+    mul_p,
+)
+from maxjax._primitives.builders import add_any_p
+from maxjax._primitives.contraction import dot_general_p
 
 Names = frozenset[Any]
 NONE: Names = frozenset()
-SUMS = ("add", "add_any")
+SUMS = (add_p, add_any_p)
 
 
 def axes_of_results(primitive: Primitive, in_avals: Sequence[ShapedArray]) -> tuple[Names, Names]:
@@ -32,7 +38,7 @@ def axes_of_results(primitive: Primitive, in_avals: Sequence[ShapedArray]) -> tu
     if any(unreduced):
         return _of_parts(primitive, in_avals, unreduced, reduced), NONE
     found = NONE.union(*reduced)
-    if not found or primitive.name == "dot_general":
+    if not found or primitive is dot_general_p:
         return NONE, NONE
     manual = any(aval.manual_axis_type.reduced for aval in in_avals)
     asked = (manual and primitive.passes_unreduced) or slice(None)
@@ -51,11 +57,11 @@ def _axes(aval: ShapedArray, kind: str) -> Names:
 def _of_parts(primitive: Primitive, in_avals: Sequence[ShapedArray], unreduced: Sequence[Names],
               reduced: Sequence[Names]) -> Names:
     name = primitive.name
-    if name == "dot_general":
+    if primitive is dot_general_p:
         raise ShardingTypeError(
             "lhs or rhs passed to dot_general cannot be unreduced. Got "
             f"lhs={in_avals[0]!r} and rhs={in_avals[1]!r}")
-    if name in SUMS:
+    if primitive in SUMS:
         if not all(unreduced):
             one, other = ("lhs", "rhs") if unreduced[0] else ("rhs", "lhs")
             raise ShardingTypeError(
@@ -63,7 +69,7 @@ def _of_parts(primitive: Primitive, in_avals: Sequence[ShapedArray], unreduced: 
                 "because there will be implicit communication. Please reduce "
                 f"{one} via `reshard` before calling `{name}`.")
         return _alike(name, unreduced)
-    if name == "mul":
+    if primitive is mul_p:
         return _of_product(in_avals, unreduced, reduced)
     if primitive.passes_unreduced is not None:
         manual = any(aval.manual_axis_type.unreduced for aval in in_avals)

@@ -16,16 +16,43 @@ from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import JaxprEqn, Var
 from maxjax._ir.primitive import Primitive, mesh_types
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.collective import reduce_scatter_p
+from maxjax._primitives.comparison import (
+    clamp_p,
+    select_n_p,
+)
+from maxjax._primitives.contraction import dot_general_p
+from maxjax._primitives.cumulative import (
+    cumlogsumexp_p,
+    cummax_p,
+    cummin_p,
+    cumprod_p,
+    cumsum_p,
+)
+from maxjax._primitives.dynamic_slice import (
+    dynamic_slice_p,
+    dynamic_update_slice_p,
+)
+from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.shape import (
+    concatenate_p,
+    pad_p,
+    reshape_p,
+    rev_p,
+    slice_p,
+    split_p,
+)
+from maxjax._primitives.sorting import sort_p
 from maxjax._sharding.projection import project, rule_of
 from maxjax._sharding.specs import Dims, product
 from maxjax._sharding.sums import axes_of_results
 
 # Primitives whose operands must all lie alike, and how many come before those.
-ALIKE = {"concatenate": 0, "select_n": 1, "clamp": 0}
+ALIKE = {concatenate_p: 0, select_n_p: 1, clamp_p: 0}
 # Along a dimension that these shorten or lengthen, the shards stay shards where that divides.
-RESIZED = ("slice", "dynamic_slice", "concatenate", "pad", "rev", "dynamic_update_slice",
-           "split")
-INDEXED = ("slice", "dynamic_slice", "gather")
+RESIZED = (slice_p, dynamic_slice_p, concatenate_p, pad_p, rev_p, dynamic_update_slice_p, split_p)
+CUMULATIVE = (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
+INDEXED = (slice_p, dynamic_slice_p, gather_p)
 
 
 def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
@@ -47,7 +74,7 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params
         whole = PartitionSpec(unreduced=unreduced, reduced=reduced)
         return tuple(aval.on_mesh(mesh, whole) for aval in out_avals)
     if primitive.axis_names is not None and len(in_avals) == len(out_avals) == 1:
-        outs = [_of_collective(primitive.name, params, ins[0], out_avals[0].ndim)]
+        outs = [_of_collective(primitive, params, ins[0], out_avals[0].ndim)]
     else:
         outs = _Application(
             primitive, in_avals, params, out_avals, dict(mesh.shape_tuple), ins).run()
@@ -59,14 +86,14 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params
 mesh_types.append(result_types)
 
 
-def _of_collective(name: str, params: Mapping[str, Any], dims: Dims, ndim: int) -> Dims:
+def _of_collective(primitive: Primitive, params: Mapping[str, Any], dims: Dims, ndim: int) -> Dims:
     """Communication along a manual axis leaves the others: of the dimensions, what stays."""
     if ndim == len(dims):
         return dims
     if ndim > len(dims):
         place = params["all_gather_dimension"]
         return *dims[:place], (), *dims[place:]
-    gone = ([params["scatter_dimension"]] if name == "reduce_scatter" else
+    gone = ([params["scatter_dimension"]] if primitive is reduce_scatter_p else
             [axis for axis in params["axes"] if isinstance(axis, int)])
     return tuple(axes for dim, axes in enumerate(dims) if dim not in gone)
 
@@ -100,6 +127,7 @@ class _Application:
     def __init__(self, primitive: Primitive, in_avals: Sequence[ShapedArray],
                  params: dict[str, Any], out_avals: Sequence[ShapedArray],
                  sizes: Mapping[str, int], ins: Sequence[Dims]):
+        self.primitive = primitive
         self.name = primitive.name
         self.in_avals = in_avals
         self.out_avals = out_avals
@@ -111,11 +139,11 @@ class _Application:
             [Var(aval.off_mesh()) for aval in out_avals]))
 
     def run(self) -> list[Dims]:
-        if self.name in ALIKE:
+        if self.primitive in ALIKE:
             self._check_alike()
-        if self.name in RESIZED:
+        if self.primitive in RESIZED:
             return self._resized()
-        if self.name == "dot_general":
+        if self.primitive is dot_general_p:
             self._check_contraction()
         factors = self._factors()
         outs = []
@@ -147,9 +175,9 @@ class _Application:
                     continue
                 if found.setdefault(factor, axes) != axes:
                     raise self._incompatible()
-                if self.name == "gather" and factor in self.rule.reduction or (
+                if self.primitive is gather_p and factor in self.rule.reduction or (
                         factor in self.rule.replicated
-                        and (factor in kept or self.name in INDEXED)):
+                        and (factor in kept or self.primitive in INDEXED)):
                     raise self._needs_whole(aval, [factor in f for f in names].index(True))
         return found
 
@@ -159,8 +187,8 @@ class _Application:
                  for dim, (axes, size) in enumerate(zip(first, aval.shape, strict=True))]
         for shape, dim, axes, size in sizes:
             if size % product(axes, self.sizes):
-                if self.name in ("pad", "split"):
-                    what = "padding" if self.name == "pad" else "split"
+                if self.primitive in (pad_p, split_p):
+                    what = "padding" if self.primitive is pad_p else "split"
                     raise ShardingTypeError(
                         f"{what} on sharded dims where out dim ({size}) is not divisible by mesh "
                         f"axes ({product(axes, self.sizes)}) with spec ({', '.join(axes)}) is not "
@@ -182,15 +210,15 @@ class _Application:
                     f"produces an illegally sharded result: {name}[{sizes}]")
 
     def _check_alike(self) -> None:
-        if self.name == "clamp":
+        if self.primitive is clamp_p:
             return
-        group = self.in_avals[ALIKE[self.name]:]
+        group = self.in_avals[ALIKE[self.primitive]:]
         # Of what no mesh knows nothing is asked.
         dims = [_dims(aval) for aval in group if aval.ndim and aval.mesh_spec is not None]
         if all(other == dims[0] for other in dims):
             return
         shown = [_sharding(aval) for aval in group]
-        if self.name == "select_n":
+        if self.primitive is select_n_p:
             raise ShardingTypeError(
                 f"select cases must have the same shardings, got [{', '.join(shown)}].")
         raise ShardingTypeError("All operands should have the same sharding. Got shardings "
@@ -218,7 +246,7 @@ class _Application:
 
     def _not_supported(self) -> ShardingTypeError:
         operand = self.in_avals[0]
-        if self.name == "reshape":
+        if self.primitive is reshape_p:
             return ShardingTypeError(
                 "This reshape is not supported. Please specify the sharding of the output via the "
                 f"`out_sharding` argument of jax.lax.reshape. Got operand type: {operand}, new "
@@ -228,19 +256,19 @@ class _Application:
             f", in a result of shape {self.out_avals[0].shape}: use `reshard` on the operands.")
 
     def _needs_whole(self, aval: ShapedArray, dim: int) -> ShardingTypeError:
-        if self.name == "sort":
+        if self.primitive is sort_p:
             return ShardingTypeError(
                 "Arguments to sort must be unsharded over the sorting dimension. Got arg "
                 f"sharding={_sharding(aval)} and sorting dimension={dim}")
-        if self.name.startswith("cum"):
+        if self.primitive in CUMULATIVE:
             return ShardingTypeError("Input should be unsharded over the axis being reduced. Got "
                                      f"input type={aval} and axis={dim}")
-        if self.name in INDEXED:
+        if self.primitive in INDEXED:
             return ShardingTypeError(
                 "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather "
                 "indexing as out sharding could not be resolved unambiguously (or would require "
                 f"collectives on inputs). Got operand={aval!r}"
-                + (f", indices={self.in_avals[1]!r}" if self.name == "gather" else ""))
+                + (f", indices={self.in_avals[1]!r}" if self.primitive is gather_p else ""))
         return ShardingTypeError(
             f"{self.name} needs dimension {dim} of {aval} whole: use `reshard` on the operand.")
 

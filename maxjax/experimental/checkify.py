@@ -20,16 +20,34 @@ from maxjax._base.source import function_location
 from maxjax._higher_order import custom_jvp as custom
 from maxjax._higher_order import scan as scan_module
 from maxjax._higher_order import while_loop as while_module
+from maxjax._higher_order.checkpoint import remat_p
 from maxjax._higher_order.cond import cond_p
 from maxjax._higher_order.control import rearranged
+from maxjax._higher_order.custom_jvp import custom_jvp_call_p
+from maxjax._higher_order.custom_vjp import custom_vjp_call_p
 from maxjax._higher_order.jit import check_outputs, jit_p
+from maxjax._higher_order.scan import scan_p
+from maxjax._higher_order.while_loop import while_p
 from maxjax._ir.effects import Effect
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.arithmetic import div_p
+from maxjax._primitives.dynamic_slice import (
+    dynamic_slice_p,
+    dynamic_update_slice_p,
+)
 from maxjax._primitives.gather_plan import window_sizes
+from maxjax._primitives.indexing import (
+    gather_p,
+    scatter_add_p,
+    scatter_max_p,
+    scatter_min_p,
+    scatter_mul_p,
+    scatter_p,
+)
 from maxjax._primitives.rules import replicated_factors
 from maxjax._transforms.batching import to_axis
 from maxjax.experimental._checkify_errors import (
@@ -306,7 +324,7 @@ def check_error(error: Error) -> None:
 Enabled = frozenset[ErrorCategory]
 Results = tuple[Error, Sequence[Any]]
 Rule = Callable[[JaxprEqn, Enabled, Error, list[Any]], Results]
-_rules: dict[str, Rule] = {}
+_rules: dict[Primitive, Rule] = {}
 
 
 def _interpret(jaxpr: Jaxpr, consts: Sequence[Any], enabled: Enabled, error: Error,
@@ -320,9 +338,11 @@ def _interpret(jaxpr: Jaxpr, consts: Sequence[Any], enabled: Enabled, error: Err
 
     for eqn in jaxpr.eqns:
         operands = [read(atom) for atom in eqn.invars]
-        rule = _rules.get(eqn.primitive.name)
+        rule = _rules.get(eqn.primitive)
         if rule is None:
             results = _apply(eqn, operands)
+            if eqn.primitive.may_give_nan:
+                error = _check_nan(eqn, enabled, error, results)
         else:
             error, results = rule(eqn, enabled, error, operands)
         values.update(zip(eqn.outvars, results, strict=True))
@@ -334,9 +354,9 @@ def _apply(eqn: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
     return results if eqn.primitive.multiple_results else [results]
 
 
-def _rule(*names: str) -> Callable[[Rule], Rule]:
+def _rule(*primitives: Primitive) -> Callable[[Rule], Rule]:
     def register(rule: Rule) -> Rule:
-        _rules.update(dict.fromkeys(names, rule))
+        _rules.update(dict.fromkeys(primitives, rule))
         return rule
     return register
 
@@ -381,25 +401,13 @@ def _check_nan(eqn: JaxprEqn, enabled: Enabled, error: Error, results: Sequence[
     return _failing(error, jnp.any(jnp.stack(found)), NaNError, (), lambda _: NaNError(name))
 
 
-@_rule("acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e",
-       "bessel_i1e", "cbrt", "conv_general_dilated", "cos", "cosh", "cumlogsumexp", "cummax",
-       "cummin", "cumprod", "cumsum", "custom_linear_solve", "digamma", "dot_general", "erf",
-       "erf_inv", "erfc", "exp", "expm1", "fft", "igamma", "igamma_grad_a", "igammac",
-       "integer_pow", "lgamma", "log", "log1p", "logistic", "mul", "pad", "pow", "psum", "reduce",
-       "reduce_prod", "reduce_sum", "reduce_window", "reduce_window_sum",
-       "regularized_incomplete_beta", "rem", "rng_uniform", "rsqrt", "sin", "sinh", "sqrt", "sub",
-       "tan", "tanh")
-def _nan_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
-    results = _apply(eqn, operands)
-    return _check_nan(eqn, enabled, error, results), results
-
-
-@_rule("div")
+@_rule(div_p)
 def _div_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
     if DivisionByZeroError in enabled:
         error = _failing(error, jnp.any(jnp.equal(operands[1], 0)), DivisionByZeroError, (),
                          lambda _: DivisionByZeroError())
-    return _nan_rule(eqn, enabled, error, operands)
+    results = _apply(eqn, operands)
+    return _check_nan(eqn, enabled, error, results), results
 
 
 def _check_bounds(error: Error, starts: Any, axes: Sequence[int], sizes: Sequence[int],
@@ -419,7 +427,7 @@ def _check_bounds(error: Error, starts: Any, axes: Sequence[int], sizes: Sequenc
                     lambda values: OOBError(shape, values[0]))
 
 
-@_rule("dynamic_slice")
+@_rule(dynamic_slice_p)
 def _dynamic_slice_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
                         operands: list[Any]) -> Results:
     operand, *starts = operands
@@ -429,7 +437,7 @@ def _dynamic_slice_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
     return error, _apply(eqn, operands)
 
 
-@_rule("dynamic_update_slice")
+@_rule(dynamic_update_slice_p)
 def _dynamic_update_slice_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
                                operands: list[Any]) -> Results:
     operand, update, *starts = operands
@@ -439,7 +447,7 @@ def _dynamic_update_slice_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
     return error, _apply(eqn, operands)
 
 
-@_rule("gather")
+@_rule(gather_p)
 def _gather_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
     if OOBError in enabled:
         operand, starts = operands
@@ -448,7 +456,7 @@ def _gather_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[A
     return error, _apply(eqn, operands)
 
 
-@_rule("scatter", "scatter-add", "scatter-max", "scatter-min", "scatter-mul")
+@_rule(scatter_p, scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p)
 def _scatter_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
     results = _apply(eqn, operands)
     if OOBError not in enabled:
@@ -460,7 +468,7 @@ def _scatter_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[
     return _check_nan(eqn, enabled, error, results), results
 
 
-@_rule("check")
+@_rule(check_p)
 def _check_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
     found = Error.of(eqn.params["structure"], operands)
     for kind, place in found._places.items():
@@ -472,13 +480,13 @@ def _check_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[An
 # --- primitives with jaxprs inside ----------------------------------------------------------------
 
 
-@_rule("jit")
+@_rule(jit_p)
 def _jit_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
     closed, after = _checked(eqn.params["jaxpr"], enabled, error)
     return _split(after, jit_p.bind(*error.leaves(), *operands, **{**eqn.params, "jaxpr": closed}))
 
 
-@_rule("remat2")
+@_rule(remat_p)
 def _remat_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
     inner = eqn.params["jaxpr"]
     closed, after = _checked(inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner),
@@ -491,14 +499,14 @@ def _remat_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[An
         *closed.consts, *error.leaves(), *operands, **{**eqn.params, "jaxpr": body}))
 
 
-@_rule("custom_vjp_call")
+@_rule(custom_vjp_call_p)
 def _custom_vjp_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
                      operands: list[Any]) -> Results:
     closed = eqn.params["call_jaxpr"]
     return _interpret(closed.jaxpr, closed.consts, enabled, error, *operands)
 
 
-@_rule("custom_jvp_call")
+@_rule(custom_jvp_call_p)
 def _custom_jvp_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
                      operands: list[Any]) -> Results:
     """The rule keeps its function; when it is differentiated, its own checks do not count."""
@@ -531,7 +539,7 @@ def _custom_jvp_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
     return _split((before[0], after[1]), results)
 
 
-@_rule("cond")
+@_rule(cond_p)
 def _cond_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
     index, *values = operands
     branches = eqn.params["branches"]
@@ -546,7 +554,7 @@ def _cond_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any
     return after, outs
 
 
-@_rule("scan")
+@_rule(scan_p)
 def _scan_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
     params = eqn.params
     num_consts, num_carry = params["num_consts"], params["num_carry"]
@@ -564,7 +572,7 @@ def _scan_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any
         split_transpose=params["_split_transpose"]))
 
 
-@_rule("while")
+@_rule(while_p)
 def _while_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
     params = eqn.params
     cond, body = params["cond_jaxpr"], params["body_jaxpr"]

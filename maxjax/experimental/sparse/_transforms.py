@@ -10,7 +10,26 @@ import maxjax
 from maxjax import numpy as jnp
 from maxjax import tree_util
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
+from maxjax._primitives.arithmetic import (
+    add_p,
+    div_p,
+    mul_p,
+    sub_p,
+)
+from maxjax._primitives.builders import add_any_p
+from maxjax._primitives.contraction import dot_general_p
+from maxjax._primitives.shape import (
+    broadcast_in_dim_p,
+    concatenate_p,
+    reduce_sum_p,
+    reshape_p,
+    rev_p,
+    slice_p,
+    squeeze_p,
+    transpose_p,
+)
 from maxjax.experimental.sparse import _ops
 from maxjax.experimental.sparse._bcoo import BCOO, JAXSparse
 from maxjax.experimental.sparse._methods import _alone
@@ -124,17 +143,6 @@ jacobian = jacrev
 
 # --- sparsify -------------------------------------------------------------------------------------
 
-# Functions that give zero for zero: they are applied to the data.
-_KEEPS_ZERO = ("abs", "asin", "asinh", "atan", "atanh", "cbrt", "ceil", "conj", "copy", "copy_p",
-               "convert_element_type", "erf", "erf_inv", "expm1", "floor", "imag", "integer_pow",
-               "is_finite", "log1p", "neg", "real", "round", "sign", "sin", "sinh", "sqrt",
-               "square", "tan", "tanh")
-_LINEAR = ("neg", "real", "imag", "copy", "copy_p", "convert_element_type")
-_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr",
-          "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
-          "checkpoint": "jaxpr", "remat2": "jaxpr"}
-
-
 def _one(rule: Callable[..., Any]) -> Callable[..., Any]:
     return lambda args, params: [rule(*args, **params)]
 
@@ -156,48 +164,48 @@ def _div(x: Any, y: Any, **_: Any) -> Any:
     return x / y
 
 
-_RULES: dict[str, Callable[..., list[Any]]] = {
-    "add": _one(lambda x, y, **_: _ops.add(x, y)),
-    "add_any": _one(lambda x, y, **_: _ops.add(x, y)),
-    "broadcast_in_dim": _one(lambda x, *, shape, broadcast_dimensions, **_:
+_RULES: dict[Primitive, Callable[..., list[Any]]] = {
+    add_p: _one(lambda x, y, **_: _ops.add(x, y)),
+    add_any_p: _one(lambda x, y, **_: _ops.add(x, y)),
+    broadcast_in_dim_p: _one(lambda x, *, shape, broadcast_dimensions, **_:
                              _ops.bcoo_broadcast_in_dim(
                                  x, shape=shape, broadcast_dimensions=broadcast_dimensions)),
-    "concatenate": _one(lambda *xs, dimension, **_: _ops.bcoo_concatenate(
+    concatenate_p: _one(lambda *xs, dimension, **_: _ops.bcoo_concatenate(
         xs, dimension=dimension)),
-    "div": _one(_div),
-    "dot_general": _one(lambda x, y, *, dimension_numbers, **_: _ops.bcoo_dot_general(
+    div_p: _one(_div),
+    dot_general_p: _one(lambda x, y, *, dimension_numbers, **_: _ops.bcoo_dot_general(
         x, y, dimension_numbers=dimension_numbers)),
-    "mul": _one(_mul),
-    "reduce_sum": _one(_sum),
-    "reshape": _one(lambda x, *, new_sizes, **_: _ops.bcoo_reshape(x, new_sizes=new_sizes)),
-    "rev": _one(lambda x, *, dimensions, **_: _ops.bcoo_rev(x, dimensions)),
-    "slice": _one(lambda x, *, start_indices, limit_indices, strides, **_: _ops.bcoo_slice(
+    mul_p: _one(_mul),
+    reduce_sum_p: _one(_sum),
+    reshape_p: _one(lambda x, *, new_sizes, **_: _ops.bcoo_reshape(x, new_sizes=new_sizes)),
+    rev_p: _one(lambda x, *, dimensions, **_: _ops.bcoo_rev(x, dimensions)),
+    slice_p: _one(lambda x, *, start_indices, limit_indices, strides, **_: _ops.bcoo_slice(
         x, start_indices=start_indices, limit_indices=limit_indices, strides=strides)),
-    "squeeze": _one(lambda x, *, dimensions, **_: _ops.bcoo_squeeze(x, dimensions=dimensions)),
-    "sub": _one(lambda x, y, **_: _ops.subtract(x, y)),
-    "transpose": _one(lambda x, *, permutation, **_: _ops.bcoo_transpose(
+    squeeze_p: _one(lambda x, *, dimensions, **_: _ops.bcoo_squeeze(x, dimensions=dimensions)),
+    sub_p: _one(lambda x, y, **_: _ops.subtract(x, y)),
+    transpose_p: _one(lambda x, *, permutation, **_: _ops.bcoo_transpose(
         x, permutation=permutation)),
 }
 
 
 def _apply(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
-    name = primitive.name
-    if name in _CALLS and _CALLS[name] in params:
-        inner = params[_CALLS[name]]
+    inner = primitive.called(params)
+    if inner is not None:
         closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, [])
         return _run(closed.jaxpr, closed.consts, args)
     if not any(map(_is_sparse, args)):
         result = primitive.bind(*args, **params)
         return list(result) if primitive.multiple_results else [result]
-    if name in _KEEPS_ZERO:
-        mat = args[0] if name in _LINEAR else _alone(args[0])
+    if primitive.keeps_zero:
+        # Of one entry at several places a linear function may be applied to each part.
+        mat = args[0] if primitive.linearity is not None else _alone(args[0])
         return [mat._like(primitive.bind(mat.data, **params))]
-    rule = _RULES.get(name)
+    rule = _RULES.get(primitive)
     if rule is None:
         raise NotImplementedError(
-            f"sparse rule for {name} is not implemented because it would result in dense output. "
-            "If this is your intent, use sparse.todense() to convert your arguments to dense "
-            "matrices.")
+            f"sparse rule for {primitive.name} is not implemented because it would result in dense "
+            "output. If this is your intent, use sparse.todense() to convert your arguments to "
+            "dense matrices.")
     return rule(args, params)
 
 

@@ -1,0 +1,133 @@
+"""Checks that what is known of a primitive stands on the primitive.
+
+A primitive is one block; a table elsewhere that is keyed by primitives' names, or a comparison with
+one, is a second place that the next primitive forgets. This reads every file of maxjax with `ast`,
+runs none of it, and reports, outside of the rooms that define primitives and of the backends' own
+vocabularies,
+
+- a comparison of some `primitive.name` (equal, or contained in), and a look-up by it;
+- a table, a set or a list at the top of a module most of whose strings are primitives' names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Where primitives are defined.
+DEFINING = ("maxjax/_primitives/", "maxjax/_higher_order/")
+# Backends name what they compute with in words of their own, which are often primitives' names.
+DIALECTS = ("maxjax/_max/",)
+# Files with tables of names that are no primitives' though they look like them.
+EXCUSED: Mapping[str, str] = {
+    "maxjax/_base/native.py": "functions of the kernel pack",
+    "maxjax/_sharding/cost.py": "kinds of steps between layouts",
+    "maxjax/_sharding/projection.py": "ways in which parts combine",
+    "maxjax/lax/_operands.py": "functions of lax, in JAX's messages",
+    "maxjax/numpy/_array_methods.py": "Python's operators",
+    "maxjax/numpy/_at.py": "methods of `.at[]`",
+}
+# So many strings that are primitives' names make a table.
+LEAST = 3
+
+
+def primitive_names(root: Path) -> set[str]:
+    """The names of all primitives: the first arguments of calls that are assigned to ``..._p``."""
+    found = set()
+    for file in sorted((root / "maxjax").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                target, arguments = node.targets[0], node.value.args
+                if (isinstance(target, ast.Name) and target.id.endswith("_p") and arguments
+                        and isinstance(arguments[0], ast.Constant)
+                        and isinstance(arguments[0].value, str)):
+                    found.add(arguments[0].value)
+    return found
+
+
+def is_primitive_name(node: ast.expr) -> bool:
+    """``primitive.name``, also ``eqn.primitive.name``."""
+    return isinstance(node, ast.Attribute) and node.attr == "name" and (
+        isinstance(node.value, ast.Name) and node.value.id.endswith("primitive")
+        or isinstance(node.value, ast.Attribute) and node.value.attr.endswith("primitive"))
+
+
+def strings_of(node: ast.expr) -> list[str]:
+    """The keys of a table, the items of a set, list or tuple, the words of a split string."""
+    if isinstance(node, ast.Dict):
+        parts: Sequence[ast.expr | None] = node.keys
+    elif isinstance(node, (ast.Set, ast.List, ast.Tuple)):
+        parts = node.elts
+    elif isinstance(node, ast.Call):
+        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        if name == "split" and isinstance(node.func, ast.Attribute):
+            value = node.func.value
+            return value.value.split() if isinstance(value, ast.Constant) and isinstance(
+                value.value, str) else []
+        if name in ("frozenset", "set", "dict", "fromkeys") and node.args:
+            return strings_of(node.args[0])
+        return []
+    else:
+        return []
+    return [part.value for part in parts
+            if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+
+
+def comparisons(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Comparisons with primitives' names, and look-ups by them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and any(
+                map(is_primitive_name, [node.left, *node.comparators])):
+            yield node.lineno, "compares a primitive's name"
+        if isinstance(node, ast.Subscript) and is_primitive_name(node.slice):
+            yield node.lineno, "looks something up by a primitive's name"
+        if (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "get" and node.args and is_primitive_name(node.args[0])):
+            yield node.lineno, "looks something up by a primitive's name"
+
+
+def tables(tree: ast.Module, names: set[str]) -> Iterator[tuple[int, str]]:
+    """Tables, at the top of a module, of primitives' names."""
+    for statement in tree.body:
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+            if isinstance(target, ast.Name) and target.id == "__all__":
+                continue
+            words = strings_of(statement.value)
+            known = [word for word in words if word in names]
+            if len(known) >= LEAST and 2 * len(known) > len(words):
+                yield statement.lineno, f"is a table of primitives' names: {', '.join(known[:4])}"
+
+
+def check(root: Path) -> list[str]:
+    """What there is to report, in order of file and line."""
+    names = primitive_names(root)
+    found = []
+    for file in sorted((root / "maxjax").rglob("*.py")):
+        path = file.relative_to(root).as_posix()
+        if path.startswith((*DEFINING, *DIALECTS)):
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        problems = {*comparisons(tree), *(() if path in EXCUSED else tables(tree, names))}
+        found += [f"{path}:{line}: {what}" for line, what in sorted(problems)]
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=re.split(r"\n\n", __doc__ or "")[0])
+    parser.add_argument("root", nargs="?", type=Path, default=ROOT, help="holds maxjax/")
+    problems = check(parser.parse_args(arguments).root)
+    for problem in problems:
+        print(problem)
+    print(f"{len(problems)} problems" if problems else "maxjax/: primitives' blocks are closed")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -26,7 +26,6 @@ DEFINING = ("maxjax/_primitives/", "maxjax/_higher_order/")
 DIALECTS = ("maxjax/_max/",)
 # Files with tables of names that are no primitives' though they look like them.
 EXCUSED: Mapping[str, str] = {
-    "maxjax/_base/native.py": "functions of the kernel pack",
     "maxjax/_sharding/cost.py": "kinds of steps between layouts",
     "maxjax/_sharding/projection.py": "ways in which parts combine",
     "maxjax/lax/_operands.py": "functions of lax, in JAX's messages",

@@ -180,7 +180,7 @@ def encode(jaxpr: Jaxpr) -> dict[str, Any]:
         return numbers[atom]
 
     for eqn in jaxpr.eqns:
-        if registry.get(eqn.primitive.name) is not eqn.primitive:
+        if eqn.primitive.is_own:
             raise NotSerializable("rules that are not maxjax's own", eqn.primitive.name)
     return {
         "consts": [define(var) for var in jaxpr.constvars],

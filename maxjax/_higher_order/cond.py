@@ -57,7 +57,8 @@ def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
     def run(index: Any, *values: Any) -> list[Any]:
         if not functions:      # made at the first call: many an equation is only written down
             functions.extend(interpreter(simplify_once(branch)) for branch in params["branches"])
-        return functions[index if 0 <= index < len(functions) else -1](*values)      # as XLA does
+        # Functions keep the index in bounds; a program that was read may not.
+        return functions[max(0, min(index, len(functions) - 1))](*values)
 
     return run
 

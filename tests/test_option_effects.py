@@ -183,16 +183,19 @@ def test_disable_bwd_checks(name, disabled):
 
 def explanations(j, run):
     """What is logged while misses are explained."""
-    name = "maxjax" if j is maxjax else "jax"
+    logger = logging.getLogger("maxjax" if j is maxjax else "jax")
+    level = logger.level
     records: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: records.append(record.getMessage())
-    logging.getLogger(name).addHandler(handler)
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING)      # whatever other tests have asked for
     try:
         with j.explain_cache_misses(True):
             run(j)
     finally:
-        logging.getLogger(name).removeHandler(handler)
+        logger.setLevel(level)
+        logger.removeHandler(handler)
     return [text for text in records if "TRACING CACHE MISS" in text]
 
 

@@ -57,13 +57,14 @@ def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
     def run(index: Any, *values: Any) -> list[Any]:
         if not functions:      # made at the first call: many an equation is only written down
             functions.extend(interpreter(simplify_once(branch)) for branch in params["branches"])
-        return functions[index](*values)
+        # Functions keep the index in bounds; a program that was read may not.
+        return functions[max(0, min(index, len(functions) - 1))](*values)
 
     return run
 
 
 def _evaluate(index: Any, *values: Any, branches: Branches) -> list[Any]:
-    return interpreter(simplify_once(branches[index]))(*values)
+    return _specialize((), {"branches": branches}, ())(index, *values)
 
 
 def _union(branches: Branches, outputs: Callable[[ClosedJaxpr, Any], tuple[bool, ...]]

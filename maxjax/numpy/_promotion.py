@@ -119,7 +119,8 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
         aval = value.aval
         if aval.dtype == dtype and (not weak or aval.weak_type):
             return value
-        if aval.dtype != dtype and dtypes.canonical(aval.dtype) == dtype:
+        if aval.dtype != dtype and dtypes.canonical(aval.dtype) == dtype and (
+                config.explicit_x64_dtypes.value != config.ExplicitX64Mode.ALLOW):
             # An array of 64 bits from before they were switched off.
             warnings.warn(dtypes.truncation(aval.dtype, dtype, " requested in dtype"), stacklevel=3)
         return convert_element_type(value, dtype, weak)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from maxjax._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.linearity import Linearity
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.builders import add_any_p
 
@@ -42,7 +43,7 @@ def passes(eqn: JaxprEqn, axis: str, kind: str, parts: Sequence[Parts]) -> bool:
         return False
     if linearity.moves:
         return True
-    if kind != "add" or not _exact(eqn):
+    if kind != "add" or not _goes_through(linearity, eqn):
         return False
     linear = linearity.positions(len(parts))
     if linearity.each:
@@ -51,8 +52,8 @@ def passes(eqn: JaxprEqn, axis: str, kind: str, parts: Sequence[Parts]) -> bool:
         number in here or _is_zero(eqn.invars[number]) for number in linear)
 
 
-def _exact(eqn: JaxprEqn) -> bool:
-    rule = eqn.primitive.linearity.parts
+def _goes_through(linearity: Linearity, eqn: JaxprEqn) -> bool:
+    rule = linearity.parts
     return rule is None or rule([atom.aval for atom in eqn.invars],
                                 [var.aval for var in eqn.outvars], eqn.params)
 

@@ -426,7 +426,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
         arrays = [v.astype(dtype) for v in arrays]
     if any(v.ndim > 2 for v in arrays):
         raise ValueError("m has more than 2 dimensions")
-    rows = []
+    rows: list[Array] = []
     for v, given in zip(arrays, values, strict=True):
         v = joining.atleast_2d(v)
         # A single row of y, but not of m, is one variable also where variables are columns.

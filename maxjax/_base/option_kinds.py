@@ -44,7 +44,7 @@ def _read_boolean(name: str, variable: str, text: str) -> bool:
 
 
 def _read_as(kind: Callable[[str], Any]) -> Callable[[str, str, str], Any]:
-    """Reads an environment variable by ``kind``, which raises ValueError for what it cannot read."""
+    """Reads an environment variable by ``kind``; ValueError where that cannot."""
     def read(name: str, variable: str, text: str) -> Any:
         try:
             return kind(text)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from maxjax._base import pytree
+from maxjax._base import config, pytree
 from maxjax._base.meshes import (
     AbstractMesh,
     AxisType,
@@ -20,7 +21,7 @@ from maxjax._base.meshes import (
 from maxjax._base.source import function_location
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.jit import argument_names, check_outputs
-from maxjax._ir.trace import context
+from maxjax._ir.trace import check_leaks, context
 from maxjax._primitives.reduced import vary_unreduced_cast_p
 from maxjax._primitives.varying import vary
 from maxjax._sharding.shard_map import chosen_axes, dims_of, inside, shard_aval
@@ -156,6 +157,8 @@ class _Call:
 
         with inside(mesh, manual, self.check_vma):
             last = trace.run(body, avals, values, in_specs)
+        if config.check_tracer_leaks.value:
+            check_leaks(weakref.ref(trace))
         return pytree.unflatten(pytree.canonical(out_tree), last.apply(out_specs))
 
     # --- arguments --------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxjax._base import config
+from maxjax._base import caches, config
 from maxjax._base.meshes import Mesh, PartitionSpec, around, set_around
 from maxjax._higher_order.callback import io_callback_p, pure_callback_p
 from maxjax._ir.jaxpr import (
@@ -158,9 +158,10 @@ class ShardTrace(StagingTrace):
     # --- tracing ----------------------------------------------------------------------------------
 
     def atom(self, value: Any) -> Atom:
+        count = len(self.constants)
         atom = super().atom(value)
-        if isinstance(atom, Var) and atom not in self.given and id(value) in self.constants:
-            self._give(atom, value, P())
+        if len(self.constants) > count:
+            self._give(*next(reversed(self.constants.values())), P())
         return atom
 
     def _give(self, var: Var, value: Any, spec: PartitionSpec) -> None:
@@ -326,7 +327,7 @@ class ShardTrace(StagingTrace):
 
 # The programs that each function was traced to, by what they consist of: they go with the function.
 # Its Python runs at every call, and what is derived from an equal program is found again.
-_programs: weakref.WeakKeyDictionary[Any, dict[Any, ClosedJaxpr]] = weakref.WeakKeyDictionary()
+_programs = caches.cache_by_owner()
 _PROGRAM_LIMIT = 64
 
 

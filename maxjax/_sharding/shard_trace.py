@@ -227,8 +227,8 @@ class ShardTrace(StagingTrace):
     def text(self, var: Var) -> str:
         """The block of each device; the type alone where values are not known."""
         mesh = self._devices()
-        found = None if mesh is None else self._blocks(var)
-        if found is None:
+        found = None if mesh is None else self._blocks(var, mesh)
+        if mesh is None or found is None:
             return super().text(var)
         names, blocks = found
         places = [mesh.axis_names.index(name) for name in names]
@@ -248,26 +248,27 @@ class ShardTrace(StagingTrace):
         outer = self.outside.state["trace"]
         return outer._devices() if isinstance(outer, ShardTrace) else None
 
-    def _blocks(self, var: Var) -> tuple[list[Any], Any] | None:
+    def _blocks(self, var: Var, mesh: Mesh) -> tuple[list[Any], Any] | None:
         """The blocks of all shards along leading dimensions, and the axes that those stand for."""
         found = self._value(var)
         if found is None:
             return None
-        value, names = found.value, []
+        value = found.value
+        names: list[Any] = []
         if isinstance(value, Tracer):
             if not isinstance(value._trace, ShardTrace) or type(value) is not DynamicJaxprTracer:
                 return None
-            outer = value._trace._blocks(value._var)
+            outer = value._trace._blocks(value._var, mesh)
             if outer is None:
                 return None
             names, value = outer
         else:
-            value = base_trace[0].put(value, self._devices().devices.flat[0])
+            value = base_trace[0].put(value, mesh.devices.flat[0])
         with self.outside.restored(), current_trace(base_trace[0]):
-            sizes = dict(self.mesh.shape_tuple)
+            sizes = dict(mesh.shape_tuple)
             # What the shards around have stands along leading dimensions already.
-            dims = [*((name,) for name in names),
-                    *dims_of(found.spec, len(value.shape) - len(names))]
+            dims = (*[(name,) for name in names],
+                    *dims_of(found.spec, len(value.shape) - len(names)))
             split = {axis for axes in dims for axis in axes}
             names = [name for name in sizes if name in split]
             shape = (*[sizes[name] for name in names], *var.aval.shape)
@@ -281,7 +282,8 @@ class ShardTrace(StagingTrace):
 
     def _compute(self) -> None:
         """Runs what is written down so far, as far as it is known."""
-        now, later = [], []
+        now: list[JaxprEqn] = []
+        later: list[JaxprEqn] = []
         for eqn in self.eqns:
             known = self.unknown.isdisjoint(x for x in eqn.invars if isinstance(x, Var))
             (now if known else later).append(eqn)

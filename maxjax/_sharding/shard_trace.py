@@ -106,8 +106,7 @@ class ShardTrace(StagingTrace):
     """
 
     __slots__ = ("check_vma", "function", "given", "inside", "is_bottom", "manual", "mesh",
-                 "outside", "sees_values", "tracers", "types_tell",
-                 "unknown")
+                 "outside", "sees_values", "tracers", "types_tell", "unknown")
 
     def __init__(self, location: str, argument_names: Sequence[str] | None,
                  function: Callable[..., Any], mesh: Any, manual: frozenset[Any], check_vma: bool):
@@ -149,6 +148,7 @@ class ShardTrace(StagingTrace):
             closed = self.close(outputs)
         finally:
             self.live = False
+            self.inside = self.outside      # which does not refer back to this trace
         jaxpr = closed.jaxpr
         whole = {*jaxpr.constvars, *jaxpr.invars}
         computed = [var for var in _read(jaxpr.eqns, jaxpr.outvars)

@@ -30,6 +30,8 @@ NAMES = "the arguments of an operation outside jit have other names in the messa
 PREFIX = "the error names the place in the other words of maxjax's pytrees"
 PRINTED = "nested jit shows its shardings as constraints, and sets print as Python's"
 INDEX = "a slice is a slice, not a gather"
+PARTLY = "JAX's print asks for axes that are not manual"
+MASK = "JAX refuses a mask whose values it knows"
 # Beginnings of lines with another outcome: a line that has come to agree fails.
 DIFFERENT = {
     "(x2*jax.device_put(np.ones((8,2)),NS(m2,P('b')))).sharding": SHARDS,
@@ -46,6 +48,8 @@ DIFFERENT = {
     "jnp.zeros((8,2),out_sharding=NS(m": MORE, "ty(T((8,4),'a').at[0].set(1.))": MORE,
     "ty(jax.grad(lambda": MORE, "g(T((8,4),'a'))": MORE,
     "ty(T((8,4),'a')[0])": INDEX, "ty(T((8,4),'a')[:4])": INDEX, "ty(T((8,4),'a')[::2])": INDEX,
+    "sm(looks(lambda v:v),mesh=m2,axis_names": PARTLY,
+    "sm(looks(lambda v:lax.psum(v,'i')[lax.psum": MASK,
     "ty(jnp.take(": "the row is clamped by a dynamic slice, not gathered",
     "ty(jnp.pad(T((8,4),'a'),1))": "sizes print as Python's",
 }

@@ -610,17 +610,25 @@ def test_looks(transformation, untransformed):
 
 
 @pytest.mark.parametrize("differentiated", [False, True])
-def test_looks_in_an_eager_shard_map(differentiated):
-    """JAX runs it operation by operation, and knows the values; here they are traced."""
+def test_looks_in_an_eager_shard_map(differentiated, untransformed):
     def run(j, f):
         fun = sharded(j, f)
         return (j.grad(fun) if differentiated else fun)(two(j))
 
-    looks = {"scalar": {name: LOOKS[name][1] for name in (
-        "bool", "if", "int", "float", "item", "tolist", "np.asarray", "np.sin", "a[0] = x")}}
+    def allowed(name, value):
+        look, subject = name.rsplit(", ", 1)
+        return (subject in CONSTANT and repr(value) == repr(untransformed[name])
+                or name == "x[x > 1], vector" and value == "traced"     # JAX refuses its own mask
+                or look in BUFFERS and is_error(value))
+
+    # JAX compiles each operation: some of the looks.
+    subjects = ("scalar", "vector", "integer")
+    looks = dict.fromkeys(subjects, PLAIN_LOOKS) if differentiated else {
+        subject: {name: look for name, look in of_all_subjects()[subject].items()
+                  if not OF_THE_LIBRARY.match(name)} for subject in subjects}
     actual, expected = (seen_by(j, run, looks) for j in (maxjax, jax))
-    assert not mismatches(actual, expected, lambda name, value: is_error(value))
-    assert is_error(expected["float, scalar"]) and is_error(expected["np.sin, scalar"])
+    found = mismatches(actual, expected, allowed)
+    assert not found, f"{len(found)} looks\n" + "\n".join(found)
 
 
 def number(j, value, y):

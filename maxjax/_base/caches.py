@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,13 @@ _clearers: list[Callable[[], None]] = []
 def cache() -> dict[Any, Any]:
     """A dictionary that ``clear`` empties. Whoever reads it bears that an entry has gone."""
     known: dict[Any, Any] = {}
+    _clearers.append(known.clear)
+    return known
+
+
+def cache_by_owner() -> weakref.WeakKeyDictionary[Any, dict[Any, Any]]:
+    """The same for dictionaries that each go with an object."""
+    known: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
     _clearers.append(known.clear)
     return known
 

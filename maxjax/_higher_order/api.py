@@ -307,7 +307,7 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
       device: where the arguments are put, and the function runs.
       backend: the platform, which has to be there.
       compiler_options: options of XLA's, which have no effect; that is told once.
-      keep_unused: accepted.
+      keep_unused: whether an argument that nothing reads says where the program runs, too.
 
     Raises:
       TypeError: ``fun`` is not callable.

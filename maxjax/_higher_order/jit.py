@@ -20,7 +20,7 @@ from maxjax._higher_order.dynamic import MAX_SIZES, DynamicDims
 from maxjax._higher_order.jit_refs import returned_ref, traced_argument, used_refs
 from maxjax._higher_order.target import Target
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import Ref, RefUse, read, read_all, write_back
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
@@ -119,11 +119,12 @@ UNSPECIFIED = _Unspecified()
 class Entry:
     """What one signature of a jitted function was traced to."""
 
-    __slots__ = ("captured", "closed", "donated", "is_leaf", "out_tree", "unusable")
+    __slots__ = ("captured", "closed", "donated", "is_leaf", "out_tree", "traced", "unusable")
 
     def __init__(self, closed: ClosedJaxpr, out_tree: Any, captured: list[Any],
                  donated: tuple[int, ...], keep_unused: bool = False):
-        self.closed = closed
+        self.traced = closed
+        self.closed = _reading_all(closed) if keep_unused else closed
         self.out_tree = out_tree
         self.is_leaf = out_tree.is_leaf()
         self.captured = captured      # tracers of outer functions: the first operands
@@ -139,6 +140,16 @@ class Entry:
             warnings.warn(
                 f"Some donated buffers were not usable: {shown}.\nSee an explanation at "
                 "https://docs.jax.dev/en/latest/faq.html#buffer-donation.", stacklevel=4)
+
+
+@derived
+def _reading_all(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same program, which runs where any of its operands is, read or not."""
+    result = ClosedJaxpr(closed.jaxpr, closed.consts, closed.refs)
+    result.cache.update({name: closed.cache[name] for name in ("name", "argument names")
+                         if name in closed.cache})
+    result.cache["used"] = [True] * len(closed.in_avals)
+    return result
 
 
 def warn_of_constants(constants: Sequence[Any]) -> None:
@@ -412,7 +423,7 @@ class PjitFunction:
             explain(self._function, key, traces, argument_names(self._function, tree, static))
         entry = self._trace(avals, tree, static)
         if not entry.captured and not entry.closed.refs:
-            traces[key] = entry.closed, entry.out_tree
+            traces[key] = entry.traced, entry.out_tree
         return entry
 
     def _trace(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any,

@@ -50,9 +50,14 @@ class DynamicJaxprTracer(Tracer):
     def leak(self) -> str:
         return self._trace.leak(self._var)
 
+    def is_known(self) -> bool:
+        return self._trace.is_known(self._var)
+
+    def concrete(self) -> Any:
+        return self._trace.concrete(self._var)
+
     def __repr__(self) -> str:
-        weak = "~" if self.aval.weak_type else ""
-        return f"JitTracer({weak}{self.aval.str_short()})"
+        return self._trace.text(self._var)
 
 
 class StagingTrace(Trace):
@@ -149,6 +154,19 @@ class StagingTrace(Trace):
                  for eqn in operations[-5:]]
         return (f"{context_line} This value became a tracer due to JAX operations on these "
                 "lines:\n\n" + "\n\n".join(lines))
+
+    def is_known(self, var: Var) -> bool:
+        """Whether a variable has a value here."""
+        return False
+
+    def concrete(self, var: Var) -> Any:
+        """A variable's value, where it has one here."""
+        return None
+
+    def text(self, var: Var) -> str:
+        """What a variable's tracer prints as."""
+        weak = "~" if var.aval.weak_type else ""
+        return f"JitTracer({weak}{var.aval.str_short()})"
 
     def _ancestry(self, var: Var) -> tuple[list[int], list[JaxprEqn]]:
         """The positions of the inputs that a variable depends on, and the operations between."""

@@ -260,6 +260,10 @@ class Tracer(Array):
         """
         return None
 
+    def is_known(self) -> bool:
+        """Whether a concrete array is behind this tracer; does not look for it."""
+        return False
+
     def __bool__(self) -> bool:
         value = self.concrete()
         if value is None:

@@ -83,6 +83,14 @@ def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, check_vma: boo
     return local.on_mesh(_inner_mesh(mesh, manual), chosen_axes(aval.mesh_spec[1], rest))
 
 
+def stacked_spec(aval: ShapedArray, axes: Sequence[Any], check_vma: bool) -> PartitionSpec:
+    """A spec for a result that nobody specified: its shards along the first dimension, over all of
+    these axes that it may differ along."""
+    names = tuple(axis for axis in axes if not check_vma or axis in aval.vma)
+    states = aval.manual_axis_type
+    return P(*[names] if names else [], unreduced=states.unreduced, reduced=states.reduced)
+
+
 def whole_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) -> ShapedArray:
     """The type of the whole value of which a shard has that type."""
     shape = tuple(size * _parts(axes, mesh)
@@ -311,12 +319,7 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
     split.out_nonzero = out_nonzero
     split.sources = [numbers.get(atom) if isinstance(atom, Var) else None for atom in residuals]
     made = [atom for atom, source in zip(residuals, split.sources, strict=True) if source is None]
-    split.specs = []
-    for atom in made:
-        names = tuple(axis for axis in axes if not check_vma or axis in atom.aval.vma)
-        states = atom.aval.manual_axis_type
-        split.specs.append(P(*[names] if names else [], unreduced=states.unreduced,
-                             reduced=states.reduced))
+    split.specs = [stacked_spec(atom.aval, axes, check_vma) for atom in made]
     scalar = [bool(len(spec)) and not atom.aval.shape
               for atom, spec in zip(made, split.specs, strict=True)]
     short = ClosedJaxpr(

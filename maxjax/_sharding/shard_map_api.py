@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from maxjax._base import pytree
+from maxjax._base import config, pytree
 from maxjax._base.meshes import (
     AbstractMesh,
     AxisType,
@@ -17,12 +18,14 @@ from maxjax._base.meshes import (
     get_abstract_mesh,
     spec_axes,
 )
-from maxjax._higher_order.control import Traced, operands_of, traced
-from maxjax._higher_order.jit import argument_names
-from maxjax._ir.trace import context
+from maxjax._base.source import function_location
+from maxjax._higher_order.control import operands_of
+from maxjax._higher_order.jit import argument_names, check_outputs
+from maxjax._ir.trace import check_leaks, context
 from maxjax._primitives.reduced import vary_unreduced_cast_p
 from maxjax._primitives.varying import vary
-from maxjax._sharding.shard_map import chosen_axes, dims_of, inside, shard_aval, shard_map_p
+from maxjax._sharding.shard_map import chosen_axes, dims_of, inside, shard_aval
+from maxjax._sharding.shard_trace import ShardTrace
 
 P = PartitionSpec
 
@@ -133,39 +136,30 @@ class _Call:
         in_specs = self._input_specs(mesh, manual, args, values)
         avals = [shard_aval(x.aval, spec, mesh, self.check_vma, manual)
                  for x, spec in zip(values, in_specs, strict=True)]
-        body, out_specs = self._body(mesh, manual, tree, avals)
-        consts = operands_of(body.consts)
-        results = shard_map_p.bind(
-            *consts, *values, mesh=mesh, in_specs=(*[P()] * len(consts), *in_specs),
-            out_specs=out_specs, jaxpr=body.closed, check_vma=self.check_vma,
-            newly_manual_axes=manual)
-        return pytree.unflatten(body.tree, results)
+        location = function_location(self.function)
+        names = argument_names(self.function, pytree.structure((args, {})))
+        trace = ShardTrace(location, names, self.function, mesh, manual, self.check_vma)
+        out_specs: tuple[PartitionSpec, ...] = ()
+        out_tree: Any = None
 
-    def _body(self, mesh: Any, manual: frozenset[Any], tree: Any, avals: Sequence[Any]) -> tuple[
-            Traced, tuple[PartitionSpec, ...]]:
-        found: list[tuple[PartitionSpec, ...]] = []
-
-        def call(*args: Any) -> Any:
-            outputs = self.function(*args)
+        def body(*tracers: Any) -> list[Any]:
+            nonlocal out_specs, out_tree
+            outputs = self.function(*pytree.unflatten(tree, tracers))
             leaves, out_tree = pytree.flatten(outputs)
-            specs = _flat(self.out_specs, outputs, "out_specs")
-            _check_specs("out_specs", specs, mesh, manual)
-            values = operands_of(leaves)
-            self._check_out_ranks(outputs, values, specs)
-            if self.check_vma:
-                self._check_replication(outputs, values, specs, mesh, manual)
-                values = [_as_claimed(x, spec) for x, spec in zip(values, specs, strict=True)]
-            found.append(specs)
-            return pytree.unflatten(out_tree, values)
+            out_specs = _flat(self.out_specs, outputs, "out_specs")
+            _check_specs("out_specs", out_specs, mesh, manual)
+            values = check_outputs(operands_of(leaves), location, "shard_map", outputs)
+            self._check_out_ranks(outputs, values, out_specs)
+            if not self.check_vma:
+                return values
+            self._check_replication(outputs, values, out_specs, mesh, manual)
+            return [_as_claimed(x, spec) for x, spec in zip(values, out_specs, strict=True)]
 
-        key = (mesh, manual, self.check_vma, _hashable(self.out_specs))
         with inside(mesh, manual, self.check_vma):
-            body = traced(self.function if key[-1] is not None else call, "shard_map", tree, avals,
-                          key, call, argument_names(self.function, pytree.structure(
-                              (pytree.unflatten(tree, avals), {}))))
-        if found:
-            body.out_specs = found[-1]
-        return body, body.out_specs
+            last = trace.run(body, avals, values, in_specs)
+        if config.check_tracer_leaks.value:
+            check_leaks(weakref.ref(trace))
+        return pytree.unflatten(pytree.canonical(out_tree), last.apply(out_specs))
 
     # --- arguments --------------------------------------------------------------------------------
 
@@ -433,13 +427,3 @@ def _mesh_text(mesh: Any) -> str:
 
 def _listed(lines: Sequence[str]) -> str:
     return lines[0] if len(lines) == 1 else "\n\n".join(f"* {line}" for line in lines)
-
-
-def _hashable(value: Any) -> Any:
-    """The specs as a key; None if they are none."""
-    leaves, tree = pytree.flatten(value, _is_leaf)
-    try:
-        hash((tree, *leaves))
-    except TypeError:
-        return None
-    return (tree, *leaves)

@@ -48,6 +48,9 @@ class JVPTracer(Tracer):
         primal = self.primal
         return primal.concrete() if isinstance(primal, Tracer) else primal
 
+    def is_known(self) -> bool:
+        return self.primal.is_known() if isinstance(self.primal, Tracer) else True
+
     def origin(self) -> str:
         return self.primal.origin() if isinstance(self.primal, Tracer) else ""
 

@@ -1,0 +1,395 @@
+"""The body of a ``shard_map`` while it is traced; outside programs its values can be looked at.
+
+The body is written down as a jaxpr. Who looks at a value (``print``, ``if``, ``int``) has what is
+written down so far run on all shards, as a ``shard_map`` of its own whose results are stacked; what
+follows reads those results as inputs. So each operation runs once, effects too, and in order; what
+nobody looks at stays one program. Under transformations that know values the parts are transformed
+as any ``shard_map``; under those that do not (``jit``, what ``vmap`` maps) there is only the type.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxjax._base import caches, config
+from maxjax._base.meshes import Mesh, PartitionSpec, around, set_around
+from maxjax._higher_order.callback import io_callback_p, pure_callback_p
+from maxjax._ir.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    derived,
+    subjaxprs,
+)
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import DynamicJaxprTracer, StagingTrace, enclosing_traces
+from maxjax._ir.trace import Tracer, base_trace, context, current_trace
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.shape import expand_axis, reshape, slice_in_dim, squeeze_p
+from maxjax._primitives.sharding import device_put_p
+from maxjax._sharding.execute import cut
+from maxjax._sharding.shard_map import dims_of, shard_map_p, stacked_spec
+
+P = PartitionSpec
+
+
+class Given(NamedTuple):
+    """What stands outside for a variable of the body.
+
+    Attributes:
+      value: a whole value, of which ``spec`` says what each shard has.
+      stacked: the type of a shard of it where that has a first dimension of one more than the
+        variable, along which the shards stand; else None.
+    """
+
+    value: Any
+    spec: PartitionSpec
+    stacked: ShapedArray | None = None
+
+
+class _Surroundings:
+    """The traces, named axes and meshes around the running code, to come back to."""
+
+    __slots__ = ("meshes", "state")
+
+    def __init__(self) -> None:
+        self.state = dict(vars(context))
+        self.meshes = around()
+
+    @contextlib.contextmanager
+    def restored(self) -> Iterator[None]:
+        state = dict(vars(context))
+        meshes = set_around(self.meshes)
+        vars(context).update(self.state)
+        try:
+            yield
+        finally:
+            vars(context).update(state)
+            set_around(meshes)
+
+
+class Part(NamedTuple):
+    """Some of the body as a program of one shard, and what stands for its inputs."""
+
+    closed: ClosedJaxpr
+    given: list[Given]
+    trace: ShardTrace
+
+    def apply(self, out_specs: tuple[PartitionSpec, ...]) -> list[Any]:
+        """Applies it to all shards, under the current trace."""
+        trace = self.trace
+        return shard_map_p.bind(
+            *[x.value for x in self.given], mesh=trace.mesh,
+            in_specs=tuple([x.spec for x in self.given]), out_specs=out_specs,
+            jaxpr=known_program(trace.function, self.closed), check_vma=trace.check_vma,
+            newly_manual_axes=trace.manual)
+
+
+class ShardTrace(StagingTrace):
+    """Writes the body of a ``shard_map`` down, and runs it as far as somebody wants values.
+
+    Made where the ``shard_map`` is called, outside of its body.
+
+    Args:
+      location, argument_names: of the function, for messages.
+      function: whose body it is; what is derived from its programs is kept with it.
+      mesh, manual, check_vma: of the ``shard_map``.
+    """
+
+    __slots__ = ("check_vma", "function", "given", "inside", "is_bottom", "manual", "mesh",
+                 "outside", "sees_values", "tracers", "types_tell", "unknown")
+
+    def __init__(self, location: str, argument_names: Sequence[str] | None,
+                 function: Callable[..., Any], mesh: Any, manual: frozenset[Any], check_vma: bool):
+        super().__init__(location, "shard_map", argument_names)
+        self.function = function
+        self.mesh = mesh
+        self.manual = manual
+        self.check_vma = check_vma
+        self.types_tell = check_vma
+        self.outside = self.inside = _Surroundings()
+        traces = list(enclosing_traces())
+        # Whether what is around knows values at all.
+        self.sees_values = all(
+            trace.sees_values if isinstance(trace, ShardTrace) else
+            not isinstance(trace, StagingTrace) for trace in traces)
+        # Whether nothing around differentiates or maps.
+        self.is_bottom = self.sees_values and (traces[0] is base_trace[0] or (
+            isinstance(traces[0], ShardTrace) and traces[0].is_bottom))
+        self.given: dict[Var, Given] = {}
+        # What has no value outside, whoever asks.
+        self.unknown: set[Var] = set()
+        # The variables that Python still holds.
+        self.tracers: weakref.WeakValueDictionary[Var, Tracer] = weakref.WeakValueDictionary()
+
+    def run(self, body: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray],
+            values: Sequence[Any], specs: Sequence[PartitionSpec]) -> Part:
+        """Traces the body, within its mesh; gives what is left to be applied.
+
+        Args:
+          values, specs: the whole values that the body's inputs are shards of.
+        """
+        try:
+            tracers = [self.new_input(aval) for aval in avals]
+            for tracer, value, spec in zip(tracers, values, specs, strict=True):
+                self._give(tracer._var, value, spec)
+            with current_trace(self):
+                self.inside = _Surroundings()
+                outputs = body(*tracers)
+            closed = self.close(outputs)
+        finally:
+            self.live = False
+            self.inside = self.outside      # which does not refer back to this trace
+        jaxpr = closed.jaxpr
+        whole = {*jaxpr.constvars, *jaxpr.invars}
+        computed = [var for var in _read(jaxpr.eqns, jaxpr.outvars)
+                    if var in self.given and var not in whole]
+        return self._part([*jaxpr.constvars, *computed, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)
+
+    # --- tracing ----------------------------------------------------------------------------------
+
+    def atom(self, value: Any) -> Atom:
+        count = len(self.constants)
+        atom = super().atom(value)
+        if len(self.constants) > count:
+            self._give(*next(reversed(self.constants.values())), P())
+        return atom
+
+    def _give(self, var: Var, value: Any, spec: PartitionSpec) -> None:
+        self.given[var] = Given(value, spec)
+        if isinstance(value, Tracer) and not value.is_known():
+            self.unknown.add(var)
+
+    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if primitive is device_put_p and self.sees_values:
+            for device in params["devices"]:
+                if device is not None:
+                    raise ValueError(
+                        "device_put with explicit device not allowed within shard_map-decorated "
+                        f"functions, but got device {device}")
+        result = super().apply(primitive, args, params)
+        if self.sees_values:
+            eqn = self.eqns[-1]
+            if not self.unknown.isdisjoint(x for x in eqn.invars if isinstance(x, Var)):
+                self.unknown.update(eqn.outvars)
+            for tracer in result if primitive.multiple_results else [result]:
+                self.tracers[tracer._var] = tracer
+        return result
+
+    def reference(self, ref: Any) -> Any:
+        state = super().reference(ref)
+        if state.initial is not None:
+            self.unknown.add(state.initial._var)
+        return state
+
+    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
+        if self.is_bottom:      # nobody asks for derivatives
+            return function(*args)
+        return super().apply_custom_jvp(function, jvp, args, **params)
+
+    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
+                         **params: Any) -> list[Any]:
+        if self.is_bottom:
+            return function(*args)
+        return super().apply_custom_vjp(function, rule, args, **params)
+
+    def origin(self, var: Var) -> str:
+        # Its values are known, but for those that differ between shards.
+        return "" if self.is_known(var) else super().origin(var)
+
+    # --- looking ----------------------------------------------------------------------------------
+
+    def is_known(self, var: Var) -> bool:
+        return self.sees_values and var not in self.unknown
+
+    def concrete(self, var: Var) -> Any:
+        if not self.check_vma or not _is_same_on_all(var.aval):
+            return None
+        found = self._value(var)
+        if found is None:
+            return None
+        value = found.value.concrete() if isinstance(found.value, Tracer) else found.value
+        if found.stacked is None or value is None:
+            return value
+        with self.outside.restored(), current_trace(base_trace[0]):
+            return squeeze_p.bind(slice_in_dim(value, 0, 1, 0), dimensions=(0,))
+
+    def text(self, var: Var) -> str:
+        """The block of each device; the type alone where values are not known."""
+        mesh = self._devices()
+        found = None if mesh is None else self._blocks(var, mesh)
+        if mesh is None or found is None:
+            return super().text(var)
+        names, blocks = found
+        places = [mesh.axis_names.index(name) for name in names]
+        axes = f"({', '.join(map(str, mesh.axis_names))},)"
+        with current_trace(base_trace[0]):
+            return "\n".join(
+                f"On {device} at mesh coordinates {axes} = {index}:\n"
+                f"{blocks[tuple(index[place] for place in places)]}\n"
+                for index, device in np.ndenumerate(mesh.devices))
+
+    def _devices(self) -> Mesh | None:
+        if isinstance(self.mesh, Mesh):
+            return self.mesh
+        concrete = self.outside.meshes.concrete
+        if concrete.abstract_mesh == self.mesh and not concrete.empty:
+            return concrete
+        outer = self.outside.state["trace"]
+        return outer._devices() if isinstance(outer, ShardTrace) else None
+
+    def _blocks(self, var: Var, mesh: Mesh) -> tuple[list[Any], Any] | None:
+        """The blocks of all shards along leading dimensions, and the axes that those stand for."""
+        found = self._value(var)
+        if found is None:
+            return None
+        value = found.value
+        names: list[Any] = []
+        if isinstance(value, Tracer):
+            if not isinstance(value._trace, ShardTrace) or type(value) is not DynamicJaxprTracer:
+                return None
+            outer = value._trace._blocks(value._var, mesh)
+            if outer is None:
+                return None
+            names, value = outer
+        else:
+            value = base_trace[0].put(value, mesh.devices.flat[0])
+        with self.outside.restored(), current_trace(base_trace[0]):
+            sizes = dict(mesh.shape_tuple)
+            # What the shards around have stands along leading dimensions already.
+            dims = (*[(name,) for name in names],
+                    *dims_of(found.spec, len(value.shape) - len(names)))
+            split = {axis for axes in dims for axis in axes}
+            names = [name for name in sizes if name in split]
+            shape = (*[sizes[name] for name in names], *var.aval.shape)
+            return names, reshape(cut(value, dims, sizes), shape)
+
+    def _value(self, var: Var) -> Given | None:
+        if self.live and self.is_known(var) and (
+                var not in self.given or any(eqn.effects for eqn in self.eqns)):
+            self._compute()
+        return self.given.get(var) if self.is_known(var) else None
+
+    def _compute(self) -> None:
+        """Runs what is written down so far, as far as it is known."""
+        now: list[JaxprEqn] = []
+        later: list[JaxprEqn] = []
+        for eqn in self.eqns:
+            known = self.unknown.isdisjoint(x for x in eqn.invars if isinstance(x, Var))
+            (now if known else later).append(eqn)
+        read_later = {*_read(later, ())}
+        wanted = [var for eqn in now for var in eqn.outvars
+                  if var in self.tracers or var in read_later]
+        axes = [name for name in self.mesh.axis_names if name in self.manual]
+        # Types do not tell which results of callbacks differ.
+        self.types_tell = self.types_tell and not any(map(_calls_python, now))
+        specs = tuple([stacked_spec(var.aval, axes, self.types_tell) for var in wanted])
+        self.eqns = now
+        with self.inside.restored():
+            tracers = [DynamicJaxprTracer(self, var) for var in wanted]
+            results = [expand_axis(tracer, 0) if len(spec) else tracer
+                       for tracer, spec in zip(tracers, specs, strict=True)]
+        self.eqns = later
+        outvars = [result._var for result in results]
+        self._drop_unused(now, outvars)
+        inputs = [var for var in _read(now, outvars) if var in self.given]
+        with self.outside.restored():
+            values = self._part(inputs, now, outvars).apply(specs)
+        for var, result, value, spec in zip(wanted, results, values, specs, strict=True):
+            self.given[var] = Given(value, spec, result.aval if len(spec) else None)
+
+    def _drop_unused(self, eqns: Sequence[JaxprEqn], outputs: Sequence[Var]) -> None:
+        used = {*_read(eqns, outputs)}
+        for eqn in eqns:
+            self.dropped.update((var, eqn) for var in eqn.outvars if var not in used)
+            eqn.outvars = [var if var in used else DropVar(var.aval) for var in eqn.outvars]
+
+    def _part(self, inputs: Sequence[Var], eqns: Sequence[JaxprEqn],
+              outvars: Sequence[Atom]) -> Part:
+        """These equations as a program of variables that are given."""
+        given = [self.given[var] for var in inputs]
+        invars, unstacked = [], []
+        for var, (_, _, stacked) in zip(inputs, given, strict=True):
+            invars.append(var if stacked is None else Var(stacked))
+            if stacked is not None:
+                unstacked.append(JaxprEqn(squeeze_p, invars[-1:], {"dimensions": (0,)}, [var]))
+        return Part(ClosedJaxpr(Jaxpr([], invars, outvars, [*unstacked, *eqns],
+                                      self.debug_info)), given, self)
+
+
+# The programs that each function was traced to, by what they consist of: they go with the function.
+# Its Python runs at every call, and what is derived from an equal program is found again.
+_programs = caches.cache_by_owner()
+_PROGRAM_LIMIT = 64
+
+
+def known_program(function: Callable[..., Any], closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The first jaxpr of a function that is equal to this one, or this one."""
+    try:
+        known = _programs.setdefault(function, {})
+        key = _structure(closed.jaxpr)
+        found = known.get(key)
+    except TypeError:      # a function that cannot be referred to weakly, an unhashable parameter
+        return closed
+    if found is None:
+        if len(known) >= _PROGRAM_LIMIT:
+            known.clear()
+        found = known[key] = closed
+    return found
+
+
+def _structure(jaxpr: Jaxpr) -> Any:
+    """All that a jaxpr without constants says, but for where its equations were written."""
+    numbers: dict[Var, int] = {}
+
+    def atom(x: Atom) -> Any:
+        if isinstance(x, Literal):
+            return x.aval, np.asarray(x.val).tobytes()
+        return numbers[x]
+
+    for var in jaxpr.invars:
+        numbers[var] = len(numbers)
+    eqns = []
+    for eqn in jaxpr.eqns:
+        operands = tuple(map(atom, eqn.invars))
+        for var in eqn.outvars:
+            numbers[var] = len(numbers)
+        dropped = tuple([isinstance(var, DropVar) for var in eqn.outvars])
+        eqns.append((eqn.primitive, tuple(eqn.params.items()), operands, dropped))
+    return (tuple([var.aval for var in jaxpr.invars]), tuple(eqns),
+            tuple(map(atom, jaxpr.outvars)), config.trace_state())
+
+
+@derived
+def _any_calls_python(closed: ClosedJaxpr) -> bool:
+    return any(map(_calls_python, closed.eqns))
+
+
+def _calls_python(eqn: JaxprEqn) -> bool:
+    """Whether an equation, or one inside it, takes results from a function of Python."""
+    if eqn.primitive in (pure_callback_p, io_callback_p):
+        return True
+    return not eqn.primitive.cacheable and any(
+        isinstance(jaxpr, ClosedJaxpr) and _any_calls_python(jaxpr)
+        for jaxpr in subjaxprs(eqn.params))
+
+
+def _is_same_on_all(aval: ShapedArray) -> bool:
+    states = aval.manual_axis_type
+    return not (states.varying or states.unreduced or states.reduced)
+
+
+def _read(eqns: Sequence[JaxprEqn], outvars: Sequence[Atom]) -> list[Var]:
+    """The variables that equations or a result read, each once."""
+    atoms = [atom for eqn in eqns for atom in eqn.invars]
+    return list(dict.fromkeys(x for x in (*atoms, *outvars) if isinstance(x, Var)))

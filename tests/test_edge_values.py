@@ -86,6 +86,13 @@ l.reduce_window(C, -j.inf, l.max, (3, 2), (2, 2), 'SAME_LOWER', base_dilation=(1
 j.unwrap(j.zeros(0, 'int8'), period=4); j.unwrap(j.zeros(0, 'int8')); j.unwrap(j.zeros((2, 0)))
 j.unwrap(j.arange(7, dtype='int8') * 5 % 17, period=j.array(4))
 j.unwrap(j.zeros(0, bool), period=4)
+j.array(3) ** j.array(2); j.array(3) ** j.int8(2); 3 ** j.array(2); j.array(3) ** True
+j.array(3) ** j.array(-1); j.array([1, 2]) ** np.array(-1); j.array(2.) ** j.array(True)
+j.array(3, 'int8') ** j.array([2]); j.power(True, j.array(2, 'uint8')); j.array([2.]) ** j.array(-2)
+d.vmap(lambda n: 2. ** n)(j.arange(3)); d.vmap(lambda x: x ** j.array(-1))(j.arange(3.))
+d.value_and_grad(lambda x, n: x ** n)(0., 0); d.value_and_grad(lambda x, n: x ** n)(0., j.array(0))
+d.jvp(lambda x: l.bitcast_convert_type(x, 'float32'), (2.,), (3.,))
+l.bitcast_convert_type(True, bool); l.bitcast_convert_type(j.ones(2, 'int4'), 'int4')
 d.random.poisson(d.random.key(0), j.array([1e10, 3e9, 20., 0., j.nan]))
 d.random.poisson(d.random.key(0), j.array([1e10, 200., 3.]), dtype='int8')
 d.random.poisson(d.random.key(0), 300., dtype='uint8'); d.nn.logsumexp(C, where=C > 100)
@@ -134,7 +141,9 @@ DERIVATIVES = """
 1 | s.special.zeta(x, 2.5) | 3. 1.1 10.
 2 | s.special.zeta(x, q) | 2. 3.5
 1 | s.special.zeta(2., x) | .5 3.
-1 | x ** j.array(0) | 0. 2.
+3 | x ** j.array(0) | 0. 2.
+2 | x ** np.array(1) | 0.
+1 | d.lax.bitcast_convert_type(x, 'float32') | 2.
 2 | x ** j.array([0, 1, 2, 3]) | 0. -1.
 2 | x ** np.array([0, 1, 2]) | 0.
 2 | d.jit(lambda x, n: x ** n)(x, 0) | 0. 2.

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from maxjax._base import native
+from maxjax._primitives import elementary
 from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._primitives.widths import native_result
 
@@ -42,6 +43,19 @@ def frexp(x: Any) -> Any:
         return result
     mantissa, exponent = np.frexp(x)
     return mantissa, np.where(np.isfinite(x), exponent, np.int32(0))
+
+
+def ldexp(x: Any, shift: Any) -> Any:
+    # Shifts of any integer dtype; beyond these bounds every float has become 0 or infinite.
+    return np.ldexp(x, np.clip(shift.astype(np.float64), -9999, 9999).astype(np.int32))
+
+
+def sinc(x: Any) -> Any:
+    if x.size >= native.FEWEST:
+        return None
+    zero = x == 0
+    scaled = np.where(zero, x.dtype.type(1), x.dtype.type(np.pi) * x)
+    return np.where(zero, x.dtype.type(1), elementary.sin(scaled) / scaled)
 
 
 def modf(x: Any) -> Any:

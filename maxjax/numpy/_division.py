@@ -5,8 +5,6 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import numpy as np
-
 from maxjax._base import dtypes
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.primitive import registry

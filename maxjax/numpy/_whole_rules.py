@@ -109,33 +109,25 @@ def triangle(x: Any, *, k: int, upper: bool) -> Any:
     return result
 
 
-def linspace(start: Any, stop: Any, *, num: int, endpoint: bool, leading: bool) -> Any:
+def linspace(start: Any, stop: Any, *, num: int, endpoint: bool) -> Any:
     """By blocks that stay in the cache between one operation and the next.
 
-    What is rounded, and where, as in the function's own operations: float64 holds the products
-    of float32.
+    What is rounded, and where, as in the function's own operations.
     """
     dtype = start.dtype.type
     steps = num - endpoint
-    reciprocal = dtype(1) / dtype(steps)
+    scale = 0.5 ** steps.bit_length()
     result = np.empty((num, *start.shape), dtype)
     rows = max(1, _BLOCK // max(1, start.size))
     ramp = np.arange(rows, dtype=np.float64).reshape(-1, *(1,) * start.ndim)
-    for first in range(0, steps, rows):
-        part = result[first:min(first + rows, steps)]
-        position = ramp[:len(part)] + first
-        if not start.ndim:
-            rest = np.multiply(position, -np.float64(reciprocal))
-            rest += 1
-            np.multiply(rest.astype(dtype), start, out=part)
-            position *= np.float64(stop * reciprocal)
-            np.add(position, part, out=part, casting="same_kind")
-            continue
-        fraction = position.astype(dtype) * reciprocal
-        rest = 1 - fraction
-        fused, rounded = ((start, rest), (stop, fraction))[::1 if leading else -1]
-        np.multiply(*rounded, out=part)
-        np.add(np.multiply(*fused, dtype=np.float64), part, out=part, casting="same_kind")
+    half, last = start * dtype(0.5), stop * dtype(0.5)
+    for top in range(0, steps, rows):
+        part = result[top:min(top + rows, steps)]
+        position = (ramp[:len(part)] + top).astype(dtype) * dtype(scale)
+        np.multiply(last - half, position, out=part)
+        part /= dtype(steps * scale)
+        part += half
+        part *= dtype(2)
     if endpoint:
         result[-1] = stop
     return result

@@ -298,8 +298,18 @@ def test_optimized_remat_calls_the_function(residual: str) -> None:
 
         f = j.custom_vjp(j.numpy.tan)
         f.defvjp(forward, lambda kept, ct: (ct * (kept[0] if kept else 2.),), optimize_remat=True)
-        return [j.value_and_grad(lambda x: j.remat(f)(x) ** 2)(3.2),
-                j.value_and_grad(j.remat(lambda x: f(x) ** 2))(3.2),
-                j.jit(j.value_and_grad(lambda x: j.remat(f)(x) ** 2))(3.2)]
+        square = {
+            "remat": lambda x: j.remat(f)(x) ** 2,
+            "around": j.remat(lambda x: f(x) ** 2),
+            "jit": lambda x: j.jit(f)(x) ** 2,
+            "jit inside": j.remat(lambda x: j.jit(f)(x) ** 2),
+            "scan": lambda x: j.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0],
+            "vmap inside": j.remat(lambda x: (j.vmap(f)(x * xs) ** 2).sum()),
+            "both inside": j.remat(lambda x: (j.jit(j.vmap(f))(x * xs) ** 2).sum()),
+        }
+        xs = j.numpy.array([.3, 1.2, 3.2])
+        return [[j.value_and_grad(g)(3.2) for g in square.values()],
+                [j.vmap(j.value_and_grad(square[name]))(xs) for name in ("around", "jit inside")],
+                [j.jit(j.value_and_grad(square[name]))(3.2) for name in ("remat", "vmap inside")]]
 
     assert_tree_same(answers(maxjax), answers(jax))

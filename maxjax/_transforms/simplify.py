@@ -18,6 +18,10 @@ CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "ca
 # Those whose jaxpr is made of the parameters: name -> what makes it.
 MADE_CALLS: dict[str, Callable[[dict[str, Any]], ClosedJaxpr]] = {}
 
+# Calls that compute less where not all of their results are used (``dead_code_rules``): they are
+# replaced after the others, and after what nothing depends on is gone.
+LATE_CALLS: set[str] = set()
+
 # What stands for several operations until it is compiled, one NumPy rule for all of them:
 # name -> what gives the jaxpr of an equation.
 EXPANSIONS: dict[str, Callable[[JaxprEqn], ClosedJaxpr]] = {}
@@ -29,6 +33,13 @@ def inline_calls(closed: ClosedJaxpr, names: Collection[str] | None = None) -> C
     Args:
       names: of the primitives; all that only call a jaxpr if None.
     """
+    inlined = _inlined(closed, names)
+    if names is None and any(eqn.primitive.name in LATE_CALLS for eqn in inlined.jaxpr.eqns):
+        return inline_calls(_inlined(eliminate_dead_code(inlined), LATE_CALLS))
+    return inlined
+
+
+def _inlined(closed: ClosedJaxpr, names: Collection[str] | None) -> ClosedJaxpr:
     constants: dict[int, tuple[Var, Any]] = {}
     eqns: list[JaxprEqn] = []
 
@@ -91,7 +102,7 @@ def inline_calls(closed: ClosedJaxpr, names: Collection[str] | None = None) -> C
 def _called(eqn: JaxprEqn, names: Collection[str] | None) -> Any:
     """The jaxpr that an equation stands for, if it is to be replaced by it."""
     name = eqn.primitive.name
-    if names is not None and name not in names:
+    if name in LATE_CALLS if names is None else name not in names:
         return None
     if name in CALLS:
         return eqn.params[CALLS[name]]

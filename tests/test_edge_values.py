@@ -84,6 +84,8 @@ l.reduce_window(C, -j.inf, l.max, (3, 2), (2, 2), 'SAME_LOWER', base_dilation=(1
 j.unwrap(j.zeros(0, 'int8'), period=4); j.unwrap(j.zeros(0, 'int8')); j.unwrap(j.zeros((2, 0)))
 j.unwrap(j.arange(7, dtype='int8') * 5 % 17, period=j.array(4))
 j.unwrap(j.zeros(0, bool), period=4)
+bool(d.random.key(0)); bool(d.random.split(d.random.key(0), 2))
+[l.dot(I.astype(x), I.T.astype(y)) for x in ('int4', 'uint4') for y in ('int4', 'uint4')]
 j.array(3) ** j.array(2); j.array(3) ** j.int8(2); 3 ** j.array(2); j.array(3) ** True
 j.array(3) ** j.array(-1); j.array([1, 2]) ** np.array(-1); j.array(2.) ** j.array(True)
 j.array(3, 'int8') ** j.array([2]); j.power(True, j.array(2, 'uint8')); j.array([2.]) ** j.array(-2)
@@ -91,6 +93,21 @@ d.vmap(lambda n: 2. ** n)(j.arange(3)); d.vmap(lambda x: x ** j.array(-1))(j.ara
 d.value_and_grad(lambda x, n: x ** n)(0., 0); d.value_and_grad(lambda x, n: x ** n)(0., j.array(0))
 d.jvp(lambda x: l.bitcast_convert_type(x, 'float32'), (2.,), (3.,))
 l.bitcast_convert_type(True, bool); l.bitcast_convert_type(j.ones(2, 'int4'), 'int4')
+s.stats.bernoulli.logpmf(Z, .3); s.stats.bernoulli.pmf(1., .3, j.nan); s.stats.geom.pmf(Z, .3)
+s.stats.betabinom.logpmf(Z, 4., 1., j.array([[2.], [0.], [j.nan]])); s.stats.nbinom.pmf(Z, 2., .4)
+s.stats.poisson.pmf(Z, 1.5); s.stats.poisson.pmf(1., 2., .5); s.stats.poisson.cdf(Z[:6], 1.5)
+s.stats.poisson.cdf(j.nan, 1.5); s.stats.uniform.pdf(Z); s.stats.uniform.logpdf(.5, j.nan)
+s.stats.expon.logcdf(Z); s.stats.expon.logcdf(1., j.nan); s.stats.expon.logcdf(0., 0., 0.)
+[getattr(s.stats.pareto, f)(Z, 2.) for f in ('pdf', 'logpdf', 'cdf', 'logcdf', 'sf', 'logsf')]
+[getattr(s.stats.pareto, f)(2., 2., j.array([j.nan, 0.]), 0.) for f in ('pdf', 'logcdf', 'sf')]
+[getattr(s.stats.chi2, f)(Z, 3.) for f in ('pdf', 'logpdf', 'cdf', 'logcdf', 'sf', 'logsf')]
+s.stats.chi2.pdf(1., 3., j.nan); s.stats.chi2.sf(-1., j.nan); s.stats.gamma.sf(Z, 0.)
+s.stats.gamma.logsf(-1., j.array([0., -1., j.nan])); s.stats.gamma.sf(Z, 2.)
+s.stats.t.pdf(Z, 3.); s.stats.t.logpdf(Z, 3., 0., -2.); s.stats.t.pdf(j.array([0., 2.]), 1e3)
+s.stats.gumbel_l.ppf(.3, 1., -2.); s.stats.gumbel_r.ppf(.3, 1., j.array([0., -1.]))
+s.stats.truncnorm.pdf(Z, -1., 2., 0., -1.); s.stats.truncnorm.logpdf(1., -1., 2., 0., 0.)
+s.stats.truncnorm.cdf(j.array([-1., 0.]), 0., j.nan); s.stats.cauchy.ppf(j.array([.1, .5, .9]))
+s.stats.cauchy.isf(j.array([.1, .25, .9, j.nan]), 1., 2.)
 d.random.poisson(d.random.key(0), j.array([1e10, 3e9, 20., 0., j.nan]))
 d.random.poisson(d.random.key(0), j.array([1e10, 200., 3.]), dtype='int8')
 d.random.poisson(d.random.key(0), 300., dtype='uint8'); d.nn.logsumexp(C, where=C > 100)
@@ -101,6 +118,8 @@ d.random.poisson(d.random.key(0), 300., dtype='uint8'); d.nn.logsumexp(C, where=
 CONSTANTS: dict[str, Any] = {
     "np": np, "A": np.arange(6, dtype=np.float32).reshape(3, 2),
     "C": np.arange(24, dtype=np.float32).reshape(4, 6),
+    "I": np.arange(-8, 7, dtype=np.int8).reshape(3, 5),
+    "Z": np.array([0, -0., 1, -1, .5, 2, 1e30, np.inf, -np.inf, np.nan], np.float32),
     "M": np.random.default_rng(0).normal(size=(5, 5)).astype(np.float32),
     "B": np.random.default_rng(1).normal(size=(2, 3, 3)).astype(np.float32),
     "P": [("int16", "uint32"), ("uint32", "int32"), ("int8", "uint8"), ("bool", "int8"),
@@ -287,6 +306,14 @@ def test_minimization(name: str, options: dict[str, Any]) -> None:
 
 
 # --- a forward rule that is left out --------------------------------------------------------------
+
+def test_cauchy_quantiles_at_the_ends() -> None:
+    """Poles; JAX's tangent, of a rounded angle, has large numbers of the other sign there."""
+    stats = maxjax.scipy.stats.cauchy
+    q = np.array([0, 1], np.float32)
+    np.testing.assert_array_equal(stats.ppf(q), [-np.inf, np.inf])
+    np.testing.assert_array_equal(stats.isf(q), [np.inf, -np.inf])
+
 
 @pytest.mark.parametrize("residual", ["argument", "computed", "none"])
 def test_optimized_remat_calls_the_function(residual: str) -> None:

@@ -16,6 +16,7 @@ from maxjax._runtime import program
 ODD = [0.0, -0.0, 1, -1, 2.5, -3.7, np.inf, -np.inf, np.nan, 1e-40, -1e-45, 3e38, 1e-38]
 X, Y = (grid.ravel() for grid in np.meshgrid(ODD, ODD))
 INTEGERS = np.meshgrid([-2**31, -7, -1, 0, 1, 2, 5, 2**31 - 1], [-2**31, -7, -1, 0, 1, 3, 6, 64])
+SHIFTS = [0, 1, -1, 5, -30, 127, 128, -126, -149, -150, 278, 2**31 - 1, -2**31]
 LINE = np.sort([-np.inf, -3.7, -1, 0.0, 0.0, 2.5, 2.5, 3e38])
 MATRIX = np.arange(12.0).reshape(3, 4)
 
@@ -24,7 +25,7 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
     **{name: (getattr(jnp, name), [X, Y]) for name in (
         "copysign", "heaviside", "hypot", "isclose", "logaddexp", "logaddexp2")},
     **{name: (getattr(jnp, name), [np.array(ODD)]) for name in (
-        "frexp", "modf", "nan_to_num", "spacing", "trunc")},
+        "frexp", "modf", "nan_to_num", "sinc", "spacing", "trunc")},
     **{f"{name} of integers": (getattr(jnp, name), INTEGERS) for name in (
         "floor_divide", "power", "remainder")},
     **{f"{name} by what is not 0": (getattr(jnp, name), [INTEGERS[0], INTEGERS[1] | 1])
@@ -32,6 +33,8 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
     "nan_to_num by values": (lambda x: jnp.nan_to_num(x, nan=-0.0, posinf=1.5), [np.array(ODD)]),
     "nan_to_num by an array": (lambda x, y: jnp.nan_to_num(x, nan=y), [X, Y]),
     "isclose with NaN": (lambda x, y: jnp.isclose(x, y, 0.5, 1e-3, equal_nan=True), [X, Y]),
+    **{f"ldexp by {kind}": (jnp.ldexp, [np.array(ODD)[:, None], np.array(SHIFTS).astype(kind)])
+       for kind in ("int8", "int32", "uint32")},
     "hypot of two shapes": (jnp.hypot, [X[:, None], Y[:3]]),
     "copysign of a scalar": (lambda x: jnp.copysign(2.0, x), [X]),
     "searchsorted": (jnp.searchsorted, [LINE, X]),

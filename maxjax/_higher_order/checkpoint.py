@@ -336,13 +336,20 @@ def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
             [0 if flag else None for flag in out_batched])
 
 
+@derived
+def _of_results(closed: ClosedJaxpr, used: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr of some of the results, and which inputs it has."""
+    needed = needed_inputs(closed.jaxpr, used)
+    return eliminate_dead_code(rearranged(
+        closed, tuple(chosen(range(len(needed)), needed)),
+        tuple(chosen(range(len(used)), used)))), needed
+
+
 def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-    jaxpr, prevent_cse = eqn.params["jaxpr"], eqn.params["prevent_cse"]
-    needed = needed_inputs(jaxpr.jaxpr, used)
+    body, needed = _of_results(eqn.params["jaxpr"], tuple(used))
     if all(used) and all(needed):
         return eqn
-    body = eliminate_dead_code(rearranged(
-        jaxpr, tuple(chosen(range(len(needed)), needed)), tuple(chosen(range(len(used)), used))))
+    prevent_cse = eqn.params["prevent_cse"]
     if isinstance(prevent_cse, tuple):
         prevent_cse = tuple(chosen(prevent_cse, needed))
     return eqn.replace(invars=chosen(eqn.invars, needed), outvars=chosen(eqn.outvars, used),
@@ -352,6 +359,14 @@ def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
 def _guarded(eqn: JaxprEqn) -> Sequence[bool]:
     prevented = eqn.params["prevent_cse"] if eqn.params["differentiated"] else False
     return prevented if isinstance(prevented, tuple) else (prevented,) * len(eqn.invars)
+
+
+def _jit_without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    if all(used):
+        return eqn
+    body, needed = _of_results(eqn.params["jaxpr"], tuple(used))
+    return eqn.replace(invars=chosen(eqn.invars, needed), outvars=chosen(eqn.outvars, used),
+                       params={**eqn.params, "jaxpr": body})
 
 
 remat_p = Primitive(
@@ -371,6 +386,7 @@ remat_p = Primitive(
     guarded=_guarded,
     dead_code=_without_dead_code,
 )
+jit_p.dead_code = _jit_without_dead_code
 
 # --- the functions --------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.autodiff import leaf_operand
-from maxjax._transforms.batching import BatchTrace
+from maxjax._transforms.batching import BatchTrace, batch_jaxpr
 from maxjax._transforms.simplify import eliminate_dead_code
 
 Backward = Callable[[list[Any], list[Any]], list[Any]]
@@ -190,7 +190,15 @@ def _without_residuals(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
 
 # The forward rule of a function with ``optimize_remat``, as one operation: where no residual is
 # used, it is the function itself, which is its parameter ``primal``.
-remat_opt_p = composed("remat_opt", dead_code=_without_residuals, shown=lambda params: {})
+def _remat_opt_batch(size, operands, axes, *, decomposition, primal, kept):
+    batched = {name: batch_jaxpr(closed, size, tuple(axes), True)[0]
+               for name, closed in (("decomposition", decomposition), ("primal", primal))}
+    results = remat_opt_p.bind(*operands, **batched, kept=kept)
+    return results, [0] * len(results)
+
+
+remat_opt_p = composed("remat_opt", batch=_remat_opt_batch, dead_code=_without_residuals,
+                       inlined_late=True, shown=lambda params: {})
 
 
 def _bind_remat_opt(function: Callable[..., list[Any]], forward: Callable[..., list[Any]],

@@ -60,6 +60,9 @@ The rules, all optional but the first two, and their contracts:
     Of what only calls a jaxpr, whose equations take the place of the call: the parameter that holds
     it, or what makes it of the parameters. ``guarded(eqn)`` says which operands of an inlined call
     stand behind a barrier, so that what is computed again is not merged with what was before.
+``inlined_late``
+    True of calls that compute less where not all of their results are used: they are inlined after
+    the others, and after what nothing depends on is gone.
 ``expand(in_avals, params)``
     The jaxpr of what stands for several operations until it is compiled.
 ``control_flow``
@@ -158,6 +161,7 @@ class Primitive:
                  passes_unreduced: slice | None = None,
                  calls: str | Callable[..., Any] | None = None,
                  guarded: Callable[..., Sequence[bool]] | None = None,
+                 inlined_late: bool = False,
                  expand: Callable[..., Any] | None = None,
                  control_flow: tuple[str, ...] = (),
                  dead_code: Callable[..., Any] | None = None,
@@ -206,6 +210,7 @@ class Primitive:
         self.passes_unreduced = passes_unreduced
         self.calls = calls
         self.guarded = guarded
+        self.inlined_late = inlined_late
         self.expand = expand
         self.control_flow = control_flow
         self.dead_code = dead_code

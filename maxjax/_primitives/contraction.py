@@ -14,7 +14,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear
 from maxjax._primitives.shape import transpose
-from maxjax._primitives.widths import bit_width
+from maxjax._primitives.widths import BIT_WIDTHS, bit_width
 
 
 def free_dimensions(rank, contracting, batch):
@@ -65,7 +65,8 @@ def compute_dtype(lhs, rhs, out):
                 return dtype
     if dtypes.is_integer(out) and (dtypes.is_inexact(lhs) or dtypes.is_inexact(rhs)):
         return lhs if dtypes.is_inexact(lhs) else rhs
-    return np.dtype(np.int32) if out.itemsize < 4 and out.kind == "i" else out
+    narrow = out in BIT_WIDTHS or (out.itemsize < 4 and dtypes.is_signed(out))
+    return dtypes.int32 if narrow else out
 
 
 def _as_matrices(rank, contracting, batch, shape, contracting_last):

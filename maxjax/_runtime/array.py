@@ -163,6 +163,8 @@ class ArrayImpl(Array):
         return self.__array__().data
 
     def __bool__(self) -> bool:
+        if dtypes.is_key(self.aval.dtype):
+            raise TypeError("key array cannot be converted to boolean.")
         if self.aval.size != 1:
             raise ValueError(truth_value_message(self.aval))
         self._check_summed()

@@ -26,8 +26,12 @@ from maxjax._primitives.shape import (
 
 
 def called(eqn: JaxprEqn) -> Any:
-    """The jaxpr that an equation only calls."""
-    return eqn.primitive.called(eqn.params)
+    """The jaxpr that an equation only calls; None of a call that is inlined late."""
+    return None if eqn.primitive.inlined_late else eqn.primitive.called(eqn.params)
+
+
+def _called_late(eqn: JaxprEqn) -> Any:
+    return eqn.primitive.called(eqn.params) if eqn.primitive.inlined_late else None
 
 
 def called_by(*primitives: Primitive) -> Callable[[JaxprEqn], Any]:
@@ -48,6 +52,13 @@ def inline_calls(closed: ClosedJaxpr,
     Args:
       jaxpr_of: what takes the place of an equation; None where it stays.
     """
+    inlined = _inlined(closed, jaxpr_of)
+    if jaxpr_of is called and any(eqn.primitive.inlined_late for eqn in inlined.jaxpr.eqns):
+        return inline_calls(_inlined(eliminate_dead_code(inlined), _called_late))
+    return inlined
+
+
+def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], Any]) -> ClosedJaxpr:
     constants: dict[int, tuple[Var, Any]] = {}
     eqns: list[JaxprEqn] = []
 

@@ -120,8 +120,6 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
     for kind in (source, target):
         if dtypes.is_key(kind):
             raise ValueError(f"unexpected input: dtype={kind}")
-    if source == target:
-        return x
     old, new = bit_width(source), bit_width(target)
     shape = x.aval.shape
     if new > old and (not shape or shape[-1] * old != new):
@@ -129,7 +127,8 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
         raise ValueError(
             f"Attempting to convert array of shape {shape} from {source} of size {old} bits to "
             f"{target} of size {new}, bits but {count} * {old} != {new}")
-    if any(kind == dtypes.bool_ or dtypes.is_complex(kind) for kind in (source, target)):
+    if source != target and any(
+            kind == dtypes.bool_ or dtypes.is_complex(kind) for kind in (source, target)):
         raise TypeError(
             "lax.bitcast_convert_type does not support bool or complex values unless the operand "
             f"and destination types match. Got operand dtype={source}, new_dtype={target!r}. "

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
-import numpy as np
-
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import (
     div_p,
@@ -29,9 +29,11 @@ from maxjax.numpy._promotion import (
     broadcast_to,
     cast,
     constant,
+    is_concrete,
     promote_args_inexact,
     promote_shapes,
     resolve,
+    shape_of,
     type_of,
 )
 from maxjax.numpy._ufuncs import equal, sign
@@ -150,18 +152,20 @@ _pow = binary("power", pow_p, inexact=True)
 
 
 def power(x1: Any, x2: Any, /) -> Array:
-    """x1 to the power x2; integers to a Python integer by multiplication.
+    """x1 to the power x2; by multiplication where x2 is one known integer.
+
+    Such an exponent is no operand: the result has the type of x1 (booleans become int32).
 
     >>> jnp.power(jnp.array([2, 3]), 2), jnp.power(4., 0.5)
     (Array([4, 9], dtype=int32), Array(2., dtype=float32, weak_type=True))
     """
     x1, x2 = resolve("power", (x1, x2))
-    if x2.__class__ is int:
-        return _integer_power(x1, x2)
-    if not isinstance(x2, Array) and np.shape(x2) == () and isinstance(
-            x2, (np.integer,)) and not isinstance(x2, np.bool_):
-        return _integer_power(x1, int(x2), type_of(x2))
+    if x2.__class__ is int or x2.__class__ is bool:
+        return _integer_power(x1, int(x2))
     left, right = type_of(x1), type_of(x2)
+    if dtypes.is_integer(right[0]) and not shape_of(x2) and is_concrete(x2) and (
+            not is_dimension(x2)):
+        return _integer_power(x1, operator.index(x2))
     dtype, weak = dtypes.promote((left, right))
     if dtype == dtypes.bool_:
         dtype = dtypes.canonical(dtypes.int64)
@@ -177,10 +181,9 @@ def power(x1: Any, x2: Any, /) -> Array:
 pow = power
 
 
-def _integer_power(x: Any, exponent: int, exponent_type: tuple[Any, bool] | None = None) -> Array:
-    own = type_of(x)
-    dtype, weak = dtypes.promote((own, exponent_type or dtypes.python_scalar(int)))
-    if own[0] == dtypes.bool_:
+def _integer_power(x: Any, exponent: int) -> Array:
+    dtype, weak = type_of(x)
+    if dtype == dtypes.bool_:
         dtype, weak = dtypes.int32, False
     x = as_array(cast(x, dtype, weak))
     if exponent < 0 and dtypes.is_integer(dtype):

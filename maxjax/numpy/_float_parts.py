@@ -34,7 +34,7 @@ from maxjax.numpy._ufuncs import (
     operand,
 )
 from maxjax.numpy._where import where
-from maxjax.numpy._whole import whole
+from maxjax.numpy._whole import WORDS, whole
 
 __all__ = ["copysign", "frexp", "ldexp", "modf", "signbit", "spacing"]
 
@@ -110,19 +110,7 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
 
 
 @custom_jvp
-def _frexp(x: Array) -> tuple[Array, Array]:
-    return _parts(x)
-
-
-@_frexp.defjvp
-def _frexp_jvp(primals: Any, tangents: Any) -> Any:
-    mantissa, exponent = _frexp(*primals)
-    scale = exp2(convert_element_type(-exponent, mantissa.dtype))
-    return (mantissa, exponent), (tangents[0] * scale, np.zeros(exponent.shape, dtypes.float0))
-
-
-@whole("frexp", rules.frexp, outputs=2)
-def _parts(x: Array) -> tuple[Array, Array]:
+def _mantissa_and_exponent(x: Array) -> tuple[Array, Array]:
     exponent_bits, mantissa_bits = _FORMATS[x.dtype]
     integer = np.dtype(f"int{8 * x.dtype.itemsize}")
     bias = (1 << (exponent_bits - 1)) - 1
@@ -140,6 +128,16 @@ def _parts(x: Array) -> tuple[Array, Array]:
     return where(special, x, mantissa), where(special, 0, exponent).astype(dtypes.int32)
 
 
+@_mantissa_and_exponent.defjvp
+def _frexp_jvp(primals: Any, tangents: Any) -> Any:
+    mantissa, exponent = _frexp(*primals)
+    scale = exp2(convert_element_type(-exponent, mantissa.dtype))
+    return (mantissa, exponent), (tangents[0] * scale, np.zeros(exponent.shape, dtypes.float0))
+
+
+_frexp = whole("frexp", rules.frexp, outputs=2)(_mantissa_and_exponent)
+
+
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """x1 * 2**x2
 
@@ -152,14 +150,18 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
     dtype, weak = inexact_type(*type_of(x1))
     if dtypes.is_complex(dtype) or not dtypes.is_integer(type_of(x2)[0]):
         raise ValueError(f"ldexp not supported for input types {(dtype, type_of(x2)[0])}")
-    x1 = as_array(cast(x1, dtype, weak))
-    mantissa, exponent = frexp(x1)
-    exponent = convert_element_type(exponent, dtype) + convert_element_type(as_array(x2), dtype)
+    return _ldexp(as_array(cast(x1, dtype, weak)), as_array(x2))
+
+
+@whole("ldexp", rules.ldexp, WORDS)
+def _ldexp(x: Array, shift: Array) -> Array:
+    mantissa, exponent = frexp(x)
+    exponent = convert_element_type(exponent, x.dtype) + convert_element_type(shift, x.dtype)
     # The power of two alone may be too large by one where the product is not.
     large = exponent > 0
     mantissa = where(large, mantissa * 2, mantissa)
     exponent = where(large, exponent - 1, exponent)
-    return where(isinf(x1) | (x1 == 0), x1, mantissa * exp2(exponent))
+    return where(isinf(x) | (x == 0), x, mantissa * exp2(exponent))
 
 
 def spacing(x: Any, /) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -13,9 +14,8 @@ from maxjax._base import dtypes
 from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.trace import Array
 from maxjax._primitives import shape as shape_primitives
-from maxjax._primitives.comparison import select
+from maxjax._primitives.arithmetic import complex_p, imag_p, real_p
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.random_bits import multiply_add
 from maxjax._primitives.shape import broadcast_in_dim, iota_p, reshape
 from maxjax._primitives.transcendental import log_p
 from maxjax.numpy import _whole_rules as rules
@@ -135,16 +135,22 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     compute = inexact_dtype(result)
     start, stop = (as_array(cast(x, compute)) for x in (start, stop))
     shape = broadcast_shapes(start.shape, stop.shape)
-    delta = constant(np.nan, compute)
+    delta = as_array(constant(np.nan, compute))
     if num > 1:
-        delta = _divided(stop - start, num - bool(endpoint), compute)
+        delta = (stop - start) / constant(num - bool(endpoint), compute)
     elif num == 1 and not endpoint:
         delta = stop - start
     start, stop = (broadcast_to(x, shape) for x in (start, stop))
     if num > 1:
         many = isinstance(num, int) and num >= _MANY
-        interpolate = _interpolated_at_once if many else _interpolated
-        out = interpolate(start, stop, num=num, endpoint=bool(endpoint), leading=axis == 0)
+        interpolate = functools.partial(_interpolated_at_once if many else _interpolated,
+                                        num=num, endpoint=bool(endpoint))
+        if dtypes.is_complex(compute):
+            out = complex_p.bind(*(interpolate(part.bind(start), part.bind(stop))
+                                   for part in (real_p, imag_p)))
+        else:
+            wide = dtypes.float32 if compute.itemsize < 4 else compute
+            out = interpolate(*(convert_element_type(x, wide) for x in (start, stop)))
     elif num == 1:
         out = reshape(start, (1, *shape))
     else:
@@ -159,49 +165,23 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     return (out, delta) if retstep else out
 
 
-def _interpolated(start: Array, stop: Array, *, num: int, endpoint: bool,
-                  leading: bool) -> Array:
-    """``num`` values from ``start`` to ``stop``, of one shape, along a leading axis.
+def _interpolated(start: Array, stop: Array, *, num: int, endpoint: bool) -> Array:
+    """``num`` values from ``start`` to ``stop``, real and of one shape, along a leading axis.
 
-    ``start * (1 - fraction) + stop * fraction``, rounded as XLA rounds it: it multiplies by the
-    reciprocal of the number of steps, first by ``stop`` where that is a scalar, and adds to one
-    product before that is rounded: ``start``'s, if arrays are joined along a ``leading`` axis.
+    ``start + (stop - start) * position / steps``: nothing is rounded before a value that a float
+    holds, unless the product is too long for one. So counts of a histogram are right at its edges.
+    Halves of the bounds and powers of two below ``1 / steps`` keep it from overflowing.
     """
     steps = num - endpoint
-    dtype, real = start.dtype, dtypes.real_dtype(start.dtype)
-    one, wide = constant(1, dtype), (1, *start.shape)
-    position = reshape(iota(real, steps), (steps, *(1,) * start.ndim))
-    fraction = convert_element_type(_divided(position, steps, real), dtype)
-    rest = one - fraction
-    first, last = reshape(start, wide), reshape(stop, wide)
-    if dtypes.is_complex(dtype) or dtype == dtypes.bfloat16:
-        out = first * rest + last * fraction
-    elif start.ndim:
-        factors = (first, rest), (last, fraction)
-        fused, rounded = factors if leading else factors[::-1]
-        out = multiply_add(*fused, rounded[0] * rounded[1])
-    else:
-        step = _divided(stop, steps, dtype)
-        known = isinstance(steps, int)
-        if known and steps >= _VECTORIZED:
-            rest = multiply_add(-position, constant(1, real) / constant(steps, real), one)
-        out = multiply_add(position, step, start * rest)
-        if known and 1 < steps <= _UNROLLED:
-            # Position 1 is a constant of the unrolled loop, and the product with it no product.
-            out = select(position == one, out, multiply_add(start, rest, step))
-    return shape_primitives.concatenate([out, last], 0) if endpoint else out
+    dtype, wide = start.dtype, (1, *start.shape)
+    half = constant(0.5, dtype)
+    scale = 0.5 ** steps.bit_length() if isinstance(steps, int) else 1
+    position = reshape(iota(dtype, steps), (steps, *(1,) * start.ndim)) * constant(scale, dtype)
+    first, last = reshape(start, wide) * half, reshape(stop, wide) * half
+    out = (first + (last - first) * position / constant(steps * scale, dtype)) / half
+    return shape_primitives.concatenate([out, reshape(stop, wide)], 0) if endpoint else out
 
 
-def _divided(x: Any, steps: Any, dtype: Any) -> Any:
-    """``x / steps``, as XLA computes it: but for bfloat16, which it computes in float32, by the
-    rounded reciprocal."""
-    if dtype == dtypes.bfloat16:
-        return x / constant(steps, dtype)
-    return x * (constant(1, dtype) / constant(steps, dtype))
-
-
-_UNROLLED = 33      # steps, up to which no loop is left of XLA's, between scalars
-_VECTORIZED = 352   # steps, from which on that loop rounds 1 - fraction only once
 _MANY = 16384     # values, from which on one NumPy rule pays
 _interpolated_at_once = whole("linspace", rules.linspace)(_interpolated)
 

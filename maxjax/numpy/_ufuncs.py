@@ -371,7 +371,11 @@ def sinc(x: Any, /) -> Array:
     >>> jnp.sinc(jnp.array([0., 0.5]))
     Array([1.        , 0.63661975], dtype=float32)
     """
-    x = inexact_operand("sinc", x)
+    return _sinc(inexact_operand("sinc", x))
+
+
+@whole("sinc", rules.sinc)
+def _sinc(x: Array) -> Array:
     zero = x == 0
     scaled = np.pi * x
     safe = where(zero, 1.0, scaled)

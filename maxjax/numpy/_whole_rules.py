@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from maxjax._base import native
+from maxjax._primitives import elementary
 from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._primitives.widths import native_result
 
@@ -42,6 +43,19 @@ def frexp(x: Any) -> Any:
         return result
     mantissa, exponent = np.frexp(x)
     return mantissa, np.where(np.isfinite(x), exponent, np.int32(0))
+
+
+def ldexp(x: Any, shift: Any) -> Any:
+    # Shifts of any integer dtype; beyond these bounds every float has become 0 or infinite.
+    return np.ldexp(x, np.clip(shift.astype(np.float64), -9999, 9999).astype(np.int32))
+
+
+def sinc(x: Any) -> Any:
+    if x.size >= native.FEWEST:
+        return None
+    zero = x == 0
+    scaled = np.where(zero, x.dtype.type(1), x.dtype.type(np.pi) * x)
+    return np.where(zero, x.dtype.type(1), elementary.sin(scaled) / scaled)
 
 
 def modf(x: Any) -> Any:
@@ -95,33 +109,25 @@ def triangle(x: Any, *, k: int, upper: bool) -> Any:
     return result
 
 
-def linspace(start: Any, stop: Any, *, num: int, endpoint: bool, leading: bool) -> Any:
+def linspace(start: Any, stop: Any, *, num: int, endpoint: bool) -> Any:
     """By blocks that stay in the cache between one operation and the next.
 
-    What is rounded, and where, as in the function's own operations: float64 holds the products
-    of float32.
+    What is rounded, and where, as in the function's own operations.
     """
     dtype = start.dtype.type
     steps = num - endpoint
-    reciprocal = dtype(1) / dtype(steps)
+    scale = 0.5 ** steps.bit_length()
     result = np.empty((num, *start.shape), dtype)
     rows = max(1, _BLOCK // max(1, start.size))
     ramp = np.arange(rows, dtype=np.float64).reshape(-1, *(1,) * start.ndim)
-    for first in range(0, steps, rows):
-        part = result[first:min(first + rows, steps)]
-        position = ramp[:len(part)] + first
-        if not start.ndim:
-            rest = np.multiply(position, -np.float64(reciprocal))
-            rest += 1
-            np.multiply(rest.astype(dtype), start, out=part)
-            position *= np.float64(stop * reciprocal)
-            np.add(position, part, out=part, casting="same_kind")
-            continue
-        fraction = position.astype(dtype) * reciprocal
-        rest = 1 - fraction
-        fused, rounded = ((start, rest), (stop, fraction))[::1 if leading else -1]
-        np.multiply(*rounded, out=part)
-        np.add(np.multiply(*fused, dtype=np.float64), part, out=part, casting="same_kind")
+    half, last = start * dtype(0.5), stop * dtype(0.5)
+    for top in range(0, steps, rows):
+        part = result[top:min(top + rows, steps)]
+        position = (ramp[:len(part)] + top).astype(dtype) * dtype(scale)
+        np.multiply(last - half, position, out=part)
+        part /= dtype(steps * scale)
+        part += half
+        part *= dtype(2)
     if endpoint:
         result[-1] = stop
     return result

@@ -29,3 +29,8 @@ def weak_floats(name: str, *args: Any) -> list[Any]:
 def inside(condition: Any, value: Any, otherwise: Any) -> Array:
     """``value`` where the condition holds."""
     return jnp.where(condition, value, otherwise)
+
+
+def outside(condition: Any, constant: Any, value: Any) -> Array:
+    """``constant`` where the condition holds. It does not for NaN, whose ``value`` is NaN."""
+    return jnp.where(condition, constant, value)

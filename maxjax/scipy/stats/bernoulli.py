@@ -9,7 +9,7 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import floats, inside, outside
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
@@ -21,7 +21,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
     k, p, loc = floats("bernoulli.logpmf", k, p, loc)
     z = k - loc
     value = special.xlogy(z, p) + special.xlog1py(1 - z, -p)
-    return inside((z == 0) | (z == 1), value, -np.inf)
+    return outside((z < 0) | (z > 1), -np.inf, value)
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Array:

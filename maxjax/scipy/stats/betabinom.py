@@ -9,7 +9,7 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import floats, outside
 
 
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
@@ -22,8 +22,8 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
     z = jnp.floor(k) - loc
     ways = -jnp.log1p(n) - special.betaln(n - z + 1, z + 1)
     value = ways + special.betaln(z + a, n - z + b) - special.betaln(a, b)
-    value = inside((z >= 0) & (z <= n), value, -np.inf)
-    return inside((n >= 0) & (a > 0) & (b > 0), value, np.nan)
+    value = outside((z < 0) | (z > n), -np.inf, value)
+    return outside((n < 0) | (a <= 0) | (b <= 0), np.nan, value)
 
 
 def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:

@@ -70,6 +70,13 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     return logcdf(-x, -loc, scale)
 
 
+def _quantile(q: Any) -> Array:
+    """Of the standard distribution: from the nearer end, the tangent has no pole to miss."""
+    upper = q > 0.5
+    distance = 1 / jnp.tan(np.pi * jnp.where(upper, 1 - q, q))
+    return jnp.where(upper, distance, -distance)
+
+
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The inverse of ``sf``.
 
@@ -77,7 +84,7 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([ 7.2654241e-01, -4.3711392e-08], dtype=float32)
     """
     q, loc, scale = floats("cauchy.isf", q, loc, scale)
-    return scale / jnp.tan(np.pi * q) + loc
+    return loc - scale * _quantile(q)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -87,4 +94,4 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([-7.2654241e-01,  4.3711392e-08], dtype=float32)
     """
     q, loc, scale = floats("cauchy.ppf", q, loc, scale)
-    return loc - scale / jnp.tan(np.pi * q)
+    return loc + scale * _quantile(q)

@@ -8,7 +8,7 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.scipy.stats._common import inside, weak_floats
+from maxjax.scipy.stats._common import inside, outside, weak_floats
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -18,7 +18,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([-0.2, -0.5], dtype=float32)
     """
     x, loc, scale = weak_floats("expon.logpdf", x, loc, scale)
-    return inside(~(x < loc), -(x - loc) / scale - jnp.log(scale), -np.inf)
+    return outside(x < loc, -np.inf, -(x - loc) / scale - jnp.log(scale))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -37,7 +37,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([0.18126924, 0.39346933], dtype=float32)
     """
     x, loc, scale = weak_floats("expon.cdf", x, loc, scale)
-    return inside(~(x < loc), -jnp.expm1(-jnp.maximum(x - loc, 0) / scale), 0)
+    return outside(x < loc, 0, -jnp.expm1(-jnp.maximum(x - loc, 0) / scale))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -47,8 +47,8 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([-1.7077718 , -0.93275213], dtype=float32)
     """
     x, loc, scale = weak_floats("expon.logcdf", x, loc, scale)
-    z = jnp.where(x > loc, (x - loc) / scale, 1)
-    return inside(~(x <= loc), jnp.log(-jnp.expm1(-z)), -np.inf)
+    z = outside(x < loc, 1, (x - loc) / scale)
+    return outside(x < loc, -np.inf, jnp.log(-jnp.expm1(-z)))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -58,7 +58,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([0.8187308 , 0.60653067], dtype=float32)
     """
     x, loc, scale = weak_floats("expon.sf", x, loc, scale)
-    return inside(~(x < loc), jnp.exp(-(x - loc) / scale), 1)
+    return outside(x < loc, 1, jnp.exp(-(x - loc) / scale))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -68,7 +68,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([-0.2, -0.5], dtype=float32)
     """
     x, loc, scale = weak_floats("expon.logsf", x, loc, scale)
-    return inside(~(x < loc), -(x - loc) / scale, 0)
+    return outside(x < loc, 0, -(x - loc) / scale)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:

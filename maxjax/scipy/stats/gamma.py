@@ -9,7 +9,13 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside, weak_floats
+from maxjax.scipy.stats._common import floats, inside, outside, weak_floats
+
+
+def log_density(x: Any, a: Any, loc: Any, scale: Any) -> Array:
+    """Where ``x`` is not below ``loc``."""
+    z = outside(x < loc, 1, (x - loc) / scale)
+    return special.xlogy(a - 1, z) - z - special.gammaln(a) - jnp.log(scale)
 
 
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -19,10 +25,7 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([-1.809438 , -1.1931472], dtype=float32)
     """
     x, a, loc, scale = floats("gamma.logpdf", x, a, loc, scale)
-    positive = x >= loc
-    z = jnp.where(positive, (x - loc) / scale, 1)
-    value = special.xlogy(a - 1, z) - z - special.gammaln(a) - jnp.log(scale)
-    return inside(positive, value, -np.inf)
+    return inside(x >= loc, log_density(x, a, loc, scale), -np.inf)
 
 
 def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -60,7 +63,8 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([0.9824769, 0.909796 ], dtype=float32)
     """
     x, a, loc, scale = weak_floats("gamma.sf", x, a, loc, scale)
-    return special.gammaincc(a, jnp.clip((x - loc) / scale, 0))
+    z = (x - loc) / scale
+    return outside(z < 0, 1, special.gammaincc(a, jnp.clip(z, 0)))
 
 
 def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:

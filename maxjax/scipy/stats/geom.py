@@ -9,7 +9,7 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import floats, outside
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
@@ -20,7 +20,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
     """
     k, p, loc = floats("geom.logpmf", k, p, loc)
     z = k - loc
-    return inside(z > 0, special.xlog1py(z - 1, -p) + jnp.log(p), -np.inf)
+    return outside(z <= 0, -np.inf, special.xlog1py(z - 1, -p) + jnp.log(p))
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Array:

@@ -78,4 +78,4 @@ def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([-0.18562678,  0.36651292], dtype=float32)
     """
     p, loc, scale = weak_floats("gumbel_r.ppf", p, loc, scale)
-    return inside((p > 0) & (p < 1) & (scale > 0), -jnp.log(-jnp.log(p)) * scale + loc, np.nan)
+    return inside((p > 0) & (p < 1), -jnp.log(-jnp.log(p)) * scale + loc, np.nan)

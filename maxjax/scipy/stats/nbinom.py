@@ -9,7 +9,7 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import floats, outside
 
 
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Array:
@@ -22,7 +22,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Array:
     z = k - loc
     ways = special.gammaln(z + n) - special.gammaln(n) - special.gammaln(z + 1)
     value = ways + special.xlogy(n, p) + special.xlogy(z, 1 - p)
-    return inside(z >= 0, value, -np.inf)
+    return outside(z < 0, -np.inf, value)
 
 
 def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Array:

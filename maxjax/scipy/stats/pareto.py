@@ -8,7 +8,7 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.scipy.stats._common import floats, inside, weak_floats
+from maxjax.scipy.stats._common import floats, inside, outside, weak_floats
 
 
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -18,8 +18,9 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([-0.60819757, -1.3274028 ], dtype=float32)
     """
     x, b, loc, scale = floats("pareto.logpdf", x, b, loc, scale)
-    z = (x - loc) / scale
-    return inside(z >= 1, jnp.log(b / scale) - (b + 1) * jnp.log(jnp.where(z >= 1, z, 1)), -np.inf)
+    below = x < loc + scale
+    z = outside(below, 1, (x - loc) / scale)
+    return outside(below, -np.inf, jnp.log(b) - jnp.log(scale) - (b + 1) * jnp.log(z))
 
 
 def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -38,8 +39,9 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([0.45566893, 0.6464466 ], dtype=float32)
     """
     x, b, loc, scale = floats("pareto.cdf", x, b, loc, scale)
-    z = jnp.maximum((x - loc) / scale, 1)
-    return -jnp.expm1(-b * jnp.log(z))
+    below = x < loc + scale
+    z = outside(below, 1, (x - loc) / scale)
+    return outside(below, 0, -jnp.expm1(-b * jnp.log(z)))
 
 
 def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -49,8 +51,9 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([-0.78598875, -0.43626466], dtype=float32)
     """
     x, b, loc, scale = weak_floats("pareto.logcdf", x, b, loc, scale)
-    z = (x - loc) / scale
-    return inside(z >= 1, jnp.log1p(-jnp.where(z >= 1, z, 1) ** -b), -np.inf)
+    below = x < loc + scale
+    z = outside(below, 1, (x - loc) / scale)
+    return outside(below, -np.inf, jnp.log1p(-z ** -b))
 
 
 def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -60,8 +63,9 @@ def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([-0.6081976, -1.0397208], dtype=float32)
     """
     x, b, loc, scale = floats("pareto.logsf", x, b, loc, scale)
-    z = (x - loc) / scale
-    return inside(z >= 1, -b * jnp.log(jnp.where(z >= 1, z, 1)), 0)
+    below = x < loc + scale
+    z = outside(below, 1, (x - loc) / scale)
+    return outside(below, 0, -b * jnp.log(z))
 
 
 def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside, weak_floats
+from maxjax.scipy.stats._common import floats, inside, outside, weak_floats
 
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Array:
@@ -21,7 +21,7 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Array:
     k, mu, loc = weak_floats("poisson.logpmf", k, mu, loc)
     z = k - loc
     value = special.xlogy(z, mu) - special.gammaln(z + 1) - mu
-    return inside((z >= 0) & (z == jnp.floor(z)), value, -np.inf)
+    return outside((z < 0) | (k != jnp.round(k)), -np.inf, value)
 
 
 def pmf(k: Any, mu: Any, loc: Any = 0) -> Array:
@@ -42,7 +42,7 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Array:
     k, mu, loc = floats("poisson.cdf", k, mu, loc)
     z = k - loc
     value = special.gammaincc(jnp.floor(jnp.maximum(z, 0)) + 1, mu)
-    return inside(z >= 0, value, 0)
+    return outside(z < 0, 0, value)
 
 
 def entropy(mu: Any, loc: Any = 0) -> Array:

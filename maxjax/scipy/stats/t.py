@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
@@ -20,8 +18,8 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """
     x, df, loc, scale = floats("t.logpdf", x, df, loc, scale)
     z = (x - loc) / scale
-    norm = special.gammaln((df + 1) / 2) - special.gammaln(df / 2) - jnp.log(np.pi * df) / 2
-    return norm - jnp.log(scale) - (df + 1) / 2 * jnp.log1p(z * z / df)
+    norm = -special.betaln(df / 2, 0.5) - jnp.log(df) / 2
+    return norm - jnp.log(jnp.abs(scale)) - (df + 1) / 2 * jnp.log1p(z * z / df)
 
 
 def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
 from maxjax.scipy.stats import norm
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import floats, inside, outside
 
 
 def _log_mass(a: Any, b: Any) -> Array:
@@ -19,9 +20,10 @@ def _log_mass(a: Any, b: Any) -> Array:
     low, high = jnp.where(flip, -b, a), jnp.where(flip, -a, b)
     straddles = (low <= 0) & (high > 0)
     log_low, log_high = special.log_ndtr(low), special.log_ndtr(high)
-    outside = jnp.exp(log_low) + special.ndtr(-high)
+    beyond = jnp.exp(log_low) + special.ndtr(-high)
     tail = log_high + jnp.log1p(-jnp.exp(jnp.where(straddles, -1, log_low - log_high)))
-    return jnp.where(straddles, jnp.log1p(-jnp.where(straddles, outside, 0)), tail)
+    mass = jnp.where(straddles, jnp.log1p(-jnp.where(straddles, beyond, 0)), tail)
+    return lax.convert_element_type(mass, mass.dtype)      # strongly typed
 
 
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -32,8 +34,8 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """
     x, a, b, loc, scale = floats("truncnorm.logpdf", x, a, b, loc, scale)
     z = (x - loc) / scale
-    value = norm.logpdf(z) - jnp.log(scale) - _log_mass(a, b)
-    return inside(a < b, inside((z >= a) & (z <= b), value, -np.inf), np.nan)
+    value = norm.logpdf(x, loc, scale) - _log_mass(a, b)
+    return outside(a >= b, np.nan, outside((z < a) | (z > b), -np.inf, value))
 
 
 def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -55,7 +57,7 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     z = (x - loc) / scale
     value = _log_mass(jnp.clip(z, a, b), b) - _log_mass(a, b)
     value = inside(z <= a, 0, inside(z >= b, -np.inf, value))
-    return inside(a < b, value, np.nan)
+    return outside(a >= b, np.nan, value)
 
 
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -77,7 +79,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     z = (x - loc) / scale
     value = _log_mass(a, jnp.clip(z, a, b)) - _log_mass(a, b)
     value = inside(z <= a, -np.inf, inside(z >= b, 0, value))
-    return inside(a < b, value, np.nan)
+    return outside(a >= b, np.nan, value)
 
 
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:

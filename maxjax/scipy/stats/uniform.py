@@ -8,7 +8,7 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.scipy.stats._common import floats, inside
+from maxjax.scipy.stats._common import floats, inside, outside
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -18,7 +18,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Array([-0., -0.], dtype=float32)
     """
     x, loc, scale = floats("uniform.logpdf", x, loc, scale)
-    return inside((x >= loc) & (x <= loc + scale), -jnp.log(scale), -np.inf)
+    return outside((x < loc) | (x > loc + scale), -np.inf, -jnp.log(scale))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:

@@ -12,7 +12,7 @@ import tier1
 from against_jax import assert_tree_same
 
 import maxjax
-from maxjax._ir.trace import base_trace
+from maxjax._ir.runtime import installed
 from maxjax._runtime.graph_backend import graph_program
 from maxjax._runtime.pending import pending
 from maxjax._runtime.program import Program
@@ -118,7 +118,7 @@ def expected_of(name):
 
 
 def operands(args):
-    return [base_trace[0].operand(arg) for arg in args]
+    return [installed.runtime.operand(arg) for arg in args]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -9,7 +9,7 @@ from maxjax._base import meshes, pytree
 from maxjax._base.meshes import PartitionSpec, spec_axes
 from maxjax._base.shardings import NamedSharding, Sharding, check_shape
 from maxjax._higher_order.summed import check_summed
-from maxjax._ir.trace import base_trace
+from maxjax._ir.runtime import installed
 from maxjax._primitives.sharding import freed, reshard_p, sharding_constraint_p
 
 EMPTY_CONTEXT = (
@@ -45,7 +45,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     chosen = pytree.broadcast_prefix(
         shardings, x, is_sharding, "with_sharding_constraint shardings")
     return pytree.unflatten(tree, [
-        constrained(base_trace[0].operand(leaf), sharding)
+        constrained(installed.runtime.operand(leaf), sharding)
         for leaf, sharding in zip(leaves, chosen, strict=True)])
 
 
@@ -157,7 +157,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     leaves, tree = pytree.flatten(xs)
     chosen = pytree.broadcast_prefix(out_shardings, xs, is_sharding, "reshard out_shardings")
     return pytree.unflatten(tree, [
-        resharded(base_trace[0].operand(leaf), sharding)
+        resharded(installed.runtime.operand(leaf), sharding)
         for leaf, sharding in zip(leaves, chosen, strict=True)])
 
 

@@ -20,17 +20,11 @@ from maxjax._base.config import checks_values, watched
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh
 from maxjax._base.meshes import ever_set as mesh_set
-from maxjax._base.shardings import NamedSharding, SingleDeviceSharding
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, op_spec
-from maxjax._ir.trace import (
-    Trace,
-    Tracer,
-    aval_of,
-    is_scalar,
-    leaked_tracer_error,
-    set_base_trace,
-)
+from maxjax._ir.runtime import Runtime, install
+from maxjax._ir.trace import Array, Tracer, aval_of, is_scalar, leaked_tracer_error
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import placements, type_on
 from maxjax._runtime import array as array_module
@@ -199,7 +193,7 @@ def _ancestors(cell: Cell) -> list[Cell]:
 pending = PendingGraph()
 
 
-class LazyTrace(Trace):
+class LazyTrace(Runtime):
     """The trace at the bottom: records, and runs programs."""
 
     __slots__ = ()
@@ -329,12 +323,12 @@ class LazyTrace(Trace):
                          **params: Any) -> list[Any]:
         return function(*args)
 
-    # --- what the layers below the runtime ask of it ---
+    # --- what transformations ask of the runtime: see ``Runtime`` for what each is ---
     def devices(self, backend: str | None) -> list[Any]:
         """All devices of a platform; None: of the default one."""
         return all_devices(backend)
 
-    def put(self, leaf: Any, place: Any) -> ArrayImpl:
+    def put(self, leaf: Any, place: Sharding) -> ArrayImpl:
         """A concrete leaf as an array that lies as a sharding says."""
         return put(self.operand(leaf), place)
 
@@ -369,7 +363,7 @@ class LazyTrace(Trace):
 
     def call(self, closed: ClosedJaxpr, leaves: Sequence[Any],
              donated: Sequence[int] = (), name: str = "",
-             out_shardings: Sequence[Any] | None = None) -> list[ArrayImpl]:
+             out_shardings: Sequence[on_mesh.Placement] | None = None) -> list[ArrayImpl]:
         """Runs a jaxpr on concrete leaves; ``name`` is that of the one primitive it holds."""
         values = []
         foreign = []
@@ -434,8 +428,9 @@ class LazyTrace(Trace):
         return [leaf if leaf.__class__ is ArrayImpl else ArrayImpl(aval, value)
                 for leaf, value, aval in zip(leaves, values, closed.in_avals, strict=True)]
 
-    def compile(self, closed: ClosedJaxpr, places: Sequence[Any],
-                out_shardings: Sequence[Any] | None) -> tuple[list[Any], list[Any]]:
+    def compile(self, closed: ClosedJaxpr, places: Sequence[on_mesh.Placement],
+                out_shardings: Sequence[on_mesh.Placement] | None
+                ) -> tuple[list[Sharding], list[Sharding]]:
         """Compiles a jaxpr ahead of time, as far as the mode allows, for operands at given places
         (None: anywhere); waits for it. Gives the shardings of all operands and results."""
         ran, ins, outs = on_mesh.compiled_for(closed, places, out_shardings)
@@ -451,7 +446,7 @@ class LazyTrace(Trace):
           TypeError: it is neither a number nor an array.
           ValueError: it is a masked array.
         """
-        if isinstance(leaf, array_module.Array):
+        if isinstance(leaf, Array):
             return leaf
         kind = leaf.__class__
         if kind in dtypes.PYTHON_SCALARS:
@@ -624,5 +619,5 @@ def put(value: ArrayImpl, place: Any) -> ArrayImpl:
 
 lazy_trace = LazyTrace()
 array_module._force.append(pending.force)
-set_base_trace(lazy_trace)
+install(lazy_trace)
 settle_hook.append(settle)

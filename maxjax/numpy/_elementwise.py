@@ -8,7 +8,8 @@ from typing import Any
 
 from maxjax._base import caches, config, dtypes
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array, base_trace, context
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy._elementwise_docs import docstring
@@ -166,7 +167,7 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
                     scalars.clear()
                 scalars[kind, x if x or kind is int else str(x), y.aval] = (chosen, left)
         elif not y_is_array and not isinstance(left, Array) and not isinstance(right, Array):
-            left = base_trace[0].operand(left)
+            left = installed.runtime.operand(left)
         return context.trace.apply(chosen, (left, right), NO_PARAMS)
 
     return described(function, name, parameters, inexact)

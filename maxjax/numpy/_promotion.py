@@ -17,7 +17,8 @@ from maxjax._base import caches, config, dtypes
 from maxjax._base.errors import ConcretizationTypeError, origin_message
 from maxjax._ir.dimensions import as_scalar, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array, Tracer, base_trace, context
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.convert import convert as convert_host
 from maxjax._primitives.convert import convert_element_type
@@ -52,7 +53,7 @@ def as_array(value: Any, name: str = "asarray", position: int = 0) -> Array:
         raise TypeError(
             f"{name} requires ndarray or scalar arguments, got {type(value)} at position "
             f"{position}.")
-    return base_trace[0].operand(value)
+    return installed.runtime.operand(value)
 
 
 def type_of(value: Any) -> tuple[Any, bool]:
@@ -127,7 +128,7 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
     if value.__class__ in PYTHON_SCALARS or (
             isinstance(value, (np.generic, bool, int, float, complex))):
         return constant(value, dtype, weak)
-    value = base_trace[0].operand(value)
+    value = installed.runtime.operand(value)
     return value if value.aval.dtype == dtype else convert_element_type(value, dtype, weak)
 
 
@@ -259,7 +260,7 @@ def bind(primitive: Primitive, *operands: Any, **params: Any) -> Any:
     """Checks the dtypes, and applies an elementwise primitive."""
     check_accepts(primitive, operands)
     if not any(isinstance(operand, Array) for operand in operands) and operands:
-        operands = (base_trace[0].operand(operands[0]), *operands[1:])
+        operands = (installed.runtime.operand(operands[0]), *operands[1:])
     return context.trace.apply(primitive, operands, params)
 
 

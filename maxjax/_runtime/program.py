@@ -209,8 +209,12 @@ _graph_programs: dict[Any, Program] = caches.cache()
 _GRAPH_LIMIT = 512
 
 
-def run_heavy(cells: Sequence[Any]) -> bool:
-    """Runs a pending graph as a program, so that it can become hot; False if it is not one."""
+def run_heavy(cells: Sequence[Any]) -> list[tuple[Any, Any]] | None:
+    """Runs a pending graph as a program, so that it can become hot.
+
+    Returns:
+      the cells that somebody waits for, with their values; None if the graph is no program.
+    """
     numbers: dict[int, int] = {}
     inputs: list[Any] = []
     input_numbers: dict[int, int] = {}
@@ -223,7 +227,7 @@ def run_heavy(cells: Sequence[Any]) -> bool:
             if number is None:
                 if hasattr(operand, "done"):
                     if not operand.done:
-                        return False
+                        return None
                     operand = operand.value
                 number = input_numbers.get(id(operand))
                 if number is None:
@@ -246,9 +250,7 @@ def run_heavy(cells: Sequence[Any]) -> bool:
             _graph_programs.clear()
         program = _graph_programs[full_key] = Program(_graph_jaxpr(cells, inputs, outputs))
     values = program.run([np.asarray(value) for value, _ in inputs])
-    for part, value in zip(outputs, values, strict=True):
-        settle[0](part, value)
-    return True
+    return list(zip(outputs, values, strict=True))
 
 
 def _graph_jaxpr(cells: Sequence[Any], inputs: Sequence[Any],
@@ -270,7 +272,3 @@ def _graph_jaxpr(cells: Sequence[Any], inputs: Sequence[Any],
         eqns.append(JaxprEqn(cell.spec.primitive, operands, cell.spec.params, outvars))
     outvars = [variables[id(part)] for part in outputs]
     return ClosedJaxpr(Jaxpr([], invars, outvars, eqns, "eager operations"))
-
-
-# Gives a cell its value; put here by the pending graph.
-settle: list[Any] = []

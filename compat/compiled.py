@@ -186,15 +186,15 @@ class Policy(program_module.Tiering):
 @contextlib.contextmanager
 def _in_place(policy: Policy) -> Iterator[None]:
     """Every program compiles, those of eager operations too, however light."""
-    tiering, light = program_module.tiering, cells.LIGHT_BYTES
-    program_module.set_tiering(policy)
+    tiering, light = program_module.policy.tiering, cells.LIGHT_BYTES
+    program_module.policy.tiering = policy
     cells.LIGHT_BYTES = -1
     program_module._graph_programs.clear()
     try:
         with config.compile_mode("always"):
             yield
     finally:
-        program_module.set_tiering(tiering)
+        program_module.policy.tiering = tiering
         cells.LIGHT_BYTES = light
         program_module._graph_programs.clear()
 

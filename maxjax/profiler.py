@@ -186,7 +186,7 @@ class TraceAnnotation:
     @staticmethod
     def is_enabled() -> bool:
         """Whether a profile is being recorded."""
-        return _spans.wanted[0] is not None
+        return _spans.state.record is not None
 
 
 class StepTraceAnnotation(TraceAnnotation):

@@ -115,7 +115,7 @@ def _over(mesh: AbstractMesh, leaf: Any) -> Any:
 def _moved(tree: Any, wanted: Any, mesh: AbstractMesh, what: str) -> Any:
     leaves, structure = pytree.flatten(tree)
     chosen = pytree.broadcast_prefix(wanted, tree, is_sharding, what)
-    meshes.ever_set[0] = True
+    meshes.use.ever_set = True
     return pytree.unflatten(structure, [
         _put(leaf, sharding, mesh) for leaf, sharding in zip(leaves, chosen, strict=True)])
 

@@ -65,7 +65,7 @@ def constrained(value: Any, sharding: Any) -> Any:
                 f"Auto axes of the mesh. Got spec={spec} and mesh={mesh}. You probably meant to "
                 "use `reshard` API?")
     check_shape(sharding, value.shape, "with_sharding_constraint arguments")
-    meshes.ever_set[0] = True
+    meshes.use.ever_set = True
     unconstrained = frozenset(
         dim for dim, entry in enumerate(getattr(sharding, "spec", ()))
         if entry is PartitionSpec.UNCONSTRAINED)
@@ -177,7 +177,7 @@ def resharded(value: Any, sharding: Any) -> Any:
                 "PartitionSpec passed to reshard cannot contain axis names that are of type Auto "
                 f"or Manual. Got PartitionSpec: {spec} with axis name: {axis} of type: "
                 f"{kinds[axis]}.")
-    meshes.ever_set[0] = True
+    meshes.use.ever_set = True
     missing = len(value.shape) - len(spec)
     full = NamedSharding(mesh, spec.update(partitions=(*spec, *[None] * missing)))
     return reshard_p.bind(value, dst_sharding=full)

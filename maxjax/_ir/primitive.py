@@ -105,7 +105,7 @@ from typing import Any
 
 from maxjax._base import caches, threads
 from maxjax._base.errors import InternalError
-from maxjax._ir.dimensions import active as dimensions_active
+from maxjax._ir.dimensions import state as dimensions
 from maxjax._ir.effects import Effect
 from maxjax._ir.linearity import Linearity
 from maxjax._ir.trace import context
@@ -325,7 +325,7 @@ def op_spec(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
 def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
                  params: dict[str, Any]) -> tuple[ShapedArray, ...]:
     """The types of the results of an application that is only written down."""
-    if not dimensions_active[0]:
+    if not dimensions.open_scopes:
         return op_spec(primitive, in_avals, params).out_avals
     # Symbolic sizes have types and nothing that runs.
     return abstract_results(primitive, in_avals, params)

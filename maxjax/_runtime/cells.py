@@ -91,7 +91,7 @@ class PendingGraph:
                         for cell, value in results:
                             settle(cell, value)
                         return
-            if spans.wanted[0] is not None:
+            if spans.state.record is not None:
                 _run_recorded(cells)
                 return
             for position, cell in enumerate(cells):

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from maxjax._base import dtypes
-from maxjax._base.config import checks_values, watched
+from maxjax._base.config import status
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh
-from maxjax._base.meshes import ever_set as mesh_set
+from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, op_spec
@@ -103,16 +103,16 @@ class LazyTrace(Runtime):
             result._place = None
             result._committed = False
             cell.array = _reference(result)
-        if place is not None or mesh_set[0]:
+        if place is not None or mesh_use.ever_set:
             put_results(results if primitive.multiple_results else [result], place, spec, args)
         graph = pending
         graph.cells.append(cell)
         graph.bytes += spec.weight
-        if watched[0]:
+        if status.watched:
             made = results if primitive.multiple_results else [result]
             allow_execution(primitive.name)
             put_on_chosen(made)
-            if checks_values[0]:
+            if status.checks_values:
                 invalid.check(primitive.name, made)
         if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:
             graph.flush()
@@ -191,7 +191,7 @@ class LazyTrace(Runtime):
         return self._put_on_chosen(ArrayImpl(aval, value))
 
     def _put_on_chosen(self, made: ArrayImpl) -> ArrayImpl:
-        if watched[0]:
+        if status.watched:
             put_on_chosen([made])
         return made
 
@@ -241,13 +241,13 @@ class LazyTrace(Runtime):
             _check_donated_once(leaves, donated)
         places: Sequence[Any] | None = None
         ran = closed
-        if place is not None or out_shardings is not None or mesh_set[0]:
+        if place is not None or out_shardings is not None or mesh_use.ever_set:
             ran, places = on_mesh.placed_program(closed, leaves, place, out_shardings)
         program: Program = ran.cache.get("program") or program_of(ran)
         kept = None
-        if watched[0]:
+        if status.watched:
             allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
-            kept = self._kept_operands(closed, leaves, values) if checks_values[0] else None
+            kept = self._kept_operands(closed, leaves, values) if status.checks_values else None
         try:
             outputs = program.run(values)
         except MemoryError as error:
@@ -272,7 +272,7 @@ class LazyTrace(Runtime):
             leaf = leaves[position]
             if leaf.__class__ is ArrayImpl:
                 leaf.delete()
-        if watched[0]:
+        if status.watched:
             put_on_chosen(results)
         return results
 
@@ -290,7 +290,7 @@ class LazyTrace(Runtime):
         ran, ins, outs = on_mesh.compiled_for(closed, places, out_shardings)
         program = program_of(ran)
         if program_module.config.compile_mode.value != "never":
-            program_module.tiering.compile_now(program)
+            program_module.policy.tiering.compile_now(program)
         return ins, outs
 
     def operand(self, leaf: Any) -> Any:

@@ -93,7 +93,7 @@ def _put_traced(values: Sequence[Any], places: Sequence[Any], sources: Sequence[
                 semantics: ArrayCopySemantics) -> list[Any]:
     """Under a transformation equations say where values are to be."""
     if any(isinstance(place, Sharding) for place in places):
-        meshes.ever_set[0] = True
+        meshes.use.ever_set = True
     srcs = []
     for value, source in zip(values, sources, strict=True):
         if source is None:

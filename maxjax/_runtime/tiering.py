@@ -37,7 +37,7 @@ _TRIAL_CALLS = 8
 _RETRY_CALLS = 256
 
 
-class Tiering:
+class Tiering(program_module.Tiering):
     """The policy and the compiled programs' life."""
 
     # What a compile costs in processor time: a program must have spent some of that first; a tenth
@@ -395,4 +395,4 @@ def _progress_line(program: Program) -> Any:
 
 
 tiering = Tiering()
-program_module.set_tiering(tiering)
+program_module.policy.tiering = tiering

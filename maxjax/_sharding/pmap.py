@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import pytree
-from maxjax._base.meshes import Mesh, PartitionSpec, ever_set, get_abstract_mesh
+from maxjax._base.meshes import Mesh, PartitionSpec, get_abstract_mesh
+from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.control import operands_of, traced
@@ -107,7 +108,7 @@ class _Mapped:
         if self.axis_size is not None and self.axis_size != sizes[0]:
             raise ValueError(f"Specified axis_size {self.axis_size} doesn't match received "
                              f"axis_size {sizes[0]}.")
-        ever_set[0] = True
+        mesh_use.ever_set = True
         mesh = self._mesh(sizes[0])
         at_base = context.trace is installed.runtime
         values = operands_of(leaves)

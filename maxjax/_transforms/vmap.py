@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import pytree
-from maxjax._base.meshes import ever_set
+from maxjax._base.meshes import use as mesh_use
 from maxjax._base.source import function_location
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
@@ -99,7 +99,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
             outs, dims = outs[:count], dims[:count]
         dummy = pytree.unflatten(out_tree, range(len(outs)))
         targets = flatten_axes("vmap out_axes", out_axes, dummy, out_tree)
-        entry = mapped_entry(values, axes) if ever_set[0] else None
+        entry = mapped_entry(values, axes) if mesh_use.ever_set else None
         results = []
         for number, (out, dim, target) in enumerate(zip(outs, dims, targets, strict=True)):
             if target is None:

@@ -107,7 +107,7 @@ def on_device(x: Array, device: Any, out_sharding: Any = None) -> Array:
         # Within a program that is said as a constraint: there a device alone says nothing.
         x = (constrained(x, SingleDeviceSharding(device))
              if isinstance(device, Device) and is_staging() else device_put(x, device))
-    elif meshes.ever_set[0] and out_sharding is None:
+    elif meshes.use.ever_set and out_sharding is None:
         x = _around(x)
     return x if out_sharding is None else resharded(freed(x), out_sharding)
 

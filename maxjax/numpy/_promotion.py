@@ -15,13 +15,14 @@ import numpy as np
 
 from maxjax._base import caches, config, dtypes
 from maxjax._base.errors import ConcretizationTypeError, origin_message
-from maxjax._ir.dimensions import as_scalar, broadcast_shapes, is_dimension, size_index
+from maxjax._ir.dimensions import broadcast_shapes, is_dimension, size_index
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.convert import convert as convert_host
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.dimension import dimension_scalar
 from maxjax._primitives.shape import broadcast_in_dim
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.pending import leaf_aval, python_value
@@ -94,7 +95,7 @@ def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
     """A Python or NumPy scalar as an operand of ``dtype``."""
     kind = value.__class__
     if is_dimension(value):
-        return as_scalar[0](value, dtype, weak)
+        return dimension_scalar(value, dtype, weak)
     # 0.0 and -0.0 would be one key.
     key = (kind, value if value or kind is int else str(value), dtype, weak)
     known = _constants.get(key)

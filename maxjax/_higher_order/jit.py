@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, monitoring, pytree, spans
 from maxjax._base.source import function_location
@@ -32,6 +32,9 @@ from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
 from maxjax._transforms.transpose import transpose_with_refs
+
+if TYPE_CHECKING:
+    from maxjax._higher_order.stages import Lowered, Traced
 
 logger = logging.getLogger("maxjax")
 
@@ -210,6 +213,11 @@ def forget_traces() -> None:
 
 class PjitFunction:
     """A function under jit. Made by ``maxjax.jit``."""
+
+    # Methods for its life ahead of time: ``stages.py``, which stands on this file, puts them here.
+    trace: Callable[..., Traced]
+    lower: Callable[..., Lowered]
+    eval_shape: Callable[..., Any]
 
     def __init__(self, function: Callable[..., Any], static_argnums: tuple[int, ...],
                  static_argnames: frozenset[str], donate_argnums: tuple[int, ...],

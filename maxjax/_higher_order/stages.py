@@ -345,6 +345,6 @@ def _eval_shape(self: PjitFunction, *args: Any, **kwargs: Any) -> Any:
     return eval_shape(self, *args, **kwargs)
 
 
-PjitFunction.trace = _trace                # type: ignore[attr-defined]
-PjitFunction.lower = _lower                # type: ignore[attr-defined]
-PjitFunction.eval_shape = _eval_shape      # type: ignore[attr-defined]
+PjitFunction.trace = _trace
+PjitFunction.lower = _lower
+PjitFunction.eval_shape = _eval_shape

@@ -55,7 +55,7 @@ The rules, all optional but the first two, and their contracts:
     True where ``checkify``'s checks of floats look at the results, as JAX's do.
 ``on_mesh``
     True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
-    plain types, and ``mesh_types`` add to its results.
+    plain types, and ``mesh_rules`` add to its results.
 ``calls``
     Of what only calls a jaxpr, whose equations take the place of the call: the parameter that holds
     it, or what makes it of the parameters. ``guarded(eqn)`` says which operands of an inlined call
@@ -117,7 +117,22 @@ registry: dict[str, Primitive] = {}
 # ``(primitive, in_avals, params, out_avals) -> out_avals``. Asked where a type is not plain.
 MeshTypes = Callable[["Primitive", tuple[ShapedArray, ...], dict[str, Any],
                       tuple[ShapedArray, ...]], tuple[ShapedArray, ...]]
-mesh_types: list[MeshTypes] = []
+
+
+class _MeshRules:
+    """The rules of both things that a mesh adds; who knows a rule puts it here.
+
+    Attributes:
+      varying: over which manual axes results vary.
+      sharding: how they lie over explicit axes, and what is unreduced.
+    """
+
+    __slots__ = ("sharding", "varying")
+    varying: MeshTypes
+    sharding: MeshTypes
+
+
+mesh_rules = _MeshRules()
 
 
 class Primitive:
@@ -339,6 +354,5 @@ def abstract_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
         return tuple(out) if primitive.multiple_results else (out,)
     out = primitive.abstract(*[aval.off_mesh() for aval in in_avals], **params)
     results = tuple(out) if primitive.multiple_results else (out,)
-    for rule in mesh_types:
-        results = rule(primitive, in_avals, params, results)
-    return results
+    results = mesh_rules.varying(primitive, in_avals, params, results)
+    return mesh_rules.sharding(primitive, in_avals, params, results)

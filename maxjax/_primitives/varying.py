@@ -15,7 +15,7 @@ from typing import Any
 
 from maxjax._base import dtypes
 from maxjax._ir.axes import axis_size
-from maxjax._ir.primitive import Primitive, mesh_types
+from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.trace import Trace, context
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.types import writing as type_writing
@@ -153,7 +153,7 @@ def _vary_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...], param
     return tuple([aval.update(vma=axes) for aval in out_avals]) if axes else out_avals
 
 
-mesh_types.append(_vary_results)
+mesh_rules.varying = _vary_results
 
 # --- the primitives -------------------------------------------------------------------------------
 # What runs has none of these: shard_map erases the types before (`_sharding/execute.py`).

@@ -383,15 +383,15 @@ def _progress_line(program: Program) -> Any:
     if not sys.stderr.isatty():
         return None
     name = program.closed.jaxpr.debug_info.split(" at ")[0] or "a program"
-    last = [0.0]
+    last = 0.0
 
     def show(seconds: float) -> None:
-        if seconds - last[0] > 0.5:
-            last[0] = seconds
+        nonlocal last
+        if seconds - last > 0.5:
+            last = seconds
             sys.stderr.write(f"\rmaxjax: MAX compiles {name}: {seconds:.0f} s ")
             sys.stderr.flush()
     return show
-
 
 
 tiering = Tiering()

@@ -60,7 +60,7 @@ def _serialize(self: Exported, vjp_order: int = 0) -> bytearray:
                      + payload)
 
 
-Exported.serialize = _serialize      # type: ignore[attr-defined]
+Exported.serialize = _serialize
 
 
 def _encode(exported: Exported) -> dict[str, Any]:

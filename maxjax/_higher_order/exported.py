@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -110,6 +110,9 @@ class Exported:
     nr_devices: int = 1
     ordered_effects: tuple[Any, ...] = ()
     unordered_effects: tuple[Any, ...] = ()
+
+    # A method: ``export_format.py``, which stands on this file, puts it here.
+    serialize: ClassVar[Callable[..., bytearray]]
     # Of each argument and result the spec along the mesh's axes; None: left open.
     in_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
     out_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)

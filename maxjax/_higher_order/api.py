@@ -6,7 +6,7 @@ import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -278,6 +278,29 @@ class _NotSpecified:
 
 
 _NOT_SPECIFIED = _NotSpecified()
+
+
+class JitOptions(TypedDict, total=False):
+    """The arguments of ``jit`` by name."""
+
+    in_shardings: Any
+    out_shardings: Any
+    static_argnums: int | Sequence[int] | None
+    static_argnames: str | Iterable[str] | None
+    donate_argnums: int | Sequence[int] | None
+    donate_argnames: str | Iterable[str] | None
+    keep_unused: bool
+    device: Any
+    backend: str | None
+    inline: bool
+    compiler_options: dict[str, Any] | None
+    dynamic_dims: Mapping[int | str, Any] | None
+
+
+@overload
+def jit(fun: Callable[..., Any], /, **options: Unpack[JitOptions]) -> PjitFunction: ...
+@overload
+def jit(**options: Unpack[JitOptions]) -> Callable[[Callable[..., Any]], PjitFunction]: ...
 
 
 def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,

@@ -43,6 +43,17 @@ def _read_boolean(name: str, variable: str, text: str) -> bool:
     raise ValueError(f"invalid truth value {lowered!r} for environment {variable!r}")
 
 
+def _read_as(kind: Callable[[str], Any]) -> Callable[[str, str, str], Any]:
+    """Reads an environment variable by ``kind``; ValueError where that cannot."""
+    def read(name: str, variable: str, text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            raise _invalid(name, variable, text) from None
+
+    return read
+
+
 def _number(kind: type, accepts: type | tuple[type, ...]) -> Kind:
     def parse(value: Any) -> Any:
         if value is not None and not isinstance(value, accepts):
@@ -51,13 +62,7 @@ def _number(kind: type, accepts: type | tuple[type, ...]) -> Kind:
                 f"{value} of type {type(value)}")
         return value
 
-    def read(name: str, variable: str, text: str) -> Any:
-        try:
-            return kind(text)
-        except ValueError:
-            raise _invalid(name, variable, text) from None
-
-    return Kind(parse, read)
+    return Kind(parse, _read_as(kind))
 
 
 def _parse_string(value: Any) -> Any:
@@ -111,13 +116,7 @@ def member_of(kind: type[enum.Enum]) -> Kind:
                             f"{type(value)}.")
         return value
 
-    def read(name: str, variable: str, text: str) -> Any:
-        try:
-            return kind(text)
-        except ValueError:
-            raise _invalid(name, variable, text) from None
-
-    return Kind(parse, read)
+    return Kind(parse, _read_as(kind))
 
 
 def kind_of(default: Any) -> Kind:

@@ -471,5 +471,4 @@ def put(value: ArrayImpl, place: Any) -> ArrayImpl:
     return placed
 
 
-lazy_trace = LazyTrace()
-install(lazy_trace)
+install(LazyTrace())

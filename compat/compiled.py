@@ -21,7 +21,7 @@ from maxjax._max import session
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.store import KernelStore
-from maxjax._runtime import pending
+from maxjax._runtime import cells
 from maxjax._runtime import program as program_module
 from maxjax._runtime.compiled import CompiledProgram
 from maxjax._runtime.graph_backend import graph_program
@@ -186,16 +186,16 @@ class Policy(program_module.Tiering):
 @contextlib.contextmanager
 def _in_place(policy: Policy) -> Iterator[None]:
     """Every program compiles, those of eager operations too, however light."""
-    tiering, light = program_module.tiering, pending.LIGHT_BYTES
-    program_module.set_tiering(policy)
-    pending.LIGHT_BYTES = -1
+    tiering, light = program_module.policy.tiering, cells.LIGHT_BYTES
+    program_module.policy.tiering = policy
+    cells.LIGHT_BYTES = -1
     program_module._graph_programs.clear()
     try:
         with config.compile_mode("always"):
             yield
     finally:
-        program_module.set_tiering(tiering)
-        pending.LIGHT_BYTES = light
+        program_module.policy.tiering = tiering
+        cells.LIGHT_BYTES = light
         program_module._graph_programs.clear()
 
 

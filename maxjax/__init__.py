@@ -43,7 +43,7 @@ from maxjax._higher_order.jacobian import jacfwd as jacfwd
 from maxjax._higher_order.jacobian import jacrev as jacrev
 from maxjax._higher_order.linear_transpose import linear_transpose as linear_transpose
 from maxjax._ir.trace import Array as Array
-from maxjax._runtime import pending as _pending  # puts the runtime at the bottom
+from maxjax._runtime import cells as _cells
 from maxjax._runtime.devices import Device as Device
 from maxjax._runtime.devices import devices as devices
 from maxjax._runtime.placement import block_until_ready as block_until_ready
@@ -168,7 +168,7 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 def effects_barrier() -> None:
     """Waits until all that is pending has run."""
-    _pending.pending.flush()
+    _cells.pending.flush()
 
 
 def clear_caches() -> None:

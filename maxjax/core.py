@@ -15,8 +15,9 @@ from maxjax._ir.jaxpr import Jaxpr as Jaxpr
 from maxjax._ir.jaxpr import JaxprEqn as JaxprEqn
 from maxjax._ir.jaxpr import Literal as Literal
 from maxjax._ir.jaxpr import Var as Var
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import eval_jaxpr as _eval_jaxpr
-from maxjax._ir.trace import CompileTimeTrace, base_trace, context, current_trace
+from maxjax._ir.trace import CompileTimeTrace, context, current_trace
 from maxjax._ir.trace import Trace as Trace
 from maxjax._ir.trace import Tracer as Tracer
 from maxjax._ir.types import ShapedArray as ShapedArray
@@ -38,8 +39,8 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
     Those that a traced value takes part in are traced all the same.
     """
-    outer = context.trace
-    with current_trace(outer if outer is base_trace[0] else CompileTimeTrace(outer)):
+    outer, runtime = context.trace, installed.runtime
+    with current_trace(outer if outer is runtime else CompileTimeTrace(outer, runtime)):
         yield
 
 

@@ -85,7 +85,19 @@ class _Recording:
 
 
 _lock = _threads.lock()
-_recording: list[_Recording] = []
+
+
+class _State:
+    """The profile that is being recorded, and the server that was asked for."""
+
+    __slots__ = ("recording", "server")
+
+    def __init__(self) -> None:
+        self.recording: _Recording | None = None
+        self.server: _Server | None = None
+
+
+_state = _State()
 
 
 def start_trace(log_dir: os.PathLike[str] | str, create_perfetto_link: bool = False,
@@ -112,11 +124,11 @@ def start_trace(log_dir: os.PathLike[str] | str, create_perfetto_link: bool = Fa
             "create_perfetto_link serves the profile on a local port, which maxjax does not do: "
             "use create_perfetto_trace and open the file with https://ui.perfetto.dev")
     with _lock:
-        if _recording:
+        if _state.recording is not None:
             raise RuntimeError(
                 "Profile has already been started. Only one profile may be run at a time.")
-        _recording.append(_Recording(Path(log_dir), create_perfetto_trace))
-        _spans.set_recorder(_recording[0].record)
+        _state.recording = _Recording(Path(log_dir), create_perfetto_trace)
+        _spans.set_recorder(_state.recording.record)
 
 
 def stop_trace() -> None:
@@ -130,10 +142,12 @@ def stop_trace() -> None:
     RuntimeError: No profile started
     """
     with _lock:
-        if not _recording:
+        recording = _state.recording
+        if recording is None:
             raise RuntimeError("No profile started")
         _spans.set_recorder(None)
-        _recording.pop().write()
+        _state.recording = None
+        recording.write()
 
 
 @contextlib.contextmanager
@@ -186,7 +200,7 @@ class TraceAnnotation:
     @staticmethod
     def is_enabled() -> bool:
         """Whether a profile is being recorded."""
-        return _spans.wanted[0] is not None
+        return _spans.state.record is not None
 
 
 class StepTraceAnnotation(TraceAnnotation):
@@ -226,9 +240,6 @@ class _Server:
     """Stands for JAX's profiler server."""
 
 
-_server: list[_Server] = []
-
-
 def start_server(port: int, requires_backend: bool = True) -> Any:
     """Warns that nobody will answer at the port: maxjax writes files only.
 
@@ -241,12 +252,12 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
     ...     server = start_server(9999)
     >>> jax.profiler.stop_server()
     """
-    if _server:
+    if _state.server is not None:
         raise ValueError("Only one profiler server can be active at a time.")
     warnings.warn("maxjax has no profiler server: use maxjax.profiler.trace(folder)",
                   RuntimeWarning, stacklevel=2)
-    _server.append(_Server())
-    return _server[0]
+    _state.server = _Server()
+    return _state.server
 
 
 def stop_server() -> None:
@@ -259,9 +270,9 @@ def stop_server() -> None:
     Traceback (most recent call last):
     ValueError: No active profiler server.
     """
-    if not _server:
+    if _state.server is None:
         raise ValueError("No active profiler server.")
-    _server.pop()
+    _state.server = None
 
 
 # --- memory ---------------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ import maxjax.lax
 import maxjax.numpy
 from maxjax._base.config import enable_x64
 from maxjax._ir.primitive import registry
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import base_trace
 
 FLOAT0 = jax.dtypes.float0
 
@@ -90,7 +90,7 @@ class Case:
 
     def on(self, library: Any) -> Callable[..., Any]:
         """The function with its library bound; arguments become the library's arrays first."""
-        convert = jax.numpy.asarray if library is jax else base_trace[0].operand
+        convert = jax.numpy.asarray if library is jax else installed.runtime.operand
         return lambda *args: self.fun(library, *map(convert, args))
 
     @contextlib.contextmanager
@@ -377,7 +377,7 @@ def check_vmap(case: Case) -> None:
     count = len(case.args)
     fun = case.on(maxjax)
     with case.precision():
-        args = [np.asarray(base_trace[0].operand(arg)) for arg in case.args]
+        args = [np.asarray(installed.runtime.operand(arg)) for arg in case.args]
         plans = [tuple(0 for _ in args)]
         plans.append(tuple(np.ndim(arg) for arg in args))
         if count > 1:
@@ -410,7 +410,7 @@ def check_vmap_of_gradient(case: Case) -> None:
         return [x for x in pullback(known.cotangents) if x.dtype != FLOAT0]
 
     with case.precision():
-        values = [stacked(np.asarray(base_trace[0].operand(arg))) for arg in case.args]
+        values = [stacked(np.asarray(installed.runtime.operand(arg))) for arg in case.args]
         mapped = maxjax.vmap(gradient)(*values)
         loop = [gradient(*(v[i] for v in values)) for i in range(3)]
         for number, result in enumerate(mapped):
@@ -435,7 +435,7 @@ def families() -> dict[str, list[Case] | Exception]:
 
 def primitives_of(function: Callable[..., Any], args: Sequence[Any]) -> set[str]:
     """The names of the primitives in the jaxpr of a function of arrays, inner jaxprs included."""
-    operands = [base_trace[0].operand(arg) for arg in args]
+    operands = [installed.runtime.operand(arg) for arg in args]
     closed = trace_to_jaxpr(lambda *xs: leaves(function(*xs)), [x.aval for x in operands], "a case")
     names: set[str] = set()
     pending = [closed.jaxpr]

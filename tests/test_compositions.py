@@ -18,6 +18,7 @@ import maxjax
 import maxjax.lax
 import maxjax.numpy
 from maxjax._ir.check import check_jaxpr
+from maxjax._runtime import cells
 from maxjax._runtime import pending as pending_module
 from maxjax._transforms.simplify import simplify
 
@@ -297,6 +298,7 @@ def test_eager_lazy_heavy_and_jitted_are_one(seed):
     fun = transformed(maxjax, steps, stack)
     jitted = maxjax.jit(fun)(*args)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("LIGHT_BYTES", -1), ("LIGHT_BYTES", 1 << 40), ("MAX_OPERATIONS", 0)):
-            patch.setattr(pending_module, name, value)
+        for module, name, value in ((cells, "LIGHT_BYTES", -1), (cells, "LIGHT_BYTES", 1 << 40),
+                                    (pending_module, "MAX_OPERATIONS", 0)):
+            patch.setattr(module, name, value)
             assert_close(fun(*args), jitted)

@@ -164,9 +164,9 @@ def test_calls_after_a_fork():
     for counter in (kept, dropped):
         threads.after_fork(counter.forked)
     del dropped, counter
-    before = threads.forks[0]
-    assert in_a_child(lambda: Counter.calls == 1 and threads.forks[0] == before + 1)
-    assert Counter.calls == 0 and threads.forks[0] == before
+    before = threads.process.forks
+    assert in_a_child(lambda: Counter.calls == 1 and threads.process.forks == before + 1)
+    assert Counter.calls == 0 and threads.process.forks == before
 
 
 def test_a_cached_attribute_is_one_object():

@@ -13,7 +13,7 @@ import pytest
 import maxjax
 import maxjax.lax
 import maxjax.numpy
-from maxjax._ir.trace import base_trace
+from maxjax._ir.runtime import installed
 from maxjax._primitives import dynamic_slice as slices
 from maxjax._primitives import indexing
 from maxjax._primitives.gather_plan import FillValue, GatherScatterMode
@@ -23,7 +23,7 @@ KINDS = ("scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", 
 
 
 def operand(x):
-    return base_trace[0].operand(x)
+    return installed.runtime.operand(x)
 
 
 def random_gather(seed):

@@ -78,6 +78,11 @@ def test_imports_down_are_fine(tmp_path):
         ("a.py", "import functools\nclass A:\n    @functools.cached_property\n"
                  "    def f(self): pass", 3, "uses functools.cached_property"),
         ("a.py", "import os\nos.register_at_fork(before=print)", 2, "uses os.register_at_fork"),
+        ("a.py", "now = [False]\ndef f():\n    now[0] = True", 3, "in the list now"),
+        ("a.py", "hook: list = []\ndef f():\n    return hook[0]()", 3, "in the list hook"),
+        ("a.py", "def f():\n    n = [0]\n    def g(): n[0] += 1", 3, "in the list n"),
+        ("a.py", "from ._ir import x\nx[0] = 1", 2, "in the list x"),
+        ("a.py", "from maxjax import _ir\n_ir.x[0] = 1", 2, "in the list _ir.x"),
     ],
 )
 def test_a_breach_is_seen(tmp_path, path, text, line, words):
@@ -104,6 +109,17 @@ def test_what_does_not_count(tmp_path):
         "maxjax/lax.py": "def __getattr__(name):\n    from maxjax._ir import a",
         "maxjax/_max/session.py": "def session():\n    from max import engine",
         "maxjax/_base/lazy.py": "scipy_fft = LazyModule('scipy.fft')",
+        "maxjax/_base/lists.py": """
+            import sys
+            sys.path[0] = "."
+            calls = []
+            names = ["a", "b"]
+            def first(values):
+                found = []
+                found.append(names[0])
+                found[0] = values[0]
+                return calls[0], [call(found[0]) for call in calls]
+            """,
     }
     exceptions = {"maxjax/_max/session.py": "slow", "maxjax/_base/lazy.py": "rarely needed"}
     assert problems_of(tmp_path, files, exceptions) == []

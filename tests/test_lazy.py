@@ -21,9 +21,11 @@ import maxjax
 import maxjax.lax
 import maxjax.numpy as jnp
 from maxjax._ir.primitive import Primitive, registry
+from maxjax._runtime import cells
 from maxjax._runtime import pending as pending_module
 from maxjax._runtime import program as program_module
-from maxjax._runtime.pending import MAX_BYTES, MAX_OPERATIONS, pending
+from maxjax._runtime.cells import pending
+from maxjax._runtime.pending import MAX_BYTES, MAX_OPERATIONS
 
 X = np.array([0.5, -1.25, 2.0], np.float32)
 ran: list[str] = []
@@ -156,7 +158,7 @@ def test_several_results():
 @pytest.mark.parametrize("heavy", [False, True])
 def test_one_of_several_results(kept, heavy, monkeypatch):
     if heavy:
-        monkeypatch.setattr(pending_module, "LIGHT_BYTES", -1)
+        monkeypatch.setattr(cells, "LIGHT_BYTES", -1)
     result = pair_p.bind(array() + 1)[kept]
     np.testing.assert_array_equal(np.asarray(result * 2), (X + 1) * 2 * (kept + 1))
     assert ran == ["pair"]
@@ -240,7 +242,7 @@ def test_a_long_chain_outside_the_graph_is_not_recursive(monkeypatch):
 # --- heavy graphs ---------------------------------------------------------------------------------
 
 def test_a_heavy_graph_that_repeats_is_one_program(monkeypatch):
-    monkeypatch.setattr(pending_module, "LIGHT_BYTES", 1 << 10)
+    monkeypatch.setattr(cells, "LIGHT_BYTES", 1 << 10)
     monkeypatch.setattr(program_module, "_graph_programs", {})
     weights = jnp.ones((64, 64), jnp.float32)
     np.asarray(weights)
@@ -268,7 +270,7 @@ def test_a_heavy_graph_that_repeats_is_one_program(monkeypatch):
     (lambda x, y: (x * 1, y * 1)[0], lambda x, y: (x * 1, y * 1)[1]),
 ])
 def test_graphs_that_differ_are_different_programs(one, two, monkeypatch):
-    monkeypatch.setattr(pending_module, "LIGHT_BYTES", -1)
+    monkeypatch.setattr(cells, "LIGHT_BYTES", -1)
     monkeypatch.setattr(program_module, "_graph_programs", {})
     x, y = np.arange(9, dtype=np.float32).reshape(3, 3), np.full((3, 3), 0.5, np.float32)
     for fun in (one, two, one):
@@ -277,7 +279,7 @@ def test_graphs_that_differ_are_different_programs(one, two, monkeypatch):
 
 
 def test_the_wanted_results_belong_to_the_key(monkeypatch):
-    monkeypatch.setattr(pending_module, "LIGHT_BYTES", -1)
+    monkeypatch.setattr(cells, "LIGHT_BYTES", -1)
     for keep in (False, True, False, True):
         x = array()
         y = x + 1
@@ -291,7 +293,7 @@ def test_the_wanted_results_belong_to_the_key(monkeypatch):
 
 
 def test_an_input_that_is_used_twice(monkeypatch):
-    monkeypatch.setattr(pending_module, "LIGHT_BYTES", -1)
+    monkeypatch.setattr(cells, "LIGHT_BYTES", -1)
     x, y = array(), array(X + 1)
     for a, b in ((x, x), (x, y), (y, x), (x, x)):
         np.testing.assert_array_equal(
@@ -304,7 +306,7 @@ def test_an_input_that_is_used_twice(monkeypatch):
 @pytest.mark.parametrize("error", [ValueError("in the middle"), KeyboardInterrupt()])
 def test_an_exception_in_a_run_leaves_the_rest_computable(error, heavy, monkeypatch):
     if heavy:
-        monkeypatch.setattr(pending_module, "LIGHT_BYTES", -1)
+        monkeypatch.setattr(cells, "LIGHT_BYTES", -1)
     error_to_raise[0] = error
     failing[0] = 1      # the first time only
     x = array()
@@ -342,7 +344,7 @@ def test_interrupts_at_many_moments(heavy, monkeypatch):
         raise Struck
 
     if heavy:
-        monkeypatch.setattr(pending_module, "LIGHT_BYTES", -1)
+        monkeypatch.setattr(cells, "LIGHT_BYTES", -1)
     jitted = maxjax.jit(lambda x: jnp.sin(x) * 2)
     np.asarray(jitted(X))
     delays = np.random.default_rng(0).uniform(1e-6, 1.2e-3, 400)
@@ -539,7 +541,7 @@ def test_device_put_and_get():
 @pytest.mark.parametrize("heavy", [False, True])
 def test_threads_record_and_look_at_once(heavy, monkeypatch):
     if heavy:
-        monkeypatch.setattr(pending_module, "LIGHT_BYTES", -1)
+        monkeypatch.setattr(cells, "LIGHT_BYTES", -1)
     shared = [array() + n for n in range(8)]
     barrier = threading.Barrier(8)
     errors = []

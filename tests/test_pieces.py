@@ -20,8 +20,8 @@ from maxjax._higher_order.composed import HIDDEN
 from maxjax._ir.check import check_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.runtime import installed
 from maxjax._ir.serialize import decode, dumps, encode
-from maxjax._ir.trace import base_trace
 from maxjax._max import session
 from maxjax._runtime.graph_backend import graph_program
 from maxjax._runtime.program import Program
@@ -45,7 +45,7 @@ TRACED = list(traced_cases())
 
 @functools.cache
 def closed_of(case):
-    operands = [base_trace[0].operand(arg) for arg in case.args]
+    operands = [installed.runtime.operand(arg) for arg in case.args]
     return maxjax.jit(case.on(maxjax))._lookup(tuple(operands), {}).closed, [
         operand.host() for operand in operands]
 

@@ -12,9 +12,9 @@ import tier1
 from against_jax import assert_tree_same
 
 import maxjax
-from maxjax._ir.trace import base_trace
+from maxjax._ir.runtime import installed
+from maxjax._runtime.cells import pending
 from maxjax._runtime.graph_backend import graph_program
-from maxjax._runtime.pending import pending
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import tiering
 
@@ -118,7 +118,7 @@ def expected_of(name):
 
 
 def operands(args):
-    return [base_trace[0].operand(arg) for arg in args]
+    return [installed.runtime.operand(arg) for arg in args]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -143,7 +143,7 @@ def test_eager(name, monkeypatch):
 def test_heavy(name, monkeypatch):
     """The pending graph becomes a program; the second time it is found."""
     fun, args = CASES[name]
-    monkeypatch.setattr("maxjax._runtime.pending.LIGHT_BYTES", -1)
+    monkeypatch.setattr("maxjax._runtime.cells.LIGHT_BYTES", -1)
     for _ in range(2):
         actual = fun(maxjax, *operands(args))
         assert_tree_same(actual, expected_of(name), KIND, weak=False)

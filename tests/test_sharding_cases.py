@@ -22,8 +22,8 @@ import maxjax.numpy as jnp
 from maxjax._base import dtypes, pytree
 from maxjax._ir.jaxpr import ClosedJaxpr, Var, subjaxprs
 from maxjax._ir.primitive import registry
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import base_trace
 from maxjax._primitives.rules import elementwise_factors
 from maxjax._sharding.api import partition
 from maxjax._sharding.graph import all_equations, normalize
@@ -69,7 +69,7 @@ def primitives(closed: ClosedJaxpr) -> set[str]:
 
 def program(case: harness.Case, mode: str) -> tuple[ClosedJaxpr, list[np.ndarray]]:
     """A case, or its derivative forwards or backwards, as a program with its inputs."""
-    args = [base_trace[0].operand(arg) for arg in case.args]
+    args = [installed.runtime.operand(arg) for arg in case.args]
 
     def forward(*xs: Any) -> list[Any]:
         return pytree.flatten(case.fun(maxjax, *xs))[0]

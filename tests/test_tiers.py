@@ -25,7 +25,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.serialize import decode
 from maxjax._max import session
 from maxjax._max import warning as warning_module
-from maxjax._runtime import pending as pending_module
+from maxjax._runtime import cells
 from maxjax._runtime import program as program_module
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import tiering
@@ -321,7 +321,7 @@ def test_a_program_swaps_while_threads_call_it(service):
 
 
 def test_eager_code_that_repeats_is_compiled(service, monkeypatch):
-    monkeypatch.setattr(pending_module, "LIGHT_BYTES", -1)
+    monkeypatch.setattr(cells, "LIGHT_BYTES", -1)
     monkeypatch.setattr(program_module, "_graph_programs", {})
 
     def step(x):

@@ -15,7 +15,8 @@ from against_jax import agree, assert_tree_same
 import maxjax
 import maxjax.tree_util
 from maxjax._ir.check import check_jaxpr
-from maxjax._ir.trace import aval_of, base_trace
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import aval_of
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
@@ -503,7 +504,7 @@ def test_passes_keep_jaxprs_well_formed(name):
 
 
 def run_jaxpr(closed, args):
-    return base_trace[0].call(closed, [base_trace[0].operand(arg) for arg in args])
+    return installed.runtime.call(closed, [installed.runtime.operand(arg) for arg in args])
 
 
 @pytest.mark.parametrize("name", JAXPRS)

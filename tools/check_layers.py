@@ -10,7 +10,9 @@ with `ast`, runs none of it, and reports
 - an outside package that is not a dependency, and one that has to be brought in late but is not;
 - modules that import one another in a circle;
 - a lock, or something with a lock inside, that is not made by maxjax/_base/threads.py, which
-  renews locks in a forked child, and a handler of forks that is registered elsewhere.
+  renews locks in a forked child, and a handler of forks that is registered elsewhere;
+- a list of one slot that serves as a variable, or as a hook that another module fills: a type
+  checker sees through an attribute of a declared object, or a protocol, and not through those.
 
 Imports under `if TYPE_CHECKING:` are for the type checker and do not count.
 """
@@ -20,7 +22,7 @@ from __future__ import annotations
 import argparse
 import ast
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -243,6 +245,42 @@ def locks_of(tree: ast.AST) -> Iterator[tuple[str, int]]:
                 yield f"{module}.{node.attr}", node.lineno
 
 
+def slots_of(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Every list that is a variable: something is stored at 0 in a list that begins with one
+    element, or in a list of another module; or 0 is all that is read of a module's list."""
+
+    def lists(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
+        for node in nodes:
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.List):
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    if isinstance(target, ast.Name):
+                        yield target.id, len(node.value.elts)
+
+    nodes = list(ast.walk(tree))
+    single = {name for name, length in lists(nodes) if length == 1}
+    imported = {
+        alias.asname or alias.name.partition(".")[0]
+        for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+        if isinstance(node, ast.Import) and alias.name.partition(".")[0] == PACKAGE
+        or isinstance(node, ast.ImportFrom) and (
+            node.level or (node.module or "").partition(".")[0] == PACKAGE)
+    }
+    slots = [node for node in nodes if isinstance(node, ast.Subscript)
+             and isinstance(node.slice, ast.Constant) and node.slice.value == 0]
+    bases = {id(node.value) for node in slots}
+    read_whole = {node.id for node in nodes if isinstance(node, ast.Name)
+                  and isinstance(node.ctx, ast.Load) and id(node) not in bases}
+    hooks = {name for name, length in lists(tree.body) if length < 2} - read_whole
+    for node in slots:
+        base, stored = node.value, isinstance(node.ctx, ast.Store)
+        outer = base.value if isinstance(base, ast.Attribute) else base
+        name = base.id if isinstance(base, ast.Name) else ""
+        if name in hooks or stored and (
+                name in single or isinstance(outer, ast.Name) and outer.id in imported):
+            yield ast.unparse(base), node.lineno
+
+
 def is_lazy_public_module(room: str, function: str) -> bool:
     """A public module may bring in its parts by the module function `__getattr__` (PEP 562)."""
     return room == PUBLIC and function == "__getattr__"
@@ -268,6 +306,9 @@ def check(root: Path, late_imports: Mapping[str, str] = LATE_IMPORTS) -> list[Pr
                 Problem(path, line, f"uses {name}, which a forked child cannot rely on: see "
                                     f"{PACKAGE}/_base/threads.py")
                 for name, line in locks_of(tree))
+        problems.extend(
+            Problem(path, line, f"keeps a variable in the list {name}: make it an attribute")
+            for name, line in slots_of(tree))
         for found in imports_of(tree, package):
             if found.target.partition(".")[0] == PACKAGE:
                 problems.extend(check_inside(path, room, found))
@@ -295,7 +336,8 @@ def check(root: Path, late_imports: Mapping[str, str] = LATE_IMPORTS) -> list[Pr
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Check who imports whom in maxjax.")
+    parser = argparse.ArgumentParser(
+        description="Check who imports whom in maxjax, and what stands between modules.")
     default = Path(__file__).resolve().parent.parent
     parser.add_argument("root", nargs="?", type=Path, default=default, help="holds maxjax/")
     root = parser.parse_args(arguments).root

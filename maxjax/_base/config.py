@@ -387,15 +387,37 @@ logging_level.on_change.append(_set_logging_level)
 if logging_level.process_value != "NOTSET":
     _set_logging_level()
 
-# Whether compiled programs run without further question: one look, in place of two at options.
-runs_compiled = [False]
+
+class _Status:
+    """What follows from the options: one look, where there would be several.
+
+    Attributes:
+      runs_compiled: whether compiled programs run without further question.
+      checks_values: whether anybody wants values looked at.
+      started: whether the platforms that are asked for are there.
+      watched: whether there is anything to see to before an operation or a program runs, values
+        included; True until the first has run.
+      generation: how many times an option has changed that traced programs depend on.
+    """
+
+    __slots__ = ("checks_values", "generation", "runs_compiled", "started", "watched")
+
+    def __init__(self) -> None:
+        self.runs_compiled = False
+        self.checks_values = False
+        self.started = False
+        self.watched = True
+        self.generation = 0
+
+
+status = _Status()
 
 
 def _decide_runs_compiled() -> None:
-    runs_compiled[0] = (
+    status.runs_compiled = (
         not compile_mode.overrides and not check_tiers.overrides
         and compile_mode.process_value != "never" and not check_tiers.process_value
-        and spans.wanted[0] is None)
+        and spans.state.record is None)
 
 
 for _option in (compile_mode, check_tiers):
@@ -403,25 +425,19 @@ for _option in (compile_mode, check_tiers):
 spans.on_change.append(_decide_runs_compiled)
 _decide_runs_compiled()
 
-# Whether anybody wants values looked at.
-checks_values = [False]
-# Whether there is anything to see to before an operation or a program runs, values included: one
-# look for each operation outside of programs. True until the first has run.
-watched = [True]
-started = [False]
-
 
 def _decide_checks_values() -> None:
-    checks_values[0] = any(option.overrides or option.process_value
-                           for option in (debug_nans, debug_infs))
-    watched[0] = bool(
-        not started[0] or checks_values[0] or no_execution.overrides or no_execution.process_value
+    status.checks_values = any(option.overrides or option.process_value
+                                for option in (debug_nans, debug_infs))
+    status.watched = bool(
+        not status.started or status.checks_values
+        or no_execution.overrides or no_execution.process_value
         or default_device.overrides or default_device.process_value is not None)
 
 
 def set_started() -> None:
     """The platforms that are asked for are there."""
-    started[0] = True
+    status.started = True
     _decide_checks_values()
 
 
@@ -441,15 +457,14 @@ class _TraceState(threading.local):
 
 
 _trace_state = _TraceState()
-_generation = [0]
 
 
 def trace_state() -> tuple[Any, ...]:
     """The values of the options that a traced program depends on; part of jit's cache key."""
     cached = _trace_state.value
-    if cached is None or cached[0] != _generation[0]:
+    if cached is None or cached[0] != status.generation:
         cached = _trace_state.value = (
-            _generation[0],
+            status.generation,
             (*(option.value for option in _TRACE_OPTIONS), _trace_state.meshes))
     return cached[1]
 
@@ -468,7 +483,7 @@ def set_trace_meshes(meshes: Any) -> None:
 
 
 def _advance_generation() -> None:
-    _generation[0] += 1
+    status.generation += 1
 
 
 for _option in _TRACE_OPTIONS:

@@ -550,9 +550,17 @@ class Around:
 NONE_AROUND = Around()
 
 
-# Whether anybody has ever set a mesh or asked for a sharding within a program: one look, where
-# nobody has.
-ever_set = [False]
+class _Use:
+    """Whether anybody has ever set a mesh or asked for a sharding within a program: one look, where
+    nobody has."""
+
+    __slots__ = ("ever_set",)
+
+    def __init__(self) -> None:
+        self.ever_set = False
+
+
+use = _Use()
 
 
 class _Current(threading.local):
@@ -563,7 +571,7 @@ class _Current(threading.local):
     def set(self, around: Around) -> None:
         self.around = around
         if not around.concrete.empty:
-            ever_set[0] = True
+            use.ever_set = True
         # Programs traced under other meshes are other programs.
         set_trace_meshes(None if around == NONE_AROUND else around)
 

@@ -40,8 +40,21 @@ _LONGEST_WAIT_SECONDS = 10.0
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 _calls: list[Callable[[], Callable[[], None] | None]] = []
 
-# How many forks this process is away from the first: what belongs to a process is kept with this.
-forks = [0]
+
+class _Process:
+    """This process.
+
+    Attributes:
+      forks: how many it is away from the first: what belongs to a process is kept with this.
+    """
+
+    __slots__ = ("forks",)
+
+    def __init__(self) -> None:
+        self.forks = 0
+
+
+process = _Process()
 
 
 class _Unforked:
@@ -168,7 +181,7 @@ def after_fork(call: Callable[[], None]) -> Callable[[], None]:
 
 
 def _after_fork_in_child() -> None:
-    forks[0] += 1
+    process.forks += 1
     unforked.after_fork_in_child()
     for made in list(_locks):
         if not made._is_owned():

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -25,9 +25,10 @@ from maxjax._higher_order.target import Target
 from maxjax._ir.axes import named_axes
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import AbstractRef, Ref
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.symbolic import scope_of
-from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import type_on
 
@@ -170,7 +171,7 @@ def typeof(x: Any) -> Any:
         aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), x.weak_type)
         return aval if x.sharding is None else type_on(aval, x.sharding)
     try:
-        return base_trace[0].operand(x).aval
+        return installed.runtime.operand(x).aval
     except TypeError:
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
 
@@ -277,6 +278,29 @@ class _NotSpecified:
 
 
 _NOT_SPECIFIED = _NotSpecified()
+
+
+class JitOptions(TypedDict, total=False):
+    """The arguments of ``jit`` by name."""
+
+    in_shardings: Any
+    out_shardings: Any
+    static_argnums: int | Sequence[int] | None
+    static_argnames: str | Iterable[str] | None
+    donate_argnums: int | Sequence[int] | None
+    donate_argnames: str | Iterable[str] | None
+    keep_unused: bool
+    device: Any
+    backend: str | None
+    inline: bool
+    compiler_options: dict[str, Any] | None
+    dynamic_dims: Mapping[int | str, Any] | None
+
+
+@overload
+def jit(fun: Callable[..., Any], /, **options: Unpack[JitOptions]) -> PjitFunction: ...
+@overload
+def jit(**options: Unpack[JitOptions]) -> Callable[[Callable[..., Any]], PjitFunction]: ...
 
 
 def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,

@@ -16,7 +16,7 @@ from maxjax._base.meshes import (
 )
 from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.constraints import is_sharding
-from maxjax._ir.trace import base_trace
+from maxjax._ir.runtime import installed
 from maxjax._primitives.sharding import free_mesh, reshard_p
 
 
@@ -115,7 +115,7 @@ def _over(mesh: AbstractMesh, leaf: Any) -> Any:
 def _moved(tree: Any, wanted: Any, mesh: AbstractMesh, what: str) -> Any:
     leaves, structure = pytree.flatten(tree)
     chosen = pytree.broadcast_prefix(wanted, tree, is_sharding, what)
-    meshes.ever_set[0] = True
+    meshes.use.ever_set = True
     return pytree.unflatten(structure, [
         _put(leaf, sharding, mesh) for leaf, sharding in zip(leaves, chosen, strict=True)])
 
@@ -123,7 +123,7 @@ def _moved(tree: Any, wanted: Any, mesh: AbstractMesh, what: str) -> Any:
 def _put(leaf: Any, sharding: Any, mesh: AbstractMesh) -> Any:
     if sharding is None:
         return leaf
-    value = base_trace[0].operand(leaf)
+    value = installed.runtime.operand(leaf)
     spec = sharding if isinstance(sharding, PartitionSpec) else sharding.spec
     missing = len(value.shape) - len(spec)
     full = spec.update(partitions=(*spec, *[None] * missing))

@@ -18,8 +18,9 @@ from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order import scan
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, aval_of, base_trace, context, current_trace
+from maxjax._ir.trace import Array, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import replicated_factors
 from maxjax._primitives.shape import broadcast_leading, move_axis
@@ -50,7 +51,7 @@ class outside_programs:
     """The surroundings that a callback finds: no transformation, NumPy's usual warnings."""
 
     def __enter__(self) -> None:
-        self.trace = current_trace(base_trace[0])
+        self.trace = current_trace(installed.runtime)
         self.trace.__enter__()
         self.axis_env, context.axis_env = context.axis_env, ()
         self.manual, context.manual = context.manual, None
@@ -69,7 +70,7 @@ def arrays_of(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
     They are copies: a program's value can lie in the caller's memory (an argument of it, or a view
     of one), or in memory that the program uses again.
     """
-    constant = base_trace[0].constant
+    constant = installed.runtime.constant
     return [constant(np.array(value), aval) for value, aval in zip(values, avals, strict=True)]
 
 
@@ -246,7 +247,7 @@ def _operands(name: str, leaves: Sequence[Any]) -> list[Any]:
     operands = []
     for position, leaf in enumerate(leaves):
         try:
-            operands.append(base_trace[0].operand(leaf))
+            operands.append(installed.runtime.operand(leaf))
         except TypeError:
             raise TypeError(
                 f"Error interpreting argument to {name} as a JAX value. The problematic value is "

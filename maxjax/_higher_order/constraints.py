@@ -9,7 +9,7 @@ from maxjax._base import meshes, pytree
 from maxjax._base.meshes import PartitionSpec, spec_axes
 from maxjax._base.shardings import NamedSharding, Sharding, check_shape
 from maxjax._higher_order.summed import check_summed
-from maxjax._ir.trace import base_trace
+from maxjax._ir.runtime import installed
 from maxjax._primitives.sharding import freed, reshard_p, sharding_constraint_p
 
 EMPTY_CONTEXT = (
@@ -45,7 +45,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     chosen = pytree.broadcast_prefix(
         shardings, x, is_sharding, "with_sharding_constraint shardings")
     return pytree.unflatten(tree, [
-        constrained(base_trace[0].operand(leaf), sharding)
+        constrained(installed.runtime.operand(leaf), sharding)
         for leaf, sharding in zip(leaves, chosen, strict=True)])
 
 
@@ -65,7 +65,7 @@ def constrained(value: Any, sharding: Any) -> Any:
                 f"Auto axes of the mesh. Got spec={spec} and mesh={mesh}. You probably meant to "
                 "use `reshard` API?")
     check_shape(sharding, value.shape, "with_sharding_constraint arguments")
-    meshes.ever_set[0] = True
+    meshes.use.ever_set = True
     unconstrained = frozenset(
         dim for dim, entry in enumerate(getattr(sharding, "spec", ()))
         if entry is PartitionSpec.UNCONSTRAINED)
@@ -157,7 +157,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     leaves, tree = pytree.flatten(xs)
     chosen = pytree.broadcast_prefix(out_shardings, xs, is_sharding, "reshard out_shardings")
     return pytree.unflatten(tree, [
-        resharded(base_trace[0].operand(leaf), sharding)
+        resharded(installed.runtime.operand(leaf), sharding)
         for leaf, sharding in zip(leaves, chosen, strict=True)])
 
 
@@ -177,7 +177,7 @@ def resharded(value: Any, sharding: Any) -> Any:
                 "PartitionSpec passed to reshard cannot contain axis names that are of type Auto "
                 f"or Manual. Got PartitionSpec: {spec} with axis name: {axis} of type: "
                 f"{kinds[axis]}.")
-    meshes.ever_set[0] = True
+    meshes.use.ever_set = True
     missing = len(value.shape) - len(spec)
     full = NamedSharding(mesh, spec.update(partitions=(*spec, *[None] * missing)))
     return reshard_p.bind(value, dst_sharding=full)

@@ -12,8 +12,9 @@ from maxjax._base import config, dtypes, pytree
 from maxjax._base.source import function_location
 from maxjax._higher_order.jit import check_outputs, signature_of
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, derived
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, Tracer, base_trace, context
+from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.linearize import linearize_jaxpr
@@ -108,14 +109,14 @@ def operands_of(leaves: Sequence[Any]) -> list[Any]:
     Raises:
       TypeError: one is neither a number nor an array.
     """
-    base = base_trace[0]
+    runtime = installed.runtime
     result = []
     for leaf in leaves:
         if isinstance(leaf, Array):
             result.append(leaf)
             continue
         try:
-            result.append(base.operand(leaf))
+            result.append(runtime.operand(leaf))
         except TypeError:
             raise TypeError(
                 f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None

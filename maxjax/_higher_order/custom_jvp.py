@@ -25,8 +25,9 @@ from maxjax._ir.axes import ANY_AXIS
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Tracer, aval_of, base_trace, context
+from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.convert import stop_gradient_p
@@ -302,5 +303,5 @@ def _checked_tangents(avals: list[ShapedArray], tangents: list[Any]) -> list[Any
 
 
 def _add(x: Any, y: Any) -> Any:
-    base = base_trace[0]
-    return add_tangents(base.operand(x), base.operand(y))
+    runtime = installed.runtime
+    return add_tangents(runtime.operand(x), runtime.operand(y))

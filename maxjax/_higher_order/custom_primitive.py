@@ -16,8 +16,9 @@ from maxjax._base import dtypes
 from maxjax._higher_order.callback import outside_programs
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.primitive import Primitive, forget_specs, registry
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, aval_of, base_trace, context
+from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
 from maxjax._transforms.batching import to_axis
@@ -142,7 +143,7 @@ class CustomPrimitive(Primitive):
         operands = operands_of(args)
         params = {name: ExactFloat(value) if type(value) is float else value
                   for name, value in params.items()}
-        if context.trace is base_trace[0]:
+        if context.trace is installed.runtime:
             if self._impl is None and self._composition is None:
                 raise self._without_impl()
             if self._abstract_eval is None:

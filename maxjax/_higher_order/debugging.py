@@ -17,7 +17,7 @@ from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.callback import HOST_REASON, in_program, outside_programs
 from maxjax._ir.effects import Effect, debug_effect, ordered_debug_effect
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import base_trace
+from maxjax._ir.runtime import installed
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import replicated_factors
 from maxjax._primitives.shape import slice_in_dim, squeeze_p
@@ -65,7 +65,7 @@ def split(args: Any, kwargs: Any) -> tuple[PyTreeDef, list[Any], tuple[tuple[int
     operands, fixed = [], []
     for position, leaf in enumerate(leaves):
         try:
-            operands.append(base_trace[0].operand(leaf))
+            operands.append(installed.runtime.operand(leaf))
         except TypeError:
             fixed.append((position, leaf))
     return PyTreeDef(tree), operands, tuple(fixed)

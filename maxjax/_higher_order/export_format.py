@@ -23,9 +23,9 @@ from maxjax._higher_order import custom_gradient as custom_gradient  # has primi
 from maxjax._higher_order.exported import DisabledSafetyCheck, Exported
 from maxjax._ir.check import check_jaxpr, check_operands
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.runtime import installed
 from maxjax._ir.serialize import NotSerializable, decode, dumps, encode
 from maxjax._ir.symbolic import SymbolicScope, parse_dimension, scope_of
-from maxjax._ir.trace import base_trace
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._primitives import all as all_primitives  # noqa: F401  those that come at first use
 from maxjax._primitives.convert import convert_element_type_p
@@ -60,7 +60,7 @@ def _serialize(self: Exported, vjp_order: int = 0) -> bytearray:
                      + payload)
 
 
-Exported.serialize = _serialize      # type: ignore[attr-defined]
+Exported.serialize = _serialize
 
 
 def _encode(exported: Exported) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _strong(program: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _encode_constant(value: Any) -> str:
-    content = base_trace[0].operand(value).host()
+    content = installed.runtime.operand(value).host()
     return base64.b64encode(np.ascontiguousarray(content).tobytes()).decode()
 
 
@@ -211,4 +211,4 @@ def _match(avals: Sequence[ShapedArray], of_program: Sequence[ShapedArray]) -> b
 
 def _decode_constant(text: str, aval: Any) -> Any:
     content = np.frombuffer(base64.b64decode(text), dtypes.physical(aval.dtype))
-    return base_trace[0].constant(content.reshape(aval.shape), aval)
+    return installed.runtime.constant(content.reshape(aval.shape), aval)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -20,11 +20,12 @@ from maxjax._higher_order.jit import PjitFunction, jit_p, make_jit
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.refs import RefsTouched
+from maxjax._ir.runtime import installed
 from maxjax._ir.serialize import NotSerializable, encode
 from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.symbolic import scope_of, solve
-from maxjax._ir.trace import aval_of, base_trace, context
+from maxjax._ir.trace import aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, placements
 from maxjax._transforms import autodiff
@@ -109,6 +110,9 @@ class Exported:
     nr_devices: int = 1
     ordered_effects: tuple[Any, ...] = ()
     unordered_effects: tuple[Any, ...] = ()
+
+    # A method: ``export_format.py``, which stands on this file, puts it here.
+    serialize: ClassVar[Callable[..., bytearray]]
     # Of each argument and result the spec along the mesh's axes; None: left open.
     in_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
     out_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
@@ -205,11 +209,11 @@ class Exported:
         closed = self._program_for(avals)
         inputs = [x for x, aval in zip(operands, avals, strict=True)
                   if aval.dtype != dtypes.float0]
-        base: Any = base_trace[0]
-        at_base = context.trace is base
+        runtime = installed.runtime
+        at_base = context.trace is runtime
         if at_base and not config.disable_jit.value:
             inputs, outs = self._placed(inputs)
-            results = base.call(closed, inputs, out_shardings=outs)
+            results = runtime.call(closed, inputs, out_shardings=outs)
         else:
             results = _differentiable(self, closed, avals)(*inputs)
         out_avals = iter(closed.out_avals)
@@ -242,7 +246,7 @@ class Exported:
         outs = [place for place, aval in zip(
             self.out_shardings_jax(mesh), self.out_avals, strict=True)
             if aval.dtype != dtypes.float0]
-        return [x if place is None else base_trace[0].put(x, place)      # type: ignore[attr-defined]
+        return [x if place is None else installed.runtime.put(x, place)
                 for x, place in zip(inputs, places, strict=True)], outs
 
     def _shape_of_float0(self, aval: ShapedArray, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
@@ -257,7 +261,7 @@ class Exported:
                 f"differences:\n{differences}")
 
     def _check_platform(self) -> None:
-        platform = base_trace[0].platform      # type: ignore[attr-defined]
+        platform = installed.runtime.platform
         if (platform not in self.platforms
                 and DisabledSafetyCheck.platform() not in self.disabled_safety_checks):
             raise ValueError(f"Function '{self.fun_name}' was exported for platforms "

@@ -11,7 +11,8 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._higher_order.jit import make_jit
 from maxjax._ir.dimensions import is_dimension
-from maxjax._ir.trace import Array, aval_of, base_trace
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.comparison import eq_p
@@ -98,7 +99,7 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     for aval in avals:
         part = np.zeros((total, aval.size), aval.dtype)
         part[start:start + aval.size] = np.eye(aval.size, dtype=aval.dtype)
-        parts.append(base_trace[0].constant(
+        parts.append(installed.runtime.constant(
             part.reshape(total, *aval.shape),
             ShapedArray((total, *aval.shape), aval.dtype, aval.weak_type)))
         start += aval.size
@@ -124,14 +125,14 @@ def _column(tangent: Any, result: Any) -> Any:
     aval = aval_of(result)
     if dtypes.is_inexact(aval.dtype):
         return tangent
-    return base_trace[0].constant(np.zeros(aval.shape, dtypes.physical(aval.dtype)), aval)
+    return installed.runtime.constant(np.zeros(aval.shape, dtypes.physical(aval.dtype)), aval)
 
 
 def _row(cotangent: Any, aval: ShapedArray) -> Any:
     """A cotangent as weakly typed as its argument; zeros of the argument's own type for float0."""
     if dtypes.is_inexact(aval.dtype):
         return like_argument(cotangent, aval)
-    return base_trace[0].constant(np.zeros(aval.shape, dtypes.physical(aval.dtype)), aval)
+    return installed.runtime.constant(np.zeros(aval.shape, dtypes.physical(aval.dtype)), aval)
 
 
 def _split(value: Any, leaves: Sequence[Any], axis: int) -> list[Any]:

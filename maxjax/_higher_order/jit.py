@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, monitoring, pytree, spans
 from maxjax._base.source import function_location
@@ -23,14 +23,18 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import Ref, RefUse, read, read_all, write_back
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Array, Tracer, base_trace, context
+from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
 from maxjax._transforms.transpose import transpose_with_refs
+
+if TYPE_CHECKING:
+    from maxjax._higher_order.stages import Lowered, Traced
 
 logger = logging.getLogger("maxjax")
 
@@ -221,6 +225,11 @@ def forget_traces() -> None:
 class PjitFunction:
     """A function under jit. Made by ``maxjax.jit``."""
 
+    # Methods for its life ahead of time: ``stages.py``, which stands on this file, puts them here.
+    trace: Callable[..., Traced]
+    lower: Callable[..., Lowered]
+    eval_shape: Callable[..., Any]
+
     def __init__(self, function: Callable[..., Any], static_argnums: tuple[int, ...],
                  static_argnames: frozenset[str], donate_argnums: tuple[int, ...],
                  donate_argnames: frozenset[str], inline: bool, keep_unused: bool,
@@ -243,15 +252,15 @@ class PjitFunction:
         _jitted.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        base: Any = base_trace[0]
-        at_base = context.trace is base
+        runtime = installed.runtime
+        at_base = context.trace is runtime
         if self._simple and not kwargs and at_base:
             # Arrays and nothing else: neither taken apart nor put together again.
-            types = base.array_types(args)
+            types = runtime.array_types(args)
             if types is not None:
                 entry = self._plain_entries.get((types, config.trace_state()))
                 if entry is not None:
-                    results = base.call(entry.closed, args, entry.donated)
+                    results = runtime.call(entry.closed, args, entry.donated)
                     return results[0] if entry.is_leaf else entry.out_tree.unflatten(results)
         if self._simple:
             leaves, tree = pytree.flatten((args, kwargs))
@@ -259,16 +268,16 @@ class PjitFunction:
         else:
             leaves, tree, static = self._split(args, kwargs)
         if at_base:
-            avals = base.signature(leaves)
+            avals = runtime.signature(leaves)
             if avals is not None:
                 entry = self._entries.get((tree, avals, static, config.trace_state()))
                 if entry is not None:
                     try:
-                        results = base.call(entry.closed, leaves, entry.donated)
+                        results = runtime.call(entry.closed, leaves, entry.donated)
                     except OverflowError:      # a Python int too large: told with its path below
                         pass
                     else:
-                        if self._simple and not kwargs and base.array_types(args) is not None:
+                        if self._simple and not kwargs and runtime.array_types(args) is not None:
                             self._plain_entries[avals, config.trace_state()] = entry
                         return entry.out_tree.unflatten(results)
         return self._call_slowly(leaves, tree, static, args, kwargs)
@@ -305,14 +314,14 @@ class PjitFunction:
                      kwargs: dict[str, Any]) -> Any:
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
-        base: Any = base_trace[0]
-        operands = []
+        runtime = installed.runtime
+        operands: list[Array | Ref] = []
         for position, leaf in enumerate(leaves):
             if leaf.__class__ is Ref:
                 operands.append(leaf)
                 continue
             try:
-                operands.append(base.operand(leaf))
+                operands.append(runtime.operand(leaf))
             except (TypeError, OverflowError) as error:
                 if isinstance(error, OverflowError):
                     path = argument_names(self._function, tree, static)[position]
@@ -321,20 +330,20 @@ class PjitFunction:
                         f"computation, whose argument path is {path}. Got {type(leaf)} with value "
                         f"{leaf}") from None
                 raise self._argument_error(leaf, position, tree, static) from None
-        at_base = context.trace is base
+        at_base = context.trace is runtime
         # Rules of derivatives that run later have to find the references themselves: there is an
         # entry for each of them where derivatives may be taken.
         avals = tuple([x if x.__class__ is Ref and not at_base else x.aval for x in operands])
         entry = self._entry(avals, tree, static)
         if entry.closed.refs or any(x.__class__ is Ref for x in operands):
             return self._call_with_refs(entry, operands, tree, static)
-        if self._inline and context.trace is not base_trace[0]:
-            results = eval_jaxpr(
+        if self._inline and context.trace is not installed.runtime:
+            results: Sequence[Any] = eval_jaxpr(
                 entry.closed.jaxpr, entry.closed.consts, *entry.captured, *operands)
-        elif context.trace is base_trace[0] and not any(
+        elif context.trace is installed.runtime and not any(
                 isinstance(x, Tracer) for x in entry.captured):
             entry.warn_of_donations()
-            results = base.call(entry.closed, leaves, entry.donated)
+            results = runtime.call(entry.closed, leaves, entry.donated)
         else:
             results = jit_p.bind(
                 *entry.captured, *operands, jaxpr=entry.closed, name=self._name)
@@ -342,17 +351,18 @@ class PjitFunction:
 
     def _call_with_refs(self, entry: Entry, operands: list[Any], tree: Any, static: Any) -> Any:
         """Calls with the values of references as further arguments, and writes the new ones."""
-        base: Any = base_trace[0]
-        at_base = context.trace is base
+        runtime = installed.runtime
+        at_base = context.trace is runtime
         closed = entry.closed
         refs = used_refs(closed.refs, operands, lambda: (
             argument_names(self._function, tree, static), function_location(self._function)))
         arguments = [*(x for x in operands if x.__class__ is not Ref), *map(read, refs)]
         if self._inline and not at_base:
-            results = eval_jaxpr(closed.jaxpr, closed.consts, *entry.captured, *arguments)
+            results: Sequence[Any] = eval_jaxpr(
+                closed.jaxpr, closed.consts, *entry.captured, *arguments)
         elif at_base and not any(isinstance(x, Tracer) for x in (*entry.captured, *arguments)):
             entry.warn_of_donations()
-            results = base.call(closed, arguments, entry.donated)
+            results = runtime.call(closed, arguments, entry.donated)
         else:
             results = jit_p.bind(*entry.captured, *arguments, jaxpr=closed, name=self._name)
         uses = [RefUse(ref, use.operation) for ref, use in zip(refs, closed.refs, strict=True)]
@@ -395,7 +405,7 @@ class PjitFunction:
             self._target.check(self._name, function_location(self._function))
         dynamic = self._dynamic
         # Within a transformation sizes are those of its own trace.
-        if dynamic is None or context.trace is not base_trace[0]:
+        if dynamic is None or context.trace is not installed.runtime:
             return self._trace_shared(avals, tree, static)
         if not all(isinstance(aval, ShapedArray) for aval in avals):
             raise NotImplementedError(
@@ -464,7 +474,7 @@ class PjitFunction:
                            time.perf_counter() - start)
             logger.warning("Compiling jit(%s) with global shapes and types (%s).", self._name,
                            ", ".join(map(repr, avals)))
-        if context.trace is base_trace[0]:
+        if context.trace is installed.runtime:
             warn_of_constants(closed.consts)
         donated = () if captured else self._donated(tree, static)
         if len(arrays) < len(avals):
@@ -491,8 +501,8 @@ class PjitFunction:
     def _lookup(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entry:
         """What the signature of these arguments was, or is now, traced to."""
         leaves, tree, static = self._flatten(args, kwargs)
-        base = base_trace[0]
-        avals = tuple([leaf.aval if hasattr(leaf, "aval") else base.operand(leaf).aval
+        runtime = installed.runtime
+        avals = tuple([leaf.aval if hasattr(leaf, "aval") else runtime.operand(leaf).aval
                        for leaf in leaves])
         return self._entry(avals, tree, static)
 
@@ -626,7 +636,7 @@ class _Unknown(Array):
 def check_outputs(leaves: Sequence[Any], location: str, kind: str,
                   tree: Any = None) -> list[Any]:
     """The leaves of a function's result as arrays; ``tree`` is the result, for the message."""
-    base = base_trace[0]
+    runtime = installed.runtime
     results = []
     for position, leaf in enumerate(leaves):
         if isinstance(leaf, Array):
@@ -638,7 +648,7 @@ def check_outputs(leaves: Sequence[Any], location: str, kind: str,
             results.append(leaf._as_constant())
             continue
         try:
-            results.append(base.operand(leaf))
+            results.append(runtime.operand(leaf))
         except TypeError:
             path = "" if tree is None else pytree.path_string(
                 pytree.flatten_with_path(tree)[0][position])

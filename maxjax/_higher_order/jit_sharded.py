@@ -18,7 +18,8 @@ from maxjax._higher_order.jit import (
     jit_p,
 )
 from maxjax._ir.refs import RefsTouched
-from maxjax._ir.trace import Tracer, base_trace, context
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Tracer, context
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p
 
 Chosen = Sequence[Sharding | None]
@@ -67,11 +68,10 @@ class ShardedFunction(PjitFunction):
         if entry.closed.refs:
             raise RefsTouched("jit with shardings", entry.closed.refs)
         outs = self._outs(entry)
-        if context.trace is base_trace[0] and not any(
+        if context.trace is installed.runtime and not any(
                 isinstance(x, Tracer) for x in (*entry.captured, *operands)):
             entry.warn_of_donations()
-            base: Any = base_trace[0]
-            results = base.call(
+            results = installed.runtime.call(
                 entry.closed, operands, entry.donated, out_shardings=outs)
         else:
             results = jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed, name=self._name)
@@ -86,11 +86,11 @@ class ShardedFunction(PjitFunction):
             raise ValueError("pjit does not support kwargs when in_shardings is specified.")
         leaves, tree, static = self._flatten(args, kwargs)
         ins = self._ins(tree, static)
-        at_base = context.trace is base_trace[0]
+        at_base = context.trace is installed.runtime
         operands = []
         for position, (leaf, sharding) in enumerate(zip(leaves, ins, strict=True)):
             try:
-                value = base_trace[0].operand(leaf)
+                value = installed.runtime.operand(leaf)
             except TypeError:
                 raise self._argument_error(leaf, position, tree, static) from None
             if sharding is not None:
@@ -148,13 +148,13 @@ class ShardedFunction(PjitFunction):
                 return value
             if isinstance(own, SingleDeviceSharding) and isinstance(
                     sharding, SingleDeviceSharding):
-                return base_trace[0].put(value, sharding)
+                return installed.runtime.put(value, sharding)
             raise ValueError(
                 "Sharding passed to jit does not match the sharding on the respective arg. Got "
                 f"jit sharding: {sharding!r},\narg sharding: {own!r} for arg type: {value.aval}")
         name = argument_names(self._function, tree, static)[position]
         check_shape(sharding, value.shape, f"pjit arguments with pytree key path {name}")
-        return base_trace[0].put(value, sharding)
+        return installed.runtime.put(value, sharding)
 
 
 def _moved(value: Any, sharding: Sharding) -> Any:

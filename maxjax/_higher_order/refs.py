@@ -24,7 +24,8 @@ from maxjax._ir.refs import (
     check_distinct,
     write,
 )
-from maxjax._ir.trace import base_trace, context
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import context
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.refs import Lent
 
@@ -123,7 +124,7 @@ def trace_key(key: Any, uses: Sequence[RefUse]) -> Any:
     One of references that live as long as the trace around it is not.
     """
     storages = tuple(use.ref._storage for use in uses)
-    if all(storage.owner is base_trace[0] for storage in storages):
+    if all(storage.owner is installed.runtime for storage in storages):
         return "refs", key, storages
     return None
 

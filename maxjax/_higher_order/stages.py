@@ -19,7 +19,8 @@ from maxjax._higher_order.jit_sharded import ShardedFunction
 from maxjax._higher_order.target import check_options
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
 from maxjax._ir.refs import RefsTouched
-from maxjax._ir.trace import Tracer, base_trace
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.simplify import simplify
 
@@ -154,8 +155,7 @@ class Lowered(Stage):
         check_options(compiler_options or {})
         outs = (self._jitted._outs(self._entry) if isinstance(self._jitted, ShardedFunction)
                 else None)
-        # MAX stands above this layer: the runtime puts the hook into the trace at the bottom.
-        shardings = base_trace[0].compile(
+        shardings = installed.runtime.compile(
             self._entry.closed, [*[None] * len(self._entry.captured), *self._places], outs)
         return Compiled(self, outs, *shardings)
 
@@ -213,8 +213,8 @@ class Compiled(Stage):
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != self._tree:
             raise TypeError(tree_message(self._tree, tree))
-        base = base_trace[0]
-        avals = base.signature(leaves)
+        runtime = installed.runtime
+        avals = runtime.signature(leaves)
         if avals is None:
             for leaf in leaves:
                 if isinstance(leaf, Tracer):
@@ -222,12 +222,12 @@ class Compiled(Stage):
                         "Cannot apply JAX transformations to a function lowered and compiled for "
                         "a particular signature. Detected argument of Tracer type "
                         f"{type(leaf)}.")
-            avals = tuple(base.operand(leaf).aval for leaf in leaves)
+            avals = tuple(runtime.operand(leaf).aval for leaf in leaves)
         expected = self._argument_avals()
         if any(a.shape != b.shape or a.dtype != b.dtype
                for a, b in zip(avals, expected, strict=True)):
             raise TypeError(self._type_message(avals, expected))
-        results = base.call(self._entry.closed, self._placed(leaves), self._entry.donated,
+        results = runtime.call(self._entry.closed, self._placed(leaves), self._entry.donated,
                             out_shardings=self._asked)
         return pytree.unflatten(self._entry.out_tree, results)
 
@@ -246,7 +246,7 @@ class Compiled(Stage):
                 "Computation was compiled for input shardings that disagree with the shardings of "
                 f"arguments passed to it. Here are the {len(wrong)} mismatches:\n"
                 + "\n".join(lines))
-        return [base_trace[0].put(leaf, place) if isinstance(place, NamedSharding)
+        return [installed.runtime.put(leaf, place) if isinstance(place, NamedSharding)
                 and not getattr(leaf, "committed", False) else leaf
                 for leaf, place in zip(leaves, self._places, strict=True)]
 
@@ -345,6 +345,6 @@ def _eval_shape(self: PjitFunction, *args: Any, **kwargs: Any) -> Any:
     return eval_shape(self, *args, **kwargs)
 
 
-PjitFunction.trace = _trace                # type: ignore[attr-defined]
-PjitFunction.lower = _lower                # type: ignore[attr-defined]
-PjitFunction.eval_shape = _eval_shape      # type: ignore[attr-defined]
+PjitFunction.trace = _trace
+PjitFunction.lower = _lower
+PjitFunction.eval_shape = _eval_shape

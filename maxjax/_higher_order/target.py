@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from maxjax._base.errors import JaxRuntimeError
-from maxjax._ir.trace import base_trace, context
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import context
 
 logger = logging.getLogger("maxjax")
 
@@ -36,10 +37,10 @@ class Target(NamedTuple):
           ValueError: options are given to a function that another one's program calls.
           JaxRuntimeError, TypeError: see ``check_options``.
         """
-        base_trace[0].devices(self.backend)
+        installed.runtime.devices(self.backend)
         if self.options is None:
             return
-        if context.trace is not base_trace[0]:
+        if context.trace is not installed.runtime:
             raise ValueError(
                 "`compiler_options` can only be passed to top-level `jax.jit`. Got "
                 f"compiler_options={dict(self.options)} specified on a nested jit with name: "

@@ -34,8 +34,9 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched, read_all
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Tracer, aval_of, base_trace
+from maxjax._ir.trace import Tracer, aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.comparison import lt_p, select_n_p
@@ -435,7 +436,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
 
 def _one_like(value: Any) -> Any:
-    return base_trace[0].constant(np.ones((), value.aval.dtype), value.aval.update(shape=()))
+    return installed.runtime.constant(np.ones((), value.aval.dtype), value.aval.update(shape=()))
 
 
 def _same_dtype(lower: Any, upper: Any) -> tuple[Any, Any]:

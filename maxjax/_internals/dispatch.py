@@ -1,6 +1,6 @@
 """Waiting for what has effects."""
 
-from maxjax._runtime.pending import pending as _pending
+from maxjax._runtime.cells import pending as _pending
 
 
 def wait_for_tokens() -> None:

@@ -31,11 +31,24 @@ _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 Monomial = tuple[tuple[str, int], ...]      # names of atoms and their powers, sorted
 Terms = Mapping[Monomial, int]
 
-# How many scopes are open, in all threads: nothing else makes dimensions.
-active = [0]
-# ``(dimension, dtype, weak)`` -> a scalar array, Python's own integer type if the dtype is None;
-# put here by the primitive that does it.
-as_scalar: list[Callable[[Dimension, Any, bool], Any]] = []
+
+class _State:
+    """What is known of dimensions, in all threads.
+
+    Attributes:
+      open_scopes: how many scopes are open: nothing else makes dimensions.
+      as_scalar: ``(dimension, dtype, weak)`` -> a scalar array, of Python's own integer type if the
+        dtype is None; the primitive that does it puts it here.
+    """
+
+    __slots__ = ("as_scalar", "open_scopes")
+    as_scalar: Callable[[Dimension, Any, bool], Any]
+
+    def __init__(self) -> None:
+        self.open_scopes = 0
+
+
+state = _State()
 
 
 class Guard(NamedTuple):
@@ -114,16 +127,16 @@ class Scope:
         return InternalError(f"the sizes {left} and {right} are of different traces")
 
     def __enter__(self) -> Scope:
-        active[0] += 1
+        state.open_scopes += 1
         return self
 
     def __exit__(self, *_: Any) -> None:
-        active[0] -= 1
+        state.open_scopes -= 1
         self.closed = True
 
 
 def _array(dimension: Dimension) -> Any:
-    return as_scalar[0](dimension, None, True)
+    return state.as_scalar(dimension, None, True)
 
 
 def is_dimension(value: Any) -> bool:
@@ -146,7 +159,7 @@ def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
     Raises:
       ValueError: they do not.
     """
-    if not active[0]:
+    if not state.open_scopes:
         return np.broadcast_shapes(*shapes)
     rank = max(map(len, shapes), default=0)
     result = []

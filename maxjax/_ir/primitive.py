@@ -55,7 +55,7 @@ The rules, all optional but the first two, and their contracts:
     True where ``checkify``'s checks of floats look at the results, as JAX's do.
 ``on_mesh``
     True where ``abstract`` itself says what the types of results tell of a mesh. Else it is given
-    plain types, and ``mesh_types`` add to its results.
+    plain types, and ``mesh_rules`` add to its results.
 ``calls``
     Of what only calls a jaxpr, whose equations take the place of the call: the parameter that holds
     it, or what makes it of the parameters. ``guarded(eqn)`` says which operands of an inlined call
@@ -108,7 +108,7 @@ from typing import Any
 
 from maxjax._base import caches, threads
 from maxjax._base.errors import InternalError
-from maxjax._ir.dimensions import active as dimensions_active
+from maxjax._ir.dimensions import state as dimensions
 from maxjax._ir.effects import Effect
 from maxjax._ir.linearity import Linearity
 from maxjax._ir.trace import context
@@ -120,7 +120,22 @@ registry: dict[str, Primitive] = {}
 # ``(primitive, in_avals, params, out_avals) -> out_avals``. Asked where a type is not plain.
 MeshTypes = Callable[["Primitive", tuple[ShapedArray, ...], dict[str, Any],
                       tuple[ShapedArray, ...]], tuple[ShapedArray, ...]]
-mesh_types: list[MeshTypes] = []
+
+
+class _MeshRules:
+    """The rules of both things that a mesh adds; who knows a rule puts it here.
+
+    Attributes:
+      varying: over which manual axes results vary.
+      sharding: how they lie over explicit axes, and what is unreduced.
+    """
+
+    __slots__ = ("sharding", "varying")
+    varying: MeshTypes
+    sharding: MeshTypes
+
+
+mesh_rules = _MeshRules()
 
 
 class Primitive:
@@ -330,7 +345,7 @@ def op_spec(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
 def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
                  params: dict[str, Any]) -> tuple[ShapedArray, ...]:
     """The types of the results of an application that is only written down."""
-    if not dimensions_active[0]:
+    if not dimensions.open_scopes:
         return op_spec(primitive, in_avals, params).out_avals
     # Symbolic sizes have types and nothing that runs.
     return abstract_results(primitive, in_avals, params)
@@ -344,6 +359,5 @@ def abstract_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
         return tuple(out) if primitive.multiple_results else (out,)
     out = primitive.abstract(*[aval.off_mesh() for aval in in_avals], **params)
     results = tuple(out) if primitive.multiple_results else (out,)
-    for rule in mesh_types:
-        results = rule(primitive, in_avals, params, results)
-    return results
+    results = mesh_rules.varying(primitive, in_avals, params, results)
+    return mesh_rules.sharding(primitive, in_avals, params, results)

@@ -12,11 +12,11 @@ from maxjax._base.source import current_line, scopes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive, result_types
 from maxjax._ir.refs import Ref, RefState, RefsTouched, RefUse, check_not_both, read_all, write_back
+from maxjax._ir.runtime import installed
 from maxjax._ir.trace import (
     Array,
     Trace,
     Tracer,
-    base_trace,
     check_leaks,
     context,
     current_trace,
@@ -100,7 +100,7 @@ class StagingTrace(Trace):
         elif is_scalar(value):
             return Literal(value, ShapedArray((), value.dtype))
         else:
-            value = base_trace[0].operand(value)
+            value = installed.runtime.operand(value)
         known = self.constants.get(id(value))
         if known is None:
             known = self.constants[id(value)] = (Var(value.aval), value)
@@ -308,7 +308,7 @@ def eval_with_refs(closed: ClosedJaxpr, *args: Any) -> list[Any]:
 def literal_operand(literal: Literal) -> Any:
     """A literal as an operand: weakly typed ones keep their weakness."""
     if literal.aval.weak_type:
-        return base_trace[0].constant(literal.val, literal.aval)
+        return installed.runtime.constant(literal.val, literal.aval)
     return literal.val
 
 

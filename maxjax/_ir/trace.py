@@ -72,8 +72,10 @@ class _Context(threading.local):
     them whose values have types that say so (``maxjax._primitives.varying``), and of the axis that
     the running batching rule maps its name and how it lies over a mesh."""
 
+    # Where a thread begins: at the runtime, once that is installed.
+    trace: Trace
+
     def __init__(self) -> None:
-        self.trace: Trace = base_trace[0]
         self.axis_env: tuple[tuple[Any, int], ...] = ()
         self.manual: Any = None
         self.batch_axis: Any = None
@@ -81,14 +83,12 @@ class _Context(threading.local):
         self.batch_entry: Any = None
 
 
-# The trace at the bottom, put here by the runtime: it records pending operations.
-base_trace: list[Any] = [None]
 context = _Context()
 
 
-def set_base_trace(trace: Trace) -> None:
-    base_trace[0] = trace
-    context.trace = trace
+def set_base(trace: Trace) -> None:
+    """Has the operations of every thread go to a trace where no transformation is active."""
+    _Context.trace = trace
 
 
 class current_trace:
@@ -109,17 +109,19 @@ class current_trace:
 
 
 class CompileTimeTrace(Trace):
-    """Runs at once what no tracer takes part in; the rest goes to the trace around it."""
+    """Runs at once, at the trace ``base``, what no tracer takes part in; the rest goes to the trace
+    around it."""
 
-    __slots__ = ("outer",)
+    __slots__ = ("base", "outer")
 
-    def __init__(self, outer: Trace):
+    def __init__(self, outer: Trace, base: Trace):
         super().__init__()
         self.outer = outer
+        self.base = base
 
     def _target(self, args: Any, is_traced: bool = False) -> current_trace:
         return current_trace(self.outer if is_traced or any(
-            isinstance(arg, Tracer) for arg in args) else base_trace[0])
+            isinstance(arg, Tracer) for arg in args) else self.base)
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         # Who maps a named axis knows what a collective gives.

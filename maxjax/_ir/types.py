@@ -173,7 +173,7 @@ class ShapedArray:
 
     def _axes_text(self) -> str:
         """``{V:x}``: varying, unreduced and reduced axes."""
-        order = [axis for axis in axis_order[0] if axis in self.vma]
+        order = [axis for axis in writing.axis_order if axis in self.vma]
         parts = [("V", order if len(order) == len(self.vma) else sorted(self.vma, key=str))]
         if self.mesh_spec is not None:
             spec = self.mesh_spec[1]
@@ -197,8 +197,20 @@ class ShapedArray:
         return (ShapedArray, (self.shape, self.dtype, self.weak_type, self.mesh_spec, self.vma))
 
 
-# The manual axes of the mesh around, or of the last one, in order: types name theirs so.
-axis_order: list[tuple[Any, ...]] = [()]
+class _Writing:
+    """How types are written.
+
+    Attributes:
+      axis_order: the manual axes of the mesh around, or of the last one: the order of a type's own.
+    """
+
+    __slots__ = ("axis_order",)
+
+    def __init__(self) -> None:
+        self.axis_order: tuple[Any, ...] = ()
+
+
+writing = _Writing()
 
 
 def _axes(axes: Sequence[Any]) -> str:

@@ -59,7 +59,7 @@ class Job:
         self.submitted = time.monotonic()
         self.callbacks: list[Done] = []
         self.ready = threads.Event()
-        self.process = threads.forks[0]  # where it is under way
+        self.process = threads.process.forks  # where it is under way
         self.not_before = 0.0  # while another process compiles the same key
         self.unlocked_after = 0.0
 
@@ -310,8 +310,8 @@ class CompileService:
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
             job.priority = float("inf")
-            if job.process != threads.forks[0] and not job.ready.is_set():
-                job.process = threads.forks[0]
+            if job.process != threads.process.forks and not job.ready.is_set():
+                job.process = threads.process.forks
                 job = self._jobs.setdefault(job.key, job)
             if job.key in self._jobs:
                 self._start_thread()

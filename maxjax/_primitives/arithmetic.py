@@ -7,7 +7,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
 from maxjax._ir.linearity import FIRST, PRODUCT, SUM
-from maxjax._ir.trace import base_trace
+from maxjax._ir.runtime import installed
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import complex_values
 from maxjax._primitives.builders import elementwise
@@ -33,7 +33,7 @@ def constant(value, like):
     if aval_of(like).weak_type:
         kind = _PYTHON_KINDS.get(like.dtype)
         if kind is not None:      # what a Python scalar becomes
-            weak = base_trace[0].operand(kind(value))
+            weak = installed.runtime.operand(kind(value))
             if weak.dtype == like.dtype:
                 return weak
     return scalar_like(value, like.dtype)

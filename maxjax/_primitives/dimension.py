@@ -23,9 +23,10 @@ dimension_size_p = Primitive(
 )
 
 
-def _as_scalar(size: dimensions.Dimension, dtype: Any, weak: bool) -> Any:
+def dimension_scalar(size: dimensions.Dimension, dtype: Any, weak: bool) -> Any:
+    """A size as a scalar array; of Python's own integer type if the dtype is None."""
     dtype = dtypes.python_scalar(int)[0] if dtype is None else dtype
     return dimension_size_p.bind(size=size, dtype=dtype, weak=weak)
 
 
-dimensions.as_scalar.append(_as_scalar)
+dimensions.state.as_scalar = dimension_scalar

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxjax._ir.dimensions import as_scalar, is_dimension
+from maxjax._ir.dimensions import is_dimension
+from maxjax._ir.dimensions import state as dimensions
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.linearity import SUMMED_FIRST
 from maxjax._ir.primitive import Primitive
@@ -55,7 +56,7 @@ def aval_of(operand: Any) -> ShapedArray:
 def scalar_like(value: Any, dtype: Any) -> Any:
     """``value`` as a NumPy scalar of ``dtype``: an operand that joins any shape."""
     if is_dimension(value):
-        return as_scalar[0](value, dtype, False)
+        return dimensions.as_scalar(value, dtype, False)
     return np.asarray(value, dtype)[()]
 
 

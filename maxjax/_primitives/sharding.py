@@ -20,8 +20,8 @@ from maxjax._base.meshes import (
     Mesh,
     PartitionSpec,
     entry_axes,
-    ever_set,
 )
+from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
 from maxjax._ir.linearity import ALL_SUMMED_FIRST
@@ -40,7 +40,7 @@ def type_on(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """
     if not isinstance(sharding, NamedSharding) or not sharding.in_types:
         return aval.off_mesh()
-    ever_set[0] = True
+    mesh_use.ever_set = True
     mesh = sharding.mesh.abstract_mesh
     sizes = dict(mesh.shape_tuple)
     explicit = set(mesh.explicit_axes)

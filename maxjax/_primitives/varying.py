@@ -15,9 +15,10 @@ from typing import Any
 
 from maxjax._base import dtypes
 from maxjax._ir.axes import axis_size
-from maxjax._ir.primitive import Primitive, mesh_types
+from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.trace import Trace, context
-from maxjax._ir.types import ManualAxisType, ShapedArray, axis_order
+from maxjax._ir.types import ManualAxisType, ShapedArray
+from maxjax._ir.types import writing as type_writing
 from maxjax._primitives.arithmetic import add_p, mul_p
 from maxjax._primitives.collective import all_gather_abstract, all_gather_batch, axis_index_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
@@ -101,7 +102,7 @@ class manual_axes:
         self.previous = context.manual
         context.manual = self.manual
         if self.manual is not None:
-            axis_order[0] = self.manual.axes
+            type_writing.axis_order = self.manual.axes
 
     def __exit__(self, *_: Any) -> None:
         context.manual = self.previous
@@ -152,7 +153,7 @@ def _vary_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...], param
     return tuple([aval.update(vma=axes) for aval in out_avals]) if axes else out_avals
 
 
-mesh_types.append(_vary_results)
+mesh_rules.varying = _vary_results
 
 # --- the primitives -------------------------------------------------------------------------------
 # What runs has none of these: shard_map erases the types before (`_sharding/execute.py`).

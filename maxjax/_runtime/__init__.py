@@ -1,3 +1,3 @@
-"""The runtime: importing it puts the lazy trace at the bottom, and the tiers behind programs."""
+"""The runtime: importing it installs it below transformations, and the tiers behind programs."""
 
 from maxjax._runtime import native_functions, pending, tiering

@@ -17,30 +17,11 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.errors import InternalError
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_parts
 from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
+from maxjax._runtime.cells import Cell, checked, pending
 from maxjax._runtime.devices import Device, first_device
-
-
-class Cell:
-    """The place of one value in the pending graph.
-
-    An operation is a cell with a ``spec`` and ``inputs`` (cells or NumPy values). The further
-    results of an operation with several are cells of their own, whose ``origin`` it is.
-    """
-
-    __slots__ = ("array", "done", "inputs", "origin", "parts", "spec", "value")
-
-    def __init__(self, spec: Any, inputs: Any):
-        self.spec = spec
-        self.inputs = inputs
-        self.value: Any = None
-        self.done = False
-        self.array: Any = None      # a weak reference to the array that waits for the value
-        self.parts: list[Cell] | None = None
-        self.origin: Cell | None = None
 
 
 @pytree.leaf_type
@@ -63,7 +44,7 @@ class ArrayImpl(Array):
         """The value as a NumPy array of the physical dtype; not to be written to."""
         cell = self._cell
         if cell is not None:
-            force(cell)
+            pending.force(cell)
             if self._cell is cell:
                 # An interrupt, or a fork, came between the cell's value and the array's.
                 self._value = checked(cell.value, self.aval)
@@ -257,23 +238,6 @@ def _restore_keys(dtype: Any, shape: tuple[int, ...], content: bytes) -> ArrayIm
                      np.frombuffer(content, dtypes.physical(dtype)).reshape(shape))
 
 
-def checked(value: Any, aval: ShapedArray) -> np.ndarray:
-    """A computed value, which nobody else writes to, as what an array of type ``aval`` holds.
-
-    Raises:
-      InternalError: its dtype or shape is not what the type says.
-    """
-    if value.__class__ is not np.ndarray:
-        value = np.asarray(value)
-    if value.dtype is aval.dtype and value.shape == aval.shape:
-        return value
-    # Equal dtypes need not be one object; random keys have a physical one.
-    if value.shape != aval.shape or value.dtype != dtypes.physical(aval.dtype):
-        raise InternalError(f"an array of type {aval.str_short()} was given a value of dtype "
-                            f"{value.dtype} and shape {value.shape}")
-    return value
-
-
 def read_only(value: np.ndarray) -> np.ndarray:
     """A view that nobody can write through, or make writable: what owns the memory is not to be
     found from it as an array."""
@@ -286,11 +250,3 @@ def read_only(value: np.ndarray) -> np.ndarray:
 
 
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
-
-
-# Computes a pending cell; put here by the pending graph.
-_force: list[Any] = []
-
-
-def force(cell: Cell) -> None:
-    _force[0](cell)

@@ -59,7 +59,7 @@ class CompiledProgram:
             return direct(values)
         places: list[Any] = [None] * self.slots
         places[:len(values)] = values
-        recorded = spans.wanted[0] is not None
+        recorded = spans.state.record is not None
         for position, (run, inputs, outputs) in enumerate(self.steps):
             start = spans.clock() if recorded else 0
             results = run([np.asarray(places[number]) for number in inputs])

@@ -187,7 +187,7 @@ def allow_execution(name: str) -> None:
     if config.no_execution.value:
         raise RuntimeError(f"JAX tried to execute function jit({name}), but the no_execution "
                            "config option is set")
-    if not config.started[0]:
+    if not config.status.started:
         config.set_started()
 
 

@@ -12,7 +12,7 @@ from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.api import ShapeDtypeStruct
 from maxjax._higher_order.jit import PjitFunction, make_jit
 from maxjax._higher_order.jit_sharded import ShardedFunction
-from maxjax._ir.trace import base_trace
+from maxjax._ir.runtime import installed
 from maxjax._runtime import on_mesh
 from maxjax._runtime.array import ArrayImpl
 from maxjax._sharding.auto import auto as choose
@@ -72,7 +72,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         outs = function._outs(entry)
     else:
         flat, tree, static = function._flatten(args, kwargs)
-        leaves = [base_trace[0].operand(leaf) for leaf in flat]
+        leaves = [installed.runtime.operand(leaf) for leaf in flat]
         entry = function._entry(tuple([x.aval for x in leaves]), tree, static)
     mesh = _mesh(entry.closed, leaves, outs)
     made = on_mesh.program_on_mesh(
@@ -146,7 +146,7 @@ def auto(f: Callable[..., Any], mesh: Mesh | AbstractMesh, *args: Any,
     function = f if isinstance(f, PjitFunction) else make_jit(f)
     leaves, tree, static = function._flatten(args, {})
     avals = tuple([leaf._aval if isinstance(leaf, ShapeDtypeStruct)
-                   else base_trace[0].operand(leaf).aval for leaf in leaves])
+                   else installed.runtime.operand(leaf).aval for leaf in leaves])
     entry = function._entry(avals, tree, static)
     sizes = dict(mesh.shape_tuple)
     hands = {name: [on_mesh.engine_spec(spec, aval.ndim) for spec, aval in zip(

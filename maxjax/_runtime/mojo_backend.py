@@ -164,9 +164,9 @@ class MojoPiece:
         self.process = -1
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        if self.process != threads.forks[0]:    # threads do not survive a fork
+        if self.process != threads.process.forks:    # threads do not survive a fork
             crew.start(self.backend.pack)
-            self.process = threads.forks[0]
+            self.process = threads.process.forks
         return self.executable(arrays)
 
 

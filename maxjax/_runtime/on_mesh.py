@@ -167,7 +167,7 @@ def mesh_of(place: Any) -> Mesh | None:
     """The mesh that a program runs on, its operands being at ``place``; None: on one device."""
     if isinstance(place, NamedSharding):
         return place.mesh      # type: ignore[return-value]
-    if place is None and meshes.ever_set[0]:
+    if place is None and meshes.use.ever_set:
         around = meshes.around().concrete
         return None if around.empty else around
     return None

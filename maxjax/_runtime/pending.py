@@ -1,7 +1,8 @@
-"""Pending graphs: what operations outside ``jit`` record, and how it is run.
+"""The runtime: operations outside of transformations are recorded, and programs run.
 
-An operation makes a cell and appends it to the graph. The first look at a value runs all that is
-pending; a graph that grows long or would hold much memory is run without waiting for a look.
+An operation makes a cell and appends it to the pending graph (``maxjax._runtime.cells``). The first
+look at a value runs all that is pending; a graph that grows long or would hold much memory is run
+without waiting for a look.
 """
 
 from __future__ import annotations
@@ -15,40 +16,30 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from maxjax._base import dtypes, spans, threads
-from maxjax._base.config import checks_values, watched
+from maxjax._base import dtypes
+from maxjax._base.config import status
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh
-from maxjax._base.meshes import ever_set as mesh_set
-from maxjax._base.shardings import NamedSharding, SingleDeviceSharding
+from maxjax._base.meshes import use as mesh_use
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive, op_spec
-from maxjax._ir.trace import (
-    Trace,
-    Tracer,
-    aval_of,
-    is_scalar,
-    leaked_tracer_error,
-    set_base_trace,
-)
+from maxjax._ir.runtime import Runtime, install
+from maxjax._ir.trace import Array, Tracer, aval_of, is_scalar, leaked_tracer_error
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import placements, type_on
-from maxjax._runtime import array as array_module
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
-from maxjax._runtime.array import ArrayImpl, Cell, checked
+from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.cells import Cell, pending
 from maxjax._runtime.devices import Device, allow_execution, chosen_device, default_device
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.memory import out_of_memory
-from maxjax._runtime.program import Program, program_of, run_heavy
-from maxjax._runtime.program import settle as settle_hook
+from maxjax._runtime.program import Program, program_of
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
 MAX_OPERATIONS = 4096
 MAX_BYTES = 256 << 20
-# Below this many bytes of results a graph is interpreted straight away, without being looked up:
-# the look-up would cost more than compiling could save.
-LIGHT_BYTES = 1 << 20
 # Arrays that a result is held against one by one, whether it shares memory with them.
 _FEW = 8
 
@@ -56,150 +47,7 @@ _new_array = ArrayImpl.__new__
 _reference = weakref.ref
 
 
-class PendingGraph:
-    """The operations that have been recorded and not run; one for the process."""
-
-    def __init__(self) -> None:
-        self.cells: list[Cell] = []
-        self.bytes = 0
-        # Reentrant: running a graph may look at arrays (a host callback does).
-        self.lock = threads.lock()
-
-    def take(self) -> list[Cell]:
-        cells = self.cells
-        self.cells = []
-        self.bytes = 0
-        return cells
-
-    def force(self, cell: Cell) -> None:
-        """Runs all that is pending, ``cell`` included."""
-        with self.lock:
-            if cell.done:
-                return
-            self.run(self.take())
-            if not cell.done:
-                # Another thread was recording it while the graph was taken, or a run was
-                # interrupted: compute just what it needs.
-                self.run(_ancestors(cell))
-
-    def flush(self) -> None:
-        with self.lock:
-            self.run(self.take())
-
-    def run(self, cells: list[Cell]) -> None:
-        """Runs operations that are in order.
-
-        Raises:
-          JaxRuntimeError: out of memory.
-        """
-        try:
-            self._run(cells)
-        except MemoryError as error:
-            raise out_of_memory(error) from error
-
-    def _run(self, cells: list[Cell]) -> None:
-        with np.errstate(all="ignore"):
-            if len(cells) > 1:
-                cells = _needed(cells)
-                if sum([cell.spec.weight for cell in cells]) > LIGHT_BYTES and run_heavy(cells):
-                    return
-            if spans.wanted[0] is not None:
-                _run_recorded(cells)
-                return
-            for position, cell in enumerate(cells):
-                run_cell(cell)
-                cells[position] = None      # type: ignore[call-overload]  # frees what it held
-
-
-def _run_recorded(cells: list[Cell]) -> None:
-    for cell in cells:
-        start = spans.clock()
-        run_cell(cell)
-        spans.add(cell.spec.primitive.name, "operation", start)
-
-
-def run_cell(cell: Cell) -> None:
-    if cell.done:
-        return
-    spec = cell.spec
-    values = []
-    for operand in cell.inputs:
-        if operand.__class__ is Cell:
-            if not operand.done:
-                for ancestor in _ancestors(operand):
-                    run_cell(ancestor)
-            operand = operand.value
-        values.append(operand)
-    result = spec.run(*values)
-    if cell.parts is None:
-        settle(cell, result)
-    else:
-        for part, value in zip(cell.parts, result, strict=True):
-            settle(part, value)
-        cell.done = True
-        cell.inputs = None
-
-
-def settle(cell: Cell, value: Any) -> None:
-    """Gives a cell, and the array that waits for it, its value."""
-    cell.value = value
-    cell.done = True
-    cell.inputs = None
-    waiting = cell.array() if cell.array is not None else None
-    if waiting is not None and waiting._cell is cell:
-        waiting._value = checked(value, waiting.aval)
-        waiting._cell = None
-
-
-def _needed(cells: list[Cell]) -> list[Cell]:
-    """Without the operations whose results nobody can look at any more."""
-    needed: set[Cell] = set()
-    kept = []
-    for cell in reversed(cells):
-        if cell.done:
-            continue
-        if cell.parts is None:
-            alive = cell in needed or cell.array() is not None
-        else:
-            alive = any(part in needed or part.array() is not None for part in cell.parts)
-        if not alive:
-            continue
-        kept.append(cell)
-        for operand in cell.inputs:
-            if operand.__class__ is Cell and not operand.done:
-                needed.add(operand)
-                if operand.origin is not None:
-                    needed.add(operand.origin)
-    kept.reverse()
-    return kept
-
-
-def _ancestors(cell: Cell) -> list[Cell]:
-    """The operations that ``cell`` waits for, itself last, in an order to run them in."""
-    order: list[Cell] = []
-    seen: set[Cell] = set()
-    stack: list[tuple[Cell, bool]] = [(cell.origin or cell, False)]
-    while stack:
-        current, expanded = stack.pop()
-        if current.done:
-            continue
-        if expanded:
-            order.append(current)
-            continue
-        if current in seen:
-            continue
-        seen.add(current)
-        stack.append((current, True))
-        for operand in current.inputs:
-            if operand.__class__ is Cell and not operand.done:
-                stack.append((operand.origin or operand, False))
-    return order
-
-
-pending = PendingGraph()
-
-
-class LazyTrace(Trace):
+class LazyTrace(Runtime):
     """The trace at the bottom: records, and runs programs."""
 
     __slots__ = ()
@@ -255,16 +103,16 @@ class LazyTrace(Trace):
             result._place = None
             result._committed = False
             cell.array = _reference(result)
-        if place is not None or mesh_set[0]:
+        if place is not None or mesh_use.ever_set:
             put_results(results if primitive.multiple_results else [result], place, spec, args)
         graph = pending
         graph.cells.append(cell)
         graph.bytes += spec.weight
-        if watched[0]:
+        if status.watched:
             made = results if primitive.multiple_results else [result]
             allow_execution(primitive.name)
             put_on_chosen(made)
-            if checks_values[0]:
+            if status.checks_values:
                 invalid.check(primitive.name, made)
         if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:
             graph.flush()
@@ -329,12 +177,12 @@ class LazyTrace(Trace):
                          **params: Any) -> list[Any]:
         return function(*args)
 
-    # --- what the layers below the runtime ask of it ---
+    # --- what transformations ask of the runtime: see ``Runtime`` for what each is ---
     def devices(self, backend: str | None) -> list[Any]:
         """All devices of a platform; None: of the default one."""
         return all_devices(backend)
 
-    def put(self, leaf: Any, place: Any) -> ArrayImpl:
+    def put(self, leaf: Any, place: Sharding) -> ArrayImpl:
         """A concrete leaf as an array that lies as a sharding says."""
         return put(self.operand(leaf), place)
 
@@ -343,7 +191,7 @@ class LazyTrace(Trace):
         return self._put_on_chosen(ArrayImpl(aval, value))
 
     def _put_on_chosen(self, made: ArrayImpl) -> ArrayImpl:
-        if watched[0]:
+        if status.watched:
             put_on_chosen([made])
         return made
 
@@ -369,7 +217,7 @@ class LazyTrace(Trace):
 
     def call(self, closed: ClosedJaxpr, leaves: Sequence[Any],
              donated: Sequence[int] = (), name: str = "",
-             out_shardings: Sequence[Any] | None = None) -> list[ArrayImpl]:
+             out_shardings: Sequence[on_mesh.Placement] | None = None) -> list[ArrayImpl]:
         """Runs a jaxpr on concrete leaves; ``name`` is that of the one primitive it holds."""
         values = []
         foreign = []
@@ -393,13 +241,13 @@ class LazyTrace(Trace):
             _check_donated_once(leaves, donated)
         places: Sequence[Any] | None = None
         ran = closed
-        if place is not None or out_shardings is not None or mesh_set[0]:
+        if place is not None or out_shardings is not None or mesh_use.ever_set:
             ran, places = on_mesh.placed_program(closed, leaves, place, out_shardings)
         program: Program = ran.cache.get("program") or program_of(ran)
         kept = None
-        if watched[0]:
+        if status.watched:
             allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
-            kept = self._kept_operands(closed, leaves, values) if checks_values[0] else None
+            kept = self._kept_operands(closed, leaves, values) if status.checks_values else None
         try:
             outputs = program.run(values)
         except MemoryError as error:
@@ -424,7 +272,7 @@ class LazyTrace(Trace):
             leaf = leaves[position]
             if leaf.__class__ is ArrayImpl:
                 leaf.delete()
-        if watched[0]:
+        if status.watched:
             put_on_chosen(results)
         return results
 
@@ -434,14 +282,15 @@ class LazyTrace(Trace):
         return [leaf if leaf.__class__ is ArrayImpl else ArrayImpl(aval, value)
                 for leaf, value, aval in zip(leaves, values, closed.in_avals, strict=True)]
 
-    def compile(self, closed: ClosedJaxpr, places: Sequence[Any],
-                out_shardings: Sequence[Any] | None) -> tuple[list[Any], list[Any]]:
+    def compile(self, closed: ClosedJaxpr, places: Sequence[on_mesh.Placement],
+                out_shardings: Sequence[on_mesh.Placement] | None
+                ) -> tuple[list[Sharding], list[Sharding]]:
         """Compiles a jaxpr ahead of time, as far as the mode allows, for operands at given places
         (None: anywhere); waits for it. Gives the shardings of all operands and results."""
         ran, ins, outs = on_mesh.compiled_for(closed, places, out_shardings)
         program = program_of(ran)
         if program_module.config.compile_mode.value != "never":
-            program_module.tiering.compile_now(program)
+            program_module.policy.tiering.compile_now(program)
         return ins, outs
 
     def operand(self, leaf: Any) -> Any:
@@ -451,7 +300,7 @@ class LazyTrace(Trace):
           TypeError: it is neither a number nor an array.
           ValueError: it is a masked array.
         """
-        if isinstance(leaf, array_module.Array):
+        if isinstance(leaf, Array):
             return leaf
         kind = leaf.__class__
         if kind in dtypes.PYTHON_SCALARS:
@@ -622,7 +471,4 @@ def put(value: ArrayImpl, place: Any) -> ArrayImpl:
     return placed
 
 
-lazy_trace = LazyTrace()
-array_module._force.append(pending.force)
-set_base_trace(lazy_trace)
-settle_hook.append(settle)
+install(LazyTrace())

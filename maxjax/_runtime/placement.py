@@ -18,12 +18,12 @@ from maxjax._base.shardings import (
     check_shape,
     refuse_parts,
 )
-from maxjax._ir.trace import Array, Tracer, base_trace
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, reshard_p, type_on
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
-from maxjax._runtime.pending import put
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False,
@@ -50,7 +50,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     sources = [src] * len(leaves)
     if isinstance(src, (tuple, list, dict)):
         sources = pytree.broadcast_prefix(src, x, is_place, "device_put src")
-    values = [base_trace[0].operand(leaf) for leaf in leaves]
+    values = [installed.runtime.operand(leaf) for leaf in leaves]
     places = [_checked(value, place) for value, place in zip(values, places, strict=True)]
     if any(isinstance(value, Tracer) for value in values):
         semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
@@ -58,7 +58,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
                      ArrayCopySemantics.REUSE_INPUT)
         results = _put_traced(values, places, sources, semantics)
     else:
-        results = [value if place is None else put(value, place)
+        results = [value if place is None else installed.runtime.put(value, place)
                    for value, place in zip(values, places, strict=True)]
     return pytree.unflatten(spec, results)
 
@@ -93,7 +93,7 @@ def _put_traced(values: Sequence[Any], places: Sequence[Any], sources: Sequence[
                 semantics: ArrayCopySemantics) -> list[Any]:
     """Under a transformation equations say where values are to be."""
     if any(isinstance(place, Sharding) for place in places):
-        meshes.ever_set[0] = True
+        meshes.use.ever_set = True
     srcs = []
     for value, source in zip(values, sources, strict=True):
         if source is None:

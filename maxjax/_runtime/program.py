@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches, config, spans
+from maxjax._base.config import status
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.primitive import Primitive
@@ -16,7 +17,6 @@ from maxjax._ir.types import ShapedArray
 from maxjax._transforms.simplify import expand, simplify
 
 _clock = time.perf_counter_ns
-runs_compiled = config.runs_compiled
 
 
 class Program:
@@ -87,10 +87,10 @@ class Program:
         if self.consts:
             values = self.consts + values
         proven = self.proven
-        if proven is not None and runs_compiled[0]:
+        if proven is not None and status.runs_compiled:
             self.compiled_calls += 1
             return proven(values)
-        if spans.wanted[0] is None:
+        if spans.state.record is None:
             return self._run(values)
         calls, start = self.compiled_calls, spans.clock()
         outputs = self._run(values)
@@ -104,6 +104,7 @@ class Program:
         return self.closed.jaxpr.debug_info.split(" at ")[0] or "a program"
 
     def _run(self, values: list[Any]) -> list[Any]:
+        tiering = policy.tiering
         if self.state == "new":
             self.state = "cold"
             self.cost, self.size = tiering.estimate(self.opened.jaxpr)
@@ -171,12 +172,16 @@ class Tiering:
         return compiled(values)
 
 
-tiering: Any = Tiering()
+class _Policy:
+    """The place of the one tiering of the process."""
+
+    __slots__ = ("tiering",)
+
+    def __init__(self) -> None:
+        self.tiering = Tiering()
 
 
-def set_tiering(implementation: Any) -> None:
-    global tiering
-    tiering = implementation
+policy = _Policy()
 
 
 def program_of(closed: ClosedJaxpr) -> Program:
@@ -209,8 +214,12 @@ _graph_programs: dict[Any, Program] = caches.cache()
 _GRAPH_LIMIT = 512
 
 
-def run_heavy(cells: Sequence[Any]) -> bool:
-    """Runs a pending graph as a program, so that it can become hot; False if it is not one."""
+def run_heavy(cells: Sequence[Any]) -> list[tuple[Any, Any]] | None:
+    """Runs a pending graph as a program, so that it can become hot.
+
+    Returns:
+      the cells that somebody waits for, with their values; None if the graph is no program.
+    """
     numbers: dict[int, int] = {}
     inputs: list[Any] = []
     input_numbers: dict[int, int] = {}
@@ -223,7 +232,7 @@ def run_heavy(cells: Sequence[Any]) -> bool:
             if number is None:
                 if hasattr(operand, "done"):
                     if not operand.done:
-                        return False
+                        return None
                     operand = operand.value
                 number = input_numbers.get(id(operand))
                 if number is None:
@@ -246,9 +255,7 @@ def run_heavy(cells: Sequence[Any]) -> bool:
             _graph_programs.clear()
         program = _graph_programs[full_key] = Program(_graph_jaxpr(cells, inputs, outputs))
     values = program.run([np.asarray(value) for value, _ in inputs])
-    for part, value in zip(outputs, values, strict=True):
-        settle[0](part, value)
-    return True
+    return list(zip(outputs, values, strict=True))
 
 
 def _graph_jaxpr(cells: Sequence[Any], inputs: Sequence[Any],
@@ -270,7 +277,3 @@ def _graph_jaxpr(cells: Sequence[Any], inputs: Sequence[Any],
         eqns.append(JaxprEqn(cell.spec.primitive, operands, cell.spec.params, outvars))
     outvars = [variables[id(part)] for part in outputs]
     return ClosedJaxpr(Jaxpr([], invars, outvars, eqns, "eager operations"))
-
-
-# Gives a cell its value; put here by the pending graph.
-settle: list[Any] = []

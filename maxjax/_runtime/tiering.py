@@ -37,7 +37,7 @@ _TRIAL_CALLS = 8
 _RETRY_CALLS = 256
 
 
-class Tiering:
+class Tiering(program_module.Tiering):
     """The policy and the compiled programs' life."""
 
     # What a compile costs in processor time: a program must have spent some of that first; a tenth
@@ -383,16 +383,16 @@ def _progress_line(program: Program) -> Any:
     if not sys.stderr.isatty():
         return None
     name = program.closed.jaxpr.debug_info.split(" at ")[0] or "a program"
-    last = [0.0]
+    last = 0.0
 
     def show(seconds: float) -> None:
-        if seconds - last[0] > 0.5:
-            last[0] = seconds
+        nonlocal last
+        if seconds - last > 0.5:
+            last = seconds
             sys.stderr.write(f"\rmaxjax: MAX compiles {name}: {seconds:.0f} s ")
             sys.stderr.flush()
     return show
 
 
-
 tiering = Tiering()
-program_module.set_tiering(tiering)
+program_module.policy.tiering = tiering

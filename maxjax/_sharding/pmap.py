@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import pytree
-from maxjax._base.meshes import Mesh, PartitionSpec, ever_set, get_abstract_mesh
+from maxjax._base.meshes import Mesh, PartitionSpec, get_abstract_mesh
+from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.control import operands_of, traced
-from maxjax._ir.trace import Tracer, base_trace, context
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Tracer, context
 from maxjax._primitives.shape import expand_axis, squeeze_p
 from maxjax._sharding.shard_map import inside, shard_aval, shard_map_p
 from maxjax._transforms.autodiff import check_callable
@@ -106,9 +108,9 @@ class _Mapped:
         if self.axis_size is not None and self.axis_size != sizes[0]:
             raise ValueError(f"Specified axis_size {self.axis_size} doesn't match received "
                              f"axis_size {sizes[0]}.")
-        ever_set[0] = True
+        mesh_use.ever_set = True
         mesh = self._mesh(sizes[0])
-        at_base = context.trace is base_trace[0]
+        at_base = context.trace is installed.runtime
         values = operands_of(leaves)
         specs = []
         for number, (value, axis) in enumerate(zip(values, flat_axes, strict=True)):
@@ -165,7 +167,7 @@ class _Mapped:
                 "pmapped function.") from None
 
     def _mesh(self, size: int) -> Mesh:
-        devices = list(base_trace[0].devices(self.backend) if self.devices is None
+        devices = list(installed.runtime.devices(self.backend) if self.devices is None
                        else self.devices)
         chosen = np.empty(min(size, len(devices)), object)
         chosen[:] = devices[:size] if self.devices is None else devices
@@ -237,7 +239,7 @@ def _moved(value: Any, sharding: NamedSharding) -> Any:
         raise ValueError(
             "Sharding passed to jit does not match the sharding on the respective arg. Got jit "
             f"sharding: {sharding!r},\narg sharding: {own!r} for arg type: {value.aval}")
-    return base_trace[0].put(value, sharding)
+    return installed.runtime.put(value, sharding)
 
 
 def _spec(axis: int, name: Any) -> PartitionSpec:

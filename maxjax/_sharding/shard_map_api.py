@@ -14,10 +14,10 @@ from maxjax._base.meshes import (
     AxisType,
     Mesh,
     PartitionSpec,
-    ever_set,
     get_abstract_mesh,
     spec_axes,
 )
+from maxjax._base.meshes import use as mesh_use
 from maxjax._base.source import function_location
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.jit import argument_names, check_outputs
@@ -129,7 +129,7 @@ class _Call:
         return mesh, self.axis_names or names - frozenset(mesh.manual_axes)
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
-        ever_set[0] = True
+        mesh_use.ever_set = True
         mesh, manual = self.surroundings()
         leaves, tree = pytree.flatten(args)
         values = operands_of(leaves)

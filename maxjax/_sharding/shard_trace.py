@@ -31,8 +31,9 @@ from maxjax._ir.jaxpr import (
     subjaxprs,
 )
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer, StagingTrace, enclosing_traces
-from maxjax._ir.trace import Tracer, base_trace, context, current_trace
+from maxjax._ir.trace import Tracer, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.shape import expand_axis, reshape, slice_in_dim, squeeze_p
 from maxjax._primitives.sharding import device_put_p
@@ -123,7 +124,7 @@ class ShardTrace(StagingTrace):
             trace.sees_values if isinstance(trace, ShardTrace) else
             not isinstance(trace, StagingTrace) for trace in traces)
         # Whether nothing around differentiates or maps.
-        self.is_bottom = self.sees_values and (traces[0] is base_trace[0] or (
+        self.is_bottom = self.sees_values and (traces[0] is installed.runtime or (
             isinstance(traces[0], ShardTrace) and traces[0].is_bottom))
         self.given: dict[Var, Given] = {}
         # What has no value outside, whoever asks.
@@ -221,7 +222,7 @@ class ShardTrace(StagingTrace):
         value = found.value.concrete() if isinstance(found.value, Tracer) else found.value
         if found.stacked is None or value is None:
             return value
-        with self.outside.restored(), current_trace(base_trace[0]):
+        with self.outside.restored(), current_trace(installed.runtime):
             return squeeze_p.bind(slice_in_dim(value, 0, 1, 0), dimensions=(0,))
 
     def text(self, var: Var) -> str:
@@ -233,7 +234,7 @@ class ShardTrace(StagingTrace):
         names, blocks = found
         places = [mesh.axis_names.index(name) for name in names]
         axes = f"({', '.join(map(str, mesh.axis_names))},)"
-        with current_trace(base_trace[0]):
+        with current_trace(installed.runtime):
             return "\n".join(
                 f"On {device} at mesh coordinates {axes} = {index}:\n"
                 f"{blocks[tuple(index[place] for place in places)]}\n"
@@ -263,8 +264,8 @@ class ShardTrace(StagingTrace):
                 return None
             names, value = outer
         else:
-            value = base_trace[0].put(value, mesh.devices.flat[0])
-        with self.outside.restored(), current_trace(base_trace[0]):
+            value = installed.runtime.put(value, mesh.devices.flat[0])
+        with self.outside.restored(), current_trace(installed.runtime):
             sizes = dict(mesh.shape_tuple)
             # What the shards around have stands along leading dimensions already.
             dims = (*[(name,) for name in names],

@@ -14,7 +14,7 @@ from maxjax._base.errors import ShardingTypeError
 from maxjax._base.meshes import AbstractMesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import JaxprEqn, Var
-from maxjax._ir.primitive import Primitive, mesh_types
+from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.collective import reduce_scatter_p
 from maxjax._primitives.comparison import (
@@ -83,7 +83,7 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params
         for aval, dims in zip(out_avals, outs, strict=True))
 
 
-mesh_types.append(result_types)
+mesh_rules.sharding = result_types
 
 
 def _of_collective(primitive: Primitive, params: Mapping[str, Any], dims: Dims, ndim: int) -> Dims:

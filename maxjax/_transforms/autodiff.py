@@ -13,7 +13,8 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.source import function_location
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.refs import Ref
-from maxjax._ir.trace import Array, aval_of, base_trace
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.varying import vary
@@ -51,7 +52,7 @@ def leaf_operand(leaf: Any) -> Any:
     if isinstance(leaf, Array):
         return leaf
     try:
-        return base_trace[0].operand(leaf)
+        return installed.runtime.operand(leaf)
     except TypeError:
         raise TypeError(
             f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
@@ -300,7 +301,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
                 "because the corresponding output of the differentiated function had JAX type "
                 f"{aval.str_short()}")
         cotangent = vary(
-            base_trace[0].constant(np.ones((), aval.dtype), aval.off_mesh()), aval.vma)
+            installed.runtime.constant(np.ones((), aval.dtype), aval.off_mesh()), aval.vma)
         gradients = pytree.unflatten(function.in_tree, [
             like_argument(gradient, aval if holomorphic or not dtypes.is_complex(aval.dtype)
                           else aval.strip_weak_type())

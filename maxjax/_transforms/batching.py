@@ -11,7 +11,8 @@ import numpy as np
 
 from maxjax._base import config
 from maxjax._base.errors import InternalError
-from maxjax._base.meshes import PartitionSpec, entry_axes, ever_set, get_abstract_mesh, spec_axes
+from maxjax._base.meshes import PartitionSpec, entry_axes, get_abstract_mesh, spec_axes
+from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.axes import jaxpr_uses_axis, named_axes, uses_axis
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
@@ -282,7 +283,7 @@ def batch_flat(function: Callable[..., Sequence[Any]], size: int, operands: Sequ
                axes: Sequence[int | None], axis_name: Any = None, spmd_axis: Any = None
                ) -> tuple[list[Any], list[Any]]:
     """Results of ``function`` on each element, and their batch axes (None: the same for all)."""
-    entry = mapped_entry(operands, axes) if ever_set[0] else None
+    entry = mapped_entry(operands, axes) if mesh_use.ever_set else None
     trace = BatchTrace(context.trace, size, axis_name, spmd_axis, entry)
     try:
         with current_trace(trace), named_axes(() if axis_name is None else [(axis_name, size)]):

@@ -10,16 +10,9 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import (
-    Array,
-    Trace,
-    Tracer,
-    base_trace,
-    context,
-    current_trace,
-    leaked_tracer_error,
-)
+from maxjax._ir.trace import Array, Trace, Tracer, context, current_trace, leaked_tracer_error
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.shape import full
@@ -175,7 +168,7 @@ def instantiate(tangent: Any, aval: ShapedArray) -> Any:
         tangent = np.zeros((), aval.dtype)
     elif isinstance(tangent, Array):
         return like_type(tangent, aval)
-    return like_type(base_trace[0].constant(tangent, aval.tangent().off_mesh()), aval)
+    return like_type(installed.runtime.constant(tangent, aval.tangent().off_mesh()), aval)
 
 
 @derived

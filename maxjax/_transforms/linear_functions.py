@@ -15,7 +15,8 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.refs import ADD, Ref, read, write
-from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
 from maxjax._transforms.jvp import instantiate
@@ -24,8 +25,8 @@ from maxjax._transforms.transpose import transpose_map
 
 
 def operands_of(leaves: Sequence[Any]) -> list[Any]:
-    base = base_trace[0]
-    return [leaf if isinstance(leaf, Array) else base.operand(leaf) for leaf in leaves]
+    runtime = installed.runtime
+    return [leaf if isinstance(leaf, Array) else runtime.operand(leaf) for leaf in leaves]
 
 
 def _delivered(target: Any, cotangent: Any) -> Any:

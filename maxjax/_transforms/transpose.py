@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base.errors import ShardingTypeError
-from maxjax._base.meshes import ever_set as mesh_set
+from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, derived
 from maxjax._ir.primitive import Primitive
@@ -41,7 +41,8 @@ def _transpose(eqn: Any, cotangents: list[Any], operands: list[Any]) -> Sequence
     primitive = eqn.primitive
     if primitive.transpose is None:
         raise missing_transpose(primitive)
-    if mesh_set[0] and any(x.aval.mesh_spec is not None for x in operands if hasattr(x, "aval")):
+    if mesh_use.ever_set and any(
+            x.aval.mesh_spec is not None for x in operands if hasattr(x, "aval")):
         return _transpose_on_mesh(eqn, cotangents, operands)
     return _apply_rule(eqn, cotangents, operands)
 

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import pytree
-from maxjax._base.meshes import ever_set
+from maxjax._base.meshes import use as mesh_use
 from maxjax._base.source import function_location
 from maxjax._ir.refs import Ref
-from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array
 from maxjax._transforms.autodiff import check_callable, leaf_operand
 from maxjax._transforms.batching import batch_flat, mapped_entry, to_axis
 from maxjax._transforms.refs import Lent
@@ -98,7 +99,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
             outs, dims = outs[:count], dims[:count]
         dummy = pytree.unflatten(out_tree, range(len(outs)))
         targets = flatten_axes("vmap out_axes", out_axes, dummy, out_tree)
-        entry = mapped_entry(values, axes) if ever_set[0] else None
+        entry = mapped_entry(values, axes) if mesh_use.ever_set else None
         results = []
         for number, (out, dim, target) in enumerate(zip(outs, dims, targets, strict=True)):
             if target is None:
@@ -148,7 +149,7 @@ def unmapped_message(axis_name: Any, out_axes: Any, outputs: Any, number: int, a
 
 def vmap_output(leaf: Any) -> Any:
     try:
-        return base_trace[0].operand(leaf)
+        return installed.runtime.operand(leaf)
     except TypeError:
         raise TypeError(f"Output from batched function {leaf!r} with type {type(leaf)} is not a "
                         "valid JAX type") from None

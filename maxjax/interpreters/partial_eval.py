@@ -9,6 +9,7 @@ from maxjax._base.missing import missing_names
 from maxjax._higher_order.control import chosen
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer as DynamicJaxprTracer
 from maxjax._ir.staging import StagingTrace
 from maxjax._ir.trace import CompileTimeTrace, Tracer, aval_of, current_trace
@@ -102,7 +103,8 @@ def trace_to_jaxpr_nounits(fun: WrappedFun, pvals: Sequence[PartialVal],
     """
     trace = StagingTrace(fun.__name__)
     args = [p.get_known() if p.is_known() else trace.new_input(p.get_aval()) for p in pvals]
-    with current_trace(trace), current_trace(CompileTimeTrace(trace)):
+    known = CompileTimeTrace(trace, installed.runtime)
+    with current_trace(trace), current_trace(known):
         outputs = operands_of(fun.call_wrapped(*args))
     kept = _flags(instantiate, len(outputs))
     unknown = [isinstance(x, Tracer) or keep for x, keep in zip(outputs, kept, strict=True)]

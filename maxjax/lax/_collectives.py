@@ -15,7 +15,8 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.meshes import get_abstract_mesh
 from maxjax._ir.axes import axis_size as size_of
 from maxjax._ir.axes import is_bound
-from maxjax._ir.trace import Array, aval_of, base_trace, context
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, aval_of, context
 from maxjax._primitives.collective import (
     all_gather_p,
     all_to_all_p,
@@ -88,7 +89,7 @@ def _operand(leaf: Any) -> Array:
     if isinstance(leaf, Array):
         return leaf
     try:
-        return base_trace[0].operand(leaf)
+        return installed.runtime.operand(leaf)
     except TypeError:
         raise TypeError(
             f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type") from None
@@ -161,7 +162,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         if not isinstance(leaf, Array):
             _operand(leaf)
             return _multiplied(leaf, axes, groups)
-        if context.trace is base_trace[0]:
+        if context.trace is installed.runtime:
             return _multiplied(leaf, axes, groups)
         _check_bound(axes, "psum")
         if _are_manual(axes):
@@ -334,7 +335,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         raise ValueError("Got unexpected `to` value. Allowed `to` values are: "
                          f"{{{', '.join(map(repr, _STATES))}}}")
     axes = _axes(axis_name)
-    if context.trace is base_trace[0]:
+    if context.trace is installed.runtime:
         raise ValueError("pvary should be called under jax.shard_map.")
     _check_bound(axes, "pcast")
     manual = _are_manual(axes)

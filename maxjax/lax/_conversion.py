@@ -10,8 +10,9 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._higher_order.constraints import constrained, resharded
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
-from maxjax._ir.trace import Array, Tracer, base_trace
+from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import convert
 from maxjax._primitives.random_bits import Generator, random_wrap_p
@@ -100,7 +101,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     if not hasattr(operand, "dtype") and not hasattr(operand, "__jax_array__") and not isinstance(
             operand, (bool, int, float)):
         raise TypeError(f"Cannot determine dtype of {operand}")
-    return convert_element_type(base_trace[0].operand(operand), target)
+    return convert_element_type(installed.runtime.operand(operand), target)
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
@@ -148,7 +149,7 @@ def stop_gradient(x: Any) -> Any:
         if not isinstance(leaf, Array):
             if not hasattr(leaf, "__jax_array__") and leaf_aval(leaf) is None:
                 raise TypeError(f"Argument {leaf!r} of type {type(leaf)} is not a valid JAX type")
-            leaf = base_trace[0].operand(leaf)
+            leaf = installed.runtime.operand(leaf)
         if not dtypes.is_inexact(leaf.aval.dtype):
             return leaf
         return convert.stop_gradient_p.bind(leaf)
@@ -197,7 +198,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
         raise TypeError(f"Value {fill_value!r} with dtype |S0 is not a valid JAX array type. Only "
                         "arrays of numeric types are supported by JAX.")
     if dtype is None:
-        value = base_trace[0].operand(fill_value)
+        value = installed.runtime.operand(fill_value)
     elif dtypes.is_key(dtype) and not dtypes.is_key(getattr(fill_value, "dtype", None)):
         return filled_keys(sizes, fill_value, dtype)
     else:

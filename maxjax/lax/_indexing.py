@@ -10,7 +10,8 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array, Tracer, base_trace
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.arithmetic import add
 from maxjax._primitives.comparison import gt_p, lt_p, select
 from maxjax._primitives.convert import convert, convert_element_type
@@ -53,7 +54,7 @@ __all__ = [
 
 
 def _operand(x: Any) -> Array:
-    return x if isinstance(x, Array) else base_trace[0].operand(x)
+    return x if isinstance(x, Array) else installed.runtime.operand(x)
 
 
 def _canonical_axis(axis: Any, rank: int) -> int:

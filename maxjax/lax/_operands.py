@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 
 _ARRAYLIKE = (np.ndarray, np.generic, bool, int, float, complex)
@@ -23,7 +24,7 @@ def operand(value: Any, name: str, position: int = 0) -> Array:
     if isinstance(value, Array):
         return value
     if isinstance(value, _ARRAYLIKE) or hasattr(value, "__jax_array__"):
-        return base_trace[0].operand(value)
+        return installed.runtime.operand(value)
     raise TypeError(
         f"Error interpreting argument to {name} as a JAX value. The problematic value is of type "
         f"{type(value)} and was passed to {name} at position {position}.\n")

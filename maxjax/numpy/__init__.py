@@ -1,12 +1,11 @@
 """jax.numpy: NumPy's functions on maxjax arrays, with JAX's dtypes."""
 
-import sys as _sys
 from typing import Any as _Any
 
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._ir.trace import Array as ndarray
 from maxjax.numpy import _array_members as _array_members
-from maxjax.numpy import _array_methods
+from maxjax.numpy import _array_methods as _array_methods
 from maxjax.numpy import fft as fft
 from maxjax.numpy import linalg as linalg
 from maxjax.numpy._contraction import *  # noqa: F403
@@ -38,8 +37,6 @@ from maxjax.numpy._statistics import *  # noqa: F403
 from maxjax.numpy._ufunc_objects import *  # noqa: F403
 from maxjax.numpy._ufuncs import *  # noqa: F403
 from maxjax.numpy._where import *  # noqa: F403
-
-_array_methods._NAMESPACE.append(_sys.modules[__name__])
 
 
 def __getattr__(name: str) -> _Any:

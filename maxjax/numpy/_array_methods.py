@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,6 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufunc_objects as ufunc_objects
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy import _where
 from maxjax.numpy._promotion import as_array, canonical_dtype
 
 # Other operands make an operator return NotImplemented, so that Python asks the other side or
@@ -226,14 +226,12 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
     """The module whose functions take this array (the array API's protocol)."""
-    available = _NAMESPACE[0].__array_api_version__
+    module = sys.modules[__package__]
+    available = module.__array_api_version__
     if api_version is not None and api_version != available:
         raise ValueError(
             f"{api_version=} is not available; available versions are: {[available]}")
-    return _NAMESPACE[0]
-
-
-_NAMESPACE: list[Any] = []
+    return module
 
 
 def _matrix_transpose(self: Any) -> Any:
@@ -307,7 +305,6 @@ def install() -> None:
             members[name] = _method(function, _WITHOUT.get(name, ()))
     for name, member in members.items():
         setattr(Array, name, member)
-    _where._NONZERO.append(indexing.nonzero)
 
 
 install()

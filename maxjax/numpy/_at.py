@@ -19,7 +19,8 @@ from maxjax._base import config, dtypes
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.dimensions import count_of
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array, Tracer, base_trace, current_trace
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, Tracer, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import arithmetic
 from maxjax._primitives.comparison import gt_p, lt_p, select
@@ -214,7 +215,7 @@ class _IndexUpdateRef:
             return select(gt_p.bind(times, done), result, applied)
 
         known = not any(isinstance(entry, Tracer) for entry in as_tuple(self.index))
-        with current_trace(base_trace[0]) if known else contextlib.nullcontext():
+        with current_trace(installed.runtime) if known else contextlib.nullcontext():
             times = count()
         shape, index = _shape_and_index(x, self.index)
         _, common, _ = advanced(parse(shape, index))
@@ -388,7 +389,8 @@ def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
             limit_indices=tuple(map(operator.add, starts, sizes)), strides=None)
         values = combine.bind(old, values)
     if whole:
-        return convert_element_type(base_trace[0].operand(values), x.aval.dtype, x.aval.weak_type)
+        values = installed.runtime.operand(values)
+        return convert_element_type(values, x.aval.dtype, x.aval.weak_type)
     return dynamic_update_slice_p.bind(
         x, values, *[scalar_like(start, np.int32) for start in starts])
 

@@ -11,8 +11,9 @@ from maxjax._base import dtypes, meshes
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, SingleDeviceSharding
 from maxjax._higher_order.constraints import constrained, resharded
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
-from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import shape as shape_primitives
 from maxjax._primitives.comparison import ne_p
@@ -106,7 +107,7 @@ def on_device(x: Array, device: Any, out_sharding: Any = None) -> Array:
         # Within a program that is said as a constraint: there a device alone says nothing.
         x = (constrained(x, SingleDeviceSharding(device))
              if isinstance(device, Device) and is_staging() else device_put(x, device))
-    elif meshes.ever_set[0] and out_sharding is None:
+    elif meshes.use.ever_set and out_sharding is None:
         x = _around(x)
     return x if out_sharding is None else resharded(freed(x), out_sharding)
 
@@ -123,8 +124,8 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
     kind = value.__class__
     if kind in PYTHON_SCALARS:
         if dtype is None:
-            return base_trace[0].operand(value)
-        return base_trace[0].constant(_python_number(value, dtype), ShapedArray((), dtype))
+            return installed.runtime.operand(value)
+        return installed.runtime.constant(_python_number(value, dtype), ShapedArray((), dtype))
     if isinstance(value, Array):
         if dtype is not None and (value.aval.dtype != dtype or value.aval.weak_type):
             return convert_element_type(value, dtype)
@@ -147,12 +148,12 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
                 "of numeric types are supported by JAX.")
         value = host
     if dtype is None:
-        return base_trace[0].operand(value)
+        return installed.runtime.operand(value)
     if isinstance(value, (np.ndarray, np.generic)):     # values are NumPy's: so are its casts
         with np.errstate(invalid="ignore", over="ignore"):
             host = np.asarray(value).astype(dtype)
-        return base_trace[0].constant(host, ShapedArray(host.shape, dtype))
-    return convert_element_type(base_trace[0].operand(value), dtype)
+        return installed.runtime.constant(host, ShapedArray(host.shape, dtype))
+    return convert_element_type(installed.runtime.operand(value), dtype)
 
 
 def _python_number(value: Any, dtype: Any) -> np.ndarray:
@@ -195,7 +196,7 @@ def _of_sequence(value: Sequence[Any], dtype: Any) -> Array:
                 f"Value '{host.flat[0]}' with dtype {host.dtype} is not a valid JAX array type. "
                 "Only arrays of numeric types are supported by JAX.")
         host = host.astype(dtype)
-    return base_trace[0].constant(host, ShapedArray(host.shape, dtype))
+    return installed.runtime.constant(host, ShapedArray(host.shape, dtype))
 
 
 def _common_dtype(leaves: list[Any]) -> Any:
@@ -282,7 +283,7 @@ def _filled(shape: Any, cache: dict[Any, Any], value: int, dtype: Any, name: str
 
 def _broadcast_scalar(scalar: Any, shape: tuple[int, ...]) -> Array:
     if not shape:
-        return base_trace[0].operand(scalar)
+        return installed.runtime.operand(scalar)
     if any(size < 0 for size in shape):
         raise TypeError("broadcast_in_dim shape must have every element be nonnegative, got "
                         f"{shape}.")

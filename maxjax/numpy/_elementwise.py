@@ -8,7 +8,8 @@ from typing import Any
 
 from maxjax._base import caches, config, dtypes
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array, base_trace, context
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy._elementwise_docs import docstring
@@ -81,7 +82,7 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
     scalars: dict[Any, Any] = caches.cache()
     # (left type, right type) -> how to prepare the operands
     plans: dict[Any, Any] = caches.cache()
-    state: list[Any] = [None]
+    plans_state: Any = None      # the options that the plans were made under
     # An array of 64 bits and a scalar give another dtype once those are switched off.
     config.enable_x64.on_change.append(scalars.clear)
 
@@ -106,11 +107,12 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
         return general(x, y)
 
     def general(x: Any, y: Any) -> Array:
+        nonlocal plans_state
         x_is_array, y_is_array = isinstance(x, Array), isinstance(y, Array)
         if x_is_array and y_is_array:
             now = config.trace_state()
-            if now is not state[0]:
-                state[0] = now
+            if now is not plans_state:
+                plans_state = now
                 plans.clear()
             plan = plans.get((x.aval, y.aval))
             if plan is not None:
@@ -166,7 +168,7 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
                     scalars.clear()
                 scalars[kind, x if x or kind is int else str(x), y.aval] = (chosen, left)
         elif not y_is_array and not isinstance(left, Array) and not isinstance(right, Array):
-            left = base_trace[0].operand(left)
+            left = installed.runtime.operand(left)
         return context.trace.apply(chosen, (left, right), NO_PARAMS)
 
     return described(function, name, parameters, inexact)

@@ -23,7 +23,8 @@ from maxjax._ir.dimensions import (
     reversed_range,
     slice_range,
 )
-from maxjax._ir.trace import Array, Tracer, base_trace, context
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, Tracer, context
 from maxjax._primitives.arithmetic import maximum, minimum
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import FillValue, GatherDimensionNumbers, GatherScatterMode
@@ -399,7 +400,7 @@ def run_steps(x: Array, steps: Sequence[tuple[Any, dict[str, Any]]]) -> Array:
 def _sliced_by_operands(x: Array, start_indices: Sequence[int], limit_indices: Sequence[int],
                         strides: None) -> Array:
     """As JAX slices such an array: where it is cut the result is whole on all devices."""
-    starts = [base_trace[0].operand(np.int32(start)) for start in start_indices]
+    starts = [installed.runtime.operand(np.int32(start)) for start in start_indices]
     return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(
         limit - start for start, limit in zip(start_indices, limit_indices, strict=True)))
 
@@ -565,7 +566,7 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = Fa
     """
     own = False
     if is_dimension(size) and not isinstance(index, Array):
-        index = base_trace[0].operand(index)
+        index = installed.runtime.operand(index)
     elif isinstance(index, ArrayImpl) and index.is_ready() and index.aval.size <= _HOST_SIZE:
         index, own = index.host(), True
     if isinstance(index, np.ndarray):

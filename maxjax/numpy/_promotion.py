@@ -15,12 +15,14 @@ import numpy as np
 
 from maxjax._base import caches, config, dtypes
 from maxjax._base.errors import ConcretizationTypeError, origin_message
-from maxjax._ir.dimensions import as_scalar, broadcast_shapes, is_dimension, size_index
+from maxjax._ir.dimensions import broadcast_shapes, is_dimension, size_index
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array, Tracer, base_trace, context
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.convert import convert as convert_host
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.dimension import dimension_scalar
 from maxjax._primitives.shape import broadcast_in_dim
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.pending import leaf_aval, python_value
@@ -52,7 +54,7 @@ def as_array(value: Any, name: str = "asarray", position: int = 0) -> Array:
         raise TypeError(
             f"{name} requires ndarray or scalar arguments, got {type(value)} at position "
             f"{position}.")
-    return base_trace[0].operand(value)
+    return installed.runtime.operand(value)
 
 
 def type_of(value: Any) -> tuple[Any, bool]:
@@ -93,7 +95,7 @@ def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
     """A Python or NumPy scalar as an operand of ``dtype``."""
     kind = value.__class__
     if is_dimension(value):
-        return as_scalar[0](value, dtype, weak)
+        return dimension_scalar(value, dtype, weak)
     # 0.0 and -0.0 would be one key.
     key = (kind, value if value or kind is int else str(value), dtype, weak)
     known = _constants.get(key)
@@ -127,7 +129,7 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
     if value.__class__ in PYTHON_SCALARS or (
             isinstance(value, (np.generic, bool, int, float, complex))):
         return constant(value, dtype, weak)
-    value = base_trace[0].operand(value)
+    value = installed.runtime.operand(value)
     return value if value.aval.dtype == dtype else convert_element_type(value, dtype, weak)
 
 
@@ -259,7 +261,7 @@ def bind(primitive: Primitive, *operands: Any, **params: Any) -> Any:
     """Checks the dtypes, and applies an elementwise primitive."""
     check_accepts(primitive, operands)
     if not any(isinstance(operand, Array) for operand in operands) and operands:
-        operands = (base_trace[0].operand(operands[0]), *operands[1:])
+        operands = (installed.runtime.operand(operands[0]), *operands[1:])
     return context.trace.apply(primitive, operands, params)
 
 

@@ -43,7 +43,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     (Array([0., 2.], dtype=float32), (Array([1], dtype=int32),))
     """
     if x is None and y is None:
-        return _NONZERO[0](condition, size=size, fill_value=fill_value)
+        return as_array(condition, "where").nonzero(size=size, fill_value=fill_value)
     if size is not None or fill_value is not None:
         raise ValueError("size and fill_value arguments cannot be used in three-term where "
                          "function.")
@@ -71,7 +71,3 @@ def _spread(x: Any, shape: tuple[int, ...]) -> Any:
     if x.shape == shape:
         return x
     return broadcast_in_dim(x, shape, tuple(range(len(shape))) if x.shape else ())
-
-
-# numpy.nonzero, of the file on indexing, which stands on this one.
-_NONZERO: list[Any] = []

@@ -12,8 +12,9 @@ from maxjax._base import caches, dtypes
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import base_trace, context
+from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.simplify import simplify_once
 
@@ -75,7 +76,7 @@ def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FL
 
         @functools.wraps(function)
         def call(*arrays: Any, **params: Any) -> Any:
-            if context.trace is base_trace[0] and all(x.dtype in accepts for x in arrays):
+            if context.trace is installed.runtime and all(x.dtype in accepts for x in arrays):
                 results = primitive.bind(*arrays, **params)
                 return results if outputs == 1 else tuple(results)
             return function(*arrays, **params)

@@ -13,7 +13,8 @@ from maxjax import numpy as jnp
 from maxjax._base import config, dtypes
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir import dimensions
-from maxjax._ir.trace import Array, base_trace
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
 from maxjax._primitives.random_bits import multiply_add, random_bits_p
 from maxjax._primitives.shape import (
@@ -72,8 +73,8 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 def as_float(value: Any, dtype: Any) -> Any:
     """A parameter as a strong array of ``dtype``."""
     if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
-        return base_trace[0].operand(np.asarray(value).astype(dtype))
-    return convert_element_type(base_trace[0].operand(value), dtype)
+        return installed.runtime.operand(np.asarray(value).astype(dtype))
+    return convert_element_type(installed.runtime.operand(value), dtype)
 
 
 def as_floats(*values: Any) -> list[Any]:
@@ -210,7 +211,7 @@ def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any
 
 @jitted("shape", "dtype")
 def _randint(key: Any, shape: tuple[int, ...], minval: Any, maxval: Any, dtype: Any) -> Any:
-    low, high = base_trace[0].operand(minval), base_trace[0].operand(maxval)
+    low, high = installed.runtime.operand(minval), installed.runtime.operand(maxval)
     # Floats are cut off; what is out of range saturates.
     low, high = (value if dtypes.is_integer(value.dtype) else convert_element_type(value, dtype)
                  for value in (low, high))

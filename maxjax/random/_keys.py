@@ -14,7 +14,8 @@ import numpy as np
 from maxjax._base import config, dtypes
 from maxjax._higher_order.jit import make_jit
 from maxjax._ir.dimensions import size_index
-from maxjax._ir.trace import Array, Tracer, base_trace
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import random_rbg as _random_rbg  # noqa: F401  (it adds its generators)
 from maxjax._primitives.random_bits import (
     Generator,
@@ -122,7 +123,7 @@ def wrap_words(words: Any, impl: Generator) -> Any:
     if words.dtype != dtypes.uint32:
         raise TypeError("JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; "
                         f"got dtype={words.dtype}")
-    return random_wrap_p.bind(base_trace[0].operand(words), impl=impl)
+    return random_wrap_p.bind(installed.runtime.operand(words), impl=impl)
 
 
 def single_key(name: str, key: Any) -> Any:
@@ -191,9 +192,9 @@ def _seeded(name: str, seed: Any, impl: Any) -> Any:
         # As a 64-bit integer, of which only the low half counts without 64-bit types.
         wide = np.asarray(int(seed), np.int64)
         seed = wide if config.enable_x64.value else wide.astype(np.int32)
-    operand = base_trace[0].operand(seed)
+    operand = installed.runtime.operand(seed)
     if operand.dtype == dtypes.bool_:
-        operand = base_trace[0].operand(np.asarray(operand).astype(np.int32)) if not isinstance(
+        operand = installed.runtime.operand(np.asarray(operand).astype(np.int32)) if not isinstance(
             operand, Tracer) else operand.astype(dtypes.int32)
     if not dtypes.is_integer(operand.dtype):
         raise TypeError(f"PRNG key seed must be an integer; got {operand!r}")
@@ -220,7 +221,7 @@ def key_data(keys: Any) -> Array:
     Array([0, 1], dtype=uint32)
     """
     typed, raw = typed_key(keys)
-    return base_trace[0].operand(keys) if raw else random_unwrap_p.bind(typed)
+    return installed.runtime.operand(keys) if raw else random_unwrap_p.bind(typed)
 
 
 def key_impl(keys: Any) -> str:
@@ -249,7 +250,7 @@ def clone(key: Any) -> Any:
     >>> jax.random.clone(key) == key
     Array(True, dtype=bool)
     """
-    return base_trace[0].operand(key)
+    return installed.runtime.operand(key)
 
 
 # --- new keys from old ----------------------------------------------------------------------------
@@ -301,4 +302,4 @@ def fold_in(key: Any, data: Any) -> Array:
         data = np.asarray(int(data) & 0xFFFFFFFF, np.uint32)
     else:
         data = np.asarray(data).astype(np.uint32)
-    return _like_given(random_fold_in_p.bind(typed, base_trace[0].operand(data)), raw)
+    return _like_given(random_fold_in_p.bind(typed, installed.runtime.operand(data)), raw)

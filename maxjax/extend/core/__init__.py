@@ -22,8 +22,9 @@ from maxjax._ir.jaxpr import JaxprEqn as JaxprEqn
 from maxjax._ir.jaxpr import Literal as Literal
 from maxjax._ir.jaxpr import Var as Var
 from maxjax._ir.jaxpr import subjaxprs as _subjaxprs
+from maxjax._ir.runtime import installed
 from maxjax._ir.staging import enclosing_traces, eval_jaxpr, is_staging
-from maxjax._ir.trace import Array, Trace, Tracer, base_trace, context, current_trace
+from maxjax._ir.trace import Array, Trace, Tracer, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
 from maxjax._transforms.batching import BatchTrace
@@ -183,7 +184,7 @@ def valid_jaxtype(x: Any) -> bool:
     (True, False)
     """
     try:
-        base_trace[0].operand(x)
+        installed.runtime.operand(x)
     except TypeError:
         return False
     return True
@@ -259,7 +260,7 @@ def take_current_trace() -> Iterator[Trace]:
     True
     """
     trace = context.trace
-    with current_trace(base_trace[0]):
+    with current_trace(installed.runtime):
         yield trace
 
 

@@ -1,0 +1,122 @@
+"""The runtime, as the layers above it see it: what it offers, and the one that is installed.
+
+Nothing here runs an array program. ``maxjax._runtime`` does; it stands above the transformations,
+which call it through ``installed.runtime``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._base.shardings import Sharding
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.trace import Array, Trace, set_base
+from maxjax._ir.types import ShapedArray
+
+
+class Runtime(Trace, ABC):
+    """The trace at the bottom, and what transformations ask of it besides.
+
+    Operations outside of transformations come to it as to any trace (``apply`` and its kin); here
+    they meet concrete arrays.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def platform(self) -> str:
+        """That of the default device."""
+
+    @abstractmethod
+    def devices(self, backend: str | None) -> Sequence[Any]:
+        """All devices of a platform; None: of the default one.
+
+        Raises:
+          RuntimeError: there is no such platform.
+        """
+
+    # --- values ---
+    @abstractmethod
+    def operand(self, leaf: Any) -> Array:
+        """A leaf as an operand of primitives: an array, or the tracer that it is.
+
+        Raises:
+          TypeError: it is neither a number nor an array.
+          ValueError: it is a masked array.
+        """
+
+    @abstractmethod
+    def constant(self, value: Any, aval: ShapedArray) -> Array:
+        """An array of a NumPy value, which nobody else writes to."""
+
+    @abstractmethod
+    def put(self, leaf: Any, place: Sharding) -> Array:
+        """A concrete leaf as an array that lies as a sharding says.
+
+        Raises:
+          ValueError: it cannot lie so.
+        """
+
+    # --- types ---
+    @abstractmethod
+    def array_types(self, values: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
+        """The types of values that are all concrete arrays; else None."""
+
+    @abstractmethod
+    def signature(self, leaves: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
+        """The types of concrete leaves; None if one is a tracer or no array at all."""
+
+    # --- programs ---
+    @abstractmethod
+    def call(self, closed: ClosedJaxpr, leaves: Sequence[Any], donated: Sequence[int] = (),
+             name: str = "", out_shardings: Sequence[Sharding | None] | None = None
+             ) -> Sequence[Array]:
+        """Runs a jaxpr on concrete leaves.
+
+        Args:
+          closed: the jaxpr; its program is made at the first call, and kept with it.
+          leaves: a value for each of its inputs.
+          donated: the positions of leaves that cannot be used afterwards.
+          name: that of the one primitive that the jaxpr holds, if it is so.
+          out_shardings: how each result is to lie (None: as it comes).
+
+        Raises:
+          JaxRuntimeError: a donated leaf is given twice, or memory runs out.
+        """
+
+    @abstractmethod
+    def compile(self, closed: ClosedJaxpr, places: Sequence[Sharding | None],
+                out_shardings: Sequence[Sharding | None] | None
+                ) -> tuple[Sequence[Sharding], Sequence[Sharding]]:
+        """Compiles a jaxpr ahead of time, as far as the mode allows, and waits for it.
+
+        Args:
+          closed: the jaxpr.
+          places: how each operand lies (None: anywhere).
+          out_shardings: how each result is to lie.
+
+        Returns:
+          the shardings of all operands, and of all results.
+
+        Raises:
+          CompileError: it cannot be compiled.
+        """
+
+
+class _Installed:
+    """The place of the one runtime of the process."""
+
+    __slots__ = ("runtime",)
+    runtime: Runtime
+
+
+installed = _Installed()
+
+
+def install(runtime: Runtime) -> None:
+    """Puts the runtime below all transformations, in every thread."""
+    installed.runtime = runtime
+    set_base(runtime)

@@ -35,6 +35,7 @@ TABLE = {
         "f(jax.random.key(0), jnp.zeros(2), jnp.eye(2) * 2, (4,), 'bfloat16')"),
     "jax.numpy.where": check("str(jax.make_jaxpr(lambda x: f(x > 0, x, 0.0))(1.0))"),
     "jax.new_ref": check("str(jax.make_jaxpr(lambda r: r[...] + 1)(f(jnp.ones(3))))"),
+    "jax.grad": check("f(jax.jit(lambda x, n: x ** n))(0.0, 0).weak_type"),
     "jax.jit": check("f(lambda x: x + 1).lower(1.0).as_text()",
                      "f(lambda x: x * 2).lower(1.0).compile().out_info"),
 }

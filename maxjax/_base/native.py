@@ -80,7 +80,8 @@ def _from(least: int, names: str) -> dict[np.dtype, int]:
             for name in names.split()}
 
 
-# The least size from which a function is used. A second word tells its layouts apart.
+# The least size from which a function is used. A second word tells its layouts apart. Elementwise
+# primitives add the functions that are their kernels (``offer``).
 LEAST: dict[str, dict[np.dtype, int]] = {
     "sort": _from(4096, f"{_SHORT} float16") | _from(16384, "bool"),
     "argsort": _from(4096, "float16 float64")
@@ -109,14 +110,9 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "searchsorted": _from(16384, "int32 float32 float64"),
     **{name: _from(16384, "float32") for name in ("isclose", "reduce_precision")},
     "integer_power": _from(16384, "int32 uint32"),
-    **{name: _from(16384, "float32") for name in (
-        "acosh", "asinh", "atanh", "bessel_i0e", "bessel_i1e", "cosh", "erf", "erf_inv", "erfc",
-        "exp2", "expm1", "frexp", "hypot", "log", "log1p", "logaddexp", "logaddexp2", "logistic",
-        "nextafter", "pow", "rem", "sinh", "tan", "tanh")},
-    **{name: _from(4096, "float32") for name in ("sin", "cos")},
-    **{name: _from(65536, "float32") for name in ("digamma", "lgamma", "spacing")},
-    "abs": _from(16384, "complex64"),
-    "exp": _from(16384, "float32 complex64"),
+    **{name: _from(16384, "float32") for name in ("frexp", "hypot", "logaddexp", "logaddexp2")},
+    "spacing": _from(65536, "float32"),
+    **{name: _from(16384, "complex64") for name in ("abs", "exp")},
 }
 # How many elements must lie side by side for another axis than the last, for cumulative
 # functions and for positions of extremes.
@@ -135,6 +131,12 @@ class _Allowed(threading.local):
 
 
 _allowed = _Allowed()
+
+
+def offer(kind: str, dtype: np.dtype, least: int) -> None:
+    """Says that there is a function of that kind and dtype, and from which size it is used."""
+    LEAST.setdefault(kind, {})[dtype] = least
+    _functions.setdefault(kind, {})
 
 
 def install(provider: Callable[[str], Function | None] | None) -> None:

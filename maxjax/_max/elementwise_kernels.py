@@ -1,0 +1,75 @@
+"""What is known of our elementwise kernels, gathered from the primitives that they compute.
+
+``python -m maxjax._max.elementwise_kernels`` lists them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxjax._base import native
+from maxjax._ir.primitive import Primitive, registry
+
+# The modules whose primitives have kernels or are cheap: they must be there before they are read.
+from maxjax._primitives import (
+    arithmetic,
+    comparison,
+    convert,
+    shape,
+    special,
+    special_functions,
+    transcendental,
+)
+from maxjax._primitives.kernels import Kernel
+
+MODULES = (arithmetic, comparison, convert, shape, special, special_functions, transcendental)
+_PRIMITIVES: tuple[Primitive, ...] = tuple(registry.values())
+
+KERNELS: dict[str, Kernel] = {
+    kernel.name: kernel for primitive in _PRIMITIVES for kernel in primitive.kernels}
+
+
+def _names(kernel: Kernel) -> tuple[str, ...]:
+    return tuple(dtype.name for dtype in kernel.dtypes)
+
+
+def _pairs(kernel: Kernel) -> tuple[tuple[str, str], ...]:
+    assert kernel.results is not None
+    return tuple((dtype.name, result.name)
+                 for dtype in kernel.dtypes for result in kernel.results(dtype))
+
+
+# The kernels and the dtypes that each takes.
+UNARY = {name: _names(kernel) for name, kernel in KERNELS.items()
+         if kernel.operands == 1 and kernel.results is None}
+BINARY = {name: _names(kernel) for name, kernel in KERNELS.items()
+          if kernel.operands == 2 and kernel.results is None}
+# Two operands, a bool result.
+COMPARISON = {name: _names(kernel) for name, kernel in KERNELS.items()
+              if kernel.operands == 2 and kernel.results is not None}
+# Those whose result has another dtype: name -> (operand dtype, result dtype) pairs.
+MIXED = {name: _pairs(kernel) for name, kernel in KERNELS.items()
+         if kernel.operands == 1 and kernel.results is not None}
+
+# Operations of a few instructions: computing them twice costs less than memory does. Two are the
+# compiler's own words: what ``select_n`` and a product that a sum follows are lowered to.
+CHEAP = frozenset(("select", "multiply_add")) | {
+    name for primitive in _PRIMITIVES if primitive.cheap
+    for name in [kernel.name for kernel in primitive.kernels] or [primitive.name]}
+
+
+def pack_kernels() -> list[Kernel]:
+    """Those that the pack exports for float32, for tier 0 to call."""
+    kind = np.dtype(np.float32)
+    return [KERNELS[name] for name in sorted(KERNELS) if kind in native.LEAST.get(name, ())]
+
+
+def main() -> None:
+    for name, kernel in sorted(KERNELS.items()):
+        result = "" if kernel.results is None else " -> " + " ".join(sorted(
+            {result.name for dtype in kernel.dtypes for result in kernel.results(dtype)}))
+        print(f"{name}, {kernel.operands}: {' '.join(_names(kernel))}{result}")
+
+
+if __name__ == "__main__":
+    main()

@@ -38,16 +38,20 @@ erf_p = _special(
     native("erf"), keeps_zero=True)
 
 
+def rounding_of_square(x):
+    """What the float64 ``x * x`` lacks, for squares that an exponential takes."""
+    high = x.astype(np.float32).astype(np.float64)
+    low = x - high
+    return (high * high - x * x) + 2 * high * low + low * low
+
+
 def _erfc(x):
     value = scipy_special.erfc(x)
     if x.dtype != np.float64:
         return value
     # SciPy's is exp(-x**2) by a quotient, and magnifies the rounding of the square.
     with np.errstate(all="ignore"):
-        high = x.astype(np.float32).astype(np.float64)
-        low = x - high
-        error = (high * high - x * x) + 2 * high * low + low * low
-        return np.where((x > 1) & (value > 0), value - value * error, value)
+        return np.where((x > 1) & (value > 0), value - value * rounding_of_square(x), value)
 
 
 erfc_p = _special("erfc", vectorized("erfc", _erfc), _gaussian(-TWO_OVER_ROOT_PI))

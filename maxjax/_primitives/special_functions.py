@@ -15,7 +15,7 @@ from maxjax._base.lazy import scipy_special
 from maxjax._primitives import elementary
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.kernels import Kernel
-from maxjax._primitives.special import HOST
+from maxjax._primitives.special import HOST, rounding_of_square
 from maxjax._primitives.widths import FLOATING, INEXACT, vectorized, widened
 
 NO_RULE = "jax.scipy.special gives the derivative"
@@ -72,11 +72,21 @@ hyp2f1_p = _host("hyp2f1", _exact("hyp2f1"))
 ndtri_p = _host("ndtri", _exact("ndtri"))
 log_ndtr_p = _host("log_ndtr", _exact("log_ndtr"))
 dawsn_p = _host("dawsn", _exact("dawsn"))
+
+
+def _erfcx(x: Any) -> Any:
+    x = x.astype(np.float64)
+    value = scipy_special.erfcx(x)
+    # SciPy's is 2 exp(x**2), less little, for negative x, and magnifies the rounding of the square.
+    return np.where((x < -1) & (value < np.inf), value + value * rounding_of_square(x), value)
+
+
 erfcx_p = elementwise(
     "erfcx", accepts=FLOATING,
-    evaluate=widened(vectorized("erfcx", _quietly(_exact("erfcx")))),
+    evaluate=widened(vectorized("erfcx", _quietly(_erfcx))),
     kernels=(Kernel("erfcx", FLOATS),),
     no_derivative=NO_RULE)
+
 owens_t_p = _host("owens_t", _exact("owens_t"))
 wofz_p = _host("wofz", lambda z: scipy_special.wofz(z.astype(np.complex128)), INEXACT)
 bessel_jv_p = _host("bessel_jv", _exact("jv"))

@@ -1,7 +1,4 @@
-"""What is known of our elementwise kernels, gathered from the primitives that they compute.
-
-``python -m maxjax._max.elementwise_kernels`` lists them.
-"""
+"""What is known of our elementwise kernels, gathered from the primitives that they compute."""
 
 from __future__ import annotations
 
@@ -62,14 +59,3 @@ def pack_kernels() -> list[Kernel]:
     """Those that the pack exports for float32, for tier 0 to call."""
     kind = np.dtype(np.float32)
     return [KERNELS[name] for name in sorted(KERNELS) if kind in native.LEAST.get(name, ())]
-
-
-def main() -> None:
-    for name, kernel in sorted(KERNELS.items()):
-        result = "" if kernel.results is None else " -> " + " ".join(sorted(
-            {result.name for dtype in kernel.dtypes for result in kernel.results(dtype)}))
-        print(f"{name}, {kernel.operands}: {' '.join(_names(kernel))}{result}")
-
-
-if __name__ == "__main__":
-    main()

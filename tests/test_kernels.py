@@ -34,7 +34,7 @@ from max.graph import DeviceRef, Graph, Module, TensorType, ops
 from maxjax import _primitives
 from maxjax._ir.primitive import registry
 from maxjax._max import kernel_library
-from maxjax._max.elementwise_kernels import BINARY, COMPARISON, KERNELS, MIXED, UNARY
+from maxjax._max.elementwise_kernels import BINARY, CHEAP, COMPARISON, KERNELS, MIXED, UNARY
 
 pytestmark = pytest.mark.xdist_group("graph")
 
@@ -268,12 +268,15 @@ def test_kernels_and_structs_are_the_same() -> None:
     assert structs == {name: kernel.struct for name, kernel in KERNELS.items()}
 
 
-def test_no_kernel_is_left_out() -> None:
-    """Those of every module of primitives are in the table, each of them once."""
+def test_no_primitive_is_left_out() -> None:
+    """The kernels of every module of primitives are in the table, each once, and what is cheap."""
     for module in pkgutil.iter_modules(_primitives.__path__):
         importlib.import_module(f"{_primitives.__name__}.{module.name}")
     kernels = [kernel for primitive in registry.values() for kernel in primitive.kernels]
     assert sorted(kernel.name for kernel in kernels) == sorted(KERNELS)
+    for primitive in registry.values():
+        names = {kernel.name for kernel in primitive.kernels} or {primitive.name}
+        assert names <= CHEAP if primitive.cheap else not names & CHEAP, primitive
 
 
 def test_kernels_of_floats_have_their_bounds() -> None:

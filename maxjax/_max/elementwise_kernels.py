@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from maxjax._base import native
-from maxjax._ir.primitive import Primitive, registry
-
-# The modules whose primitives have kernels or are cheap: they must be there before they are read.
+from maxjax._ir.primitive import Primitive
 from maxjax._primitives import (
     arithmetic,
     comparison,
     convert,
+    random_bits,
     shape,
     special,
     special_functions,
@@ -19,8 +18,11 @@ from maxjax._primitives import (
 )
 from maxjax._primitives.kernels import Kernel
 
-MODULES = (arithmetic, comparison, convert, shape, special, special_functions, transcendental)
-_PRIMITIVES: tuple[Primitive, ...] = tuple(registry.values())
+# Those of the modules in which some have kernels or are cheap.
+_PRIMITIVES = dict.fromkeys(
+    value for module in (arithmetic, comparison, convert, random_bits, shape, special,
+                         special_functions, transcendental)
+    for value in vars(module).values() if isinstance(value, Primitive))
 
 KERNELS: dict[str, Kernel] = {
     kernel.name: kernel for primitive in _PRIMITIVES for kernel in primitive.kernels}
@@ -48,9 +50,9 @@ COMPARISON = {name: _names(kernel) for name, kernel in KERNELS.items()
 MIXED = {name: _pairs(kernel) for name, kernel in KERNELS.items()
          if kernel.operands == 1 and kernel.results is not None}
 
-# Operations of a few instructions: computing them twice costs less than memory does. Two are the
-# compiler's own words: what ``select_n`` and a product that a sum follows are lowered to.
-CHEAP = frozenset(("select", "multiply_add")) | {
+# Operations of a few instructions: computing them twice costs less than memory does. One is the
+# compiler's own word, which ``select_n`` is lowered to.
+CHEAP = frozenset(("select",)) | {
     name for primitive in _PRIMITIVES if primitive.cheap
     for name in [kernel.name for kernel in primitive.kernels] or [primitive.name]}
 

@@ -17,6 +17,7 @@ from maxjax._max.elementwise_kernels import BINARY, COMPARISON, KERNELS, MIXED, 
 
 SOURCES = Path(__file__).parent / "kernels"
 
+
 class KernelBuildError(Exception):
     """The Mojo compiler rejected maxjax's kernels; holds what it said."""
 

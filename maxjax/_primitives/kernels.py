@@ -8,7 +8,8 @@ exports of the pack (with ``widths.vectorized``, which says from which size tier
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,8 @@ NUMBERS = (*dtypes.FLOATS, *dtypes.INTS)
 ALL = (*NUMBERS, dtypes.bool_)
 
 
-class Kernel(NamedTuple):
+@dataclass(frozen=True)
+class Kernel:
     """An elementwise kernel.
 
     Attributes:

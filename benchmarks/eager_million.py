@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from maxjax import lax
-from maxjax._max import elementwise_kernels
+from maxjax._max import kernel_library
 
 SIZE = 1_000_000
 SIDE = 1_000
@@ -46,7 +46,7 @@ OF_INTEGERS = """bitwise_and bitwise_or bitwise_xor gcd lcm left_shift right_shi
 remainder power""".split()
 OF_ONE_INTEGER = "bitwise_count invert bincount abs sign sum max sort argsort cumsum".split()
 MATRICES = """diagonal fliplr flipud matrix_transpose rot90 transpose tril triu trace cov""".split()
-LAX_UNARY = [name for name, kinds in elementwise_kernels.UNARY.items()
+LAX_UNARY = [name for name, kinds in kernel_library.UNARY.items()
              if "float32" in kinds and hasattr(lax, name)] + """is_finite reciprocal round square
 cumsum_0 cummax_0 cumlogsumexp_0 sort top_k_8""".split()
 LAX_BINARY = "add atan2 div eq ge max min mul ne nextafter pow rem sub".split()

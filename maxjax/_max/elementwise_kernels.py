@@ -27,29 +27,6 @@ _PRIMITIVES = dict.fromkeys(
 KERNELS: dict[str, Kernel] = {
     kernel.name: kernel for primitive in _PRIMITIVES for kernel in primitive.kernels}
 
-
-def _names(kernel: Kernel) -> tuple[str, ...]:
-    return tuple(dtype.name for dtype in kernel.dtypes)
-
-
-def _pairs(kernel: Kernel) -> tuple[tuple[str, str], ...]:
-    assert kernel.results is not None
-    return tuple((dtype.name, result.name)
-                 for dtype in kernel.dtypes for result in kernel.results(dtype))
-
-
-# The kernels and the dtypes that each takes.
-UNARY = {name: _names(kernel) for name, kernel in KERNELS.items()
-         if kernel.operands == 1 and kernel.results is None}
-BINARY = {name: _names(kernel) for name, kernel in KERNELS.items()
-          if kernel.operands == 2 and kernel.results is None}
-# Two operands, a bool result.
-COMPARISON = {name: _names(kernel) for name, kernel in KERNELS.items()
-              if kernel.operands == 2 and kernel.results is not None}
-# Those whose result has another dtype: name -> (operand dtype, result dtype) pairs.
-MIXED = {name: _pairs(kernel) for name, kernel in KERNELS.items()
-         if kernel.operands == 1 and kernel.results is not None}
-
 # Operations of a few instructions: computing them twice costs less than memory does. One is the
 # compiler's own word, which ``select_n`` is lowered to.
 CHEAP = frozenset(("select",)) | {

@@ -13,9 +13,33 @@ from pathlib import Path
 
 from mojo.run import subprocess_run_mojo  # type: ignore[import-untyped]
 
-from maxjax._max.elementwise_kernels import BINARY, COMPARISON, KERNELS, MIXED, UNARY
+from maxjax._max.elementwise_kernels import KERNELS
+from maxjax._primitives.kernels import Kernel
 
 SOURCES = Path(__file__).parent / "kernels"
+
+
+def _names(kernel: Kernel) -> tuple[str, ...]:
+    return tuple(dtype.name for dtype in kernel.dtypes)
+
+
+def _pairs(kernel: Kernel) -> tuple[tuple[str, str], ...]:
+    assert kernel.results is not None
+    return tuple((dtype.name, result.name)
+                 for dtype in kernel.dtypes for result in kernel.results(dtype))
+
+
+# The kernels and the dtypes that each takes.
+UNARY = {name: _names(kernel) for name, kernel in KERNELS.items()
+         if kernel.operands == 1 and kernel.results is None}
+BINARY = {name: _names(kernel) for name, kernel in KERNELS.items()
+          if kernel.operands == 2 and kernel.results is None}
+# Two operands, a bool result.
+COMPARISON = {name: _names(kernel) for name, kernel in KERNELS.items()
+              if kernel.operands == 2 and kernel.results is not None}
+# Those whose result has another dtype: name -> (operand dtype, result dtype) pairs.
+MIXED = {name: _pairs(kernel) for name, kernel in KERNELS.items()
+         if kernel.operands == 1 and kernel.results is not None}
 
 
 class KernelBuildError(Exception):

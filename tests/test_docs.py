@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from maxjax._ir.primitive import Primitive
+from maxjax._primitives import special_functions
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "compat" / "README.md"])
 
@@ -101,3 +104,28 @@ def test_what_is_missing_is_seen():
         "docs/none.md", "_ir/"]
     assert not exists("docs/none.md") and exists("_ir/") and exists("kernels/*.mojo")
     assert resolves("maxjax.numpy.sin") and not resolves("maxjax._ir.none")
+
+
+def test_samples_are_the_code():
+    """The blocks of the page about operations stand in the files that it names before them."""
+    page = (ROOT / "docs" / "add_an_op.md").read_text()
+    blocks = list(re.finditer(r"^```\w+\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
+    assert len(blocks) == 3
+    for block in blocks:
+        named = [path for path in paths_in(re.sub(r"^```.*?^```", "", page[:block.start()],
+                                                  flags=re.DOTALL | re.MULTILINE))
+                 if (ROOT / path).is_file()]
+        assert any(block.group(1) in (ROOT / path).read_text() for path in named), block.group(1)
+
+
+def test_special_functions_are_measured():
+    """docs/special.md has the functions of its benchmark, and these are all that have a kernel."""
+    tree = ast.parse((ROOT / "benchmarks" / "special.py").read_text())
+    domains, = (node.value for node in tree.body if isinstance(node, ast.AnnAssign)
+                and getattr(node.target, "id", "") == "DOMAINS")
+    measured = [ast.literal_eval(key) for key in domains.keys]
+    page = (ROOT / "docs" / "special.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == measured
+    kernels = {kernel.name for value in vars(special_functions).values()
+               if isinstance(value, Primitive) for kernel in value.kernels}
+    assert sorted(kernels - {*measured}) == []

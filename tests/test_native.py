@@ -36,11 +36,11 @@ import maxjax.numpy as jnp
 from maxjax import lax
 from maxjax._base import native
 from maxjax._base.config import compile_mode, config
-from maxjax._ir.primitive import op_spec
+from maxjax._ir.primitive import op_spec, registry
 from maxjax._ir.types import ShapedArray
+from maxjax._max.elementwise_kernels import pack_kernels
 from maxjax._max.mojo import crew
 from maxjax._primitives import (
-    arithmetic,
     comparison,
     cumulative,
     indexing,
@@ -48,19 +48,15 @@ from maxjax._primitives import (
     reduction,
     rows,
     sorting,
-    special,
-    transcendental,
 )
 from maxjax._primitives.contraction import dot_general_p, integer_matmul
 from maxjax._primitives.shape import reshape_p
 from maxjax._runtime.native_functions import NativeFunctions
 from maxjax._runtime.native_functions import functions as installed
 
-UNARY = {name: getattr(module, f"{name}_p") for module, names in (
-    (transcendental,
-     "acosh asinh atanh cos cosh exp exp2 expm1 log log1p logistic sin sinh tan tanh"),
-    (special, "bessel_i0e bessel_i1e digamma erf erf_inv erfc lgamma")) for name in names.split()}
-PAIRS = {"nextafter": arithmetic.nextafter_p, "pow": transcendental.pow_p, "rem": arithmetic.rem_p}
+# The primitives whose kernels the pack has.
+UNARY, PAIRS = ({kernel.name: registry[kernel.name] for kernel in pack_kernels()
+                 if kernel.operands == count} for count in (1, 2))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ transcendental functions of floats, and the sign of a zero that is the extreme o
 signs.
 
 When a native function is worth its call (``LEAST``), on one thread of a processor with AVX-512.
+Elementwise primitives say it in their blocks; what was measured of them stands here too.
 The ratios are NumPy's best time over the native one's, of the whole rule of a primitive:
 
     function                  dtypes                           from       ratio      at 1e6
@@ -35,6 +36,7 @@ The ratios are NumPy's best time over the native one's, of the whole rule of a p
     sin, cos                  float32                          4,096 #    5          23
     bessel_i0e, bessel_i1e    float32                          16,384 #   17         20 - 80
     erf, erfc, erf_inv        float32                          16,384 #   2 - 8      11 - 15
+    erfcx                     float32                          16,384 #   15         50
     rem                       float32                          16,384 #   1.6 - 2.8  3 - 10
     nextafter, hypot, frexp   float32                          16,384 #   2.3 - 4    9 - 40
       logaddexp, logaddexp2
@@ -80,7 +82,8 @@ def _from(least: int, names: str) -> dict[np.dtype, int]:
             for name in names.split()}
 
 
-# The least size from which a function is used. A second word tells its layouts apart.
+# The least size from which a function is used. A second word tells its layouts apart. Elementwise
+# primitives add the functions that are their kernels (``offer``).
 LEAST: dict[str, dict[np.dtype, int]] = {
     "sort": _from(4096, f"{_SHORT} float16") | _from(16384, "bool"),
     "argsort": _from(4096, "float16 float64")
@@ -109,14 +112,9 @@ LEAST: dict[str, dict[np.dtype, int]] = {
     "searchsorted": _from(16384, "int32 float32 float64"),
     **{name: _from(16384, "float32") for name in ("isclose", "reduce_precision")},
     "integer_power": _from(16384, "int32 uint32"),
-    **{name: _from(16384, "float32") for name in (
-        "acosh", "asinh", "atanh", "bessel_i0e", "bessel_i1e", "cosh", "erf", "erf_inv", "erfc",
-        "exp2", "expm1", "frexp", "hypot", "log", "log1p", "logaddexp", "logaddexp2", "logistic",
-        "nextafter", "pow", "rem", "sinh", "tan", "tanh")},
-    **{name: _from(4096, "float32") for name in ("sin", "cos")},
-    **{name: _from(65536, "float32") for name in ("digamma", "lgamma", "spacing")},
-    "abs": _from(16384, "complex64"),
-    "exp": _from(16384, "float32 complex64"),
+    **{name: _from(16384, "float32") for name in ("frexp", "hypot", "logaddexp", "logaddexp2")},
+    "spacing": _from(65536, "float32"),
+    **{name: _from(16384, "complex64") for name in ("abs", "exp")},
 }
 # How many elements must lie side by side for another axis than the last, for cumulative
 # functions and for positions of extremes.
@@ -135,6 +133,12 @@ class _Allowed(threading.local):
 
 
 _allowed = _Allowed()
+
+
+def offer(kind: str, dtype: np.dtype, least: int) -> None:
+    """Says that there is a function of that kind and dtype, and from which size it is used."""
+    LEAST.setdefault(kind, {})[dtype] = least
+    _functions.setdefault(kind, {})
 
 
 def install(provider: Callable[[str], Function | None] | None) -> None:

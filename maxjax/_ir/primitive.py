@@ -70,6 +70,10 @@ The rules, all optional but the first two, and their contracts:
 ``dead_code(eqn, used)``
     Where jaxprs are inside: an equation of the used results (and others that they need), with only
     the operands that it needs.
+``kernels``
+    The elementwise kernels of our own that compute it (``Kernel`` of ``_primitives/kernels.py``).
+``cheap``
+    True of a few instructions: computing a value twice costs less than keeping it in memory.
 ``expression(avals, operands)``
     The application as a Python expression of tier 0, for what is less than the call of a NumPy
     function; None where the NumPy rule is called. ``avals`` are of operands and results.
@@ -186,6 +190,8 @@ class Primitive:
                  names_inputs: bool = False,
                  same_dtypes: slice | None = None,
                  bodies: Callable[..., Any] | None = None,
+                 kernels: tuple[Any, ...] = (),
+                 cheap: bool = False,
                  registered: bool = True):
         if registered and name in registry:
             raise InternalError(f"two primitives are called {name!r}")
@@ -235,6 +241,8 @@ class Primitive:
         self.names_inputs = names_inputs
         self.same_dtypes = same_dtypes
         self.bodies = bodies
+        self.kernels = kernels
+        self.cheap = cheap
         self.is_own = not registered          # of the user's; only the Mojo backend lowers it
         if registered:
             registry[name] = self

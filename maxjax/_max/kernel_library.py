@@ -13,43 +13,33 @@ from pathlib import Path
 
 from mojo.run import subprocess_run_mojo  # type: ignore[import-untyped]
 
+from maxjax._max.elementwise_kernels import KERNELS
+from maxjax._primitives.kernels import Kernel
+
 SOURCES = Path(__file__).parent / "kernels"
 
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
-_SIGNED = ("int8", "int16", "int32", "int64")
-_UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-_INTEGERS = (*_SIGNED, *_UNSIGNED)
-_ALL = (*_FLOATS, *_INTEGERS, "bool")
 
-# The elementwise kernels and the dtypes that each takes.
-UNARY: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        ("acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i0e", "bessel_i1e", "cbrt",
-         "ceil", "cos", "cosh", "digamma", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1",
-         "floor", "lgamma", "log", "log1p", "logistic", "round_half_away", "round_half_even",
-         "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh"), _FLOATS),
-    **dict.fromkeys(("abs", "neg", "sign"), (*_FLOATS, *_INTEGERS)),
-    **dict.fromkeys(("clz", "population_count"), _INTEGERS),
-    "not": (*_INTEGERS, "bool"),
-}
-BINARY: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("atan2", "nextafter", "pow"), _FLOATS),
-    **dict.fromkeys(("div", "rem"), (*_FLOATS, *_INTEGERS)),
-    **dict.fromkeys(("max", "min"), _ALL),
-    **dict.fromkeys(("and", "or", "xor"), (*_INTEGERS, "bool")),
-    **dict.fromkeys(("shift_left", "shift_right_arithmetic", "shift_right_logical"), _INTEGERS),
-}
+def _names(kernel: Kernel) -> tuple[str, ...]:
+    return tuple(dtype.name for dtype in kernel.dtypes)
+
+
+def _pairs(kernel: Kernel) -> tuple[tuple[str, str], ...]:
+    assert kernel.results is not None
+    return tuple((dtype.name, result.name)
+                 for dtype in kernel.dtypes for result in kernel.results(dtype))
+
+
+# The kernels and the dtypes that each takes.
+UNARY = {name: _names(kernel) for name, kernel in KERNELS.items()
+         if kernel.operands == 1 and kernel.results is None}
+BINARY = {name: _names(kernel) for name, kernel in KERNELS.items()
+          if kernel.operands == 2 and kernel.results is None}
 # Two operands, a bool result.
-COMPARISON: dict[str, tuple[str, ...]] = dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), _ALL)
+COMPARISON = {name: _names(kernel) for name, kernel in KERNELS.items()
+              if kernel.operands == 2 and kernel.results is not None}
 # Those whose result has another dtype: name -> (operand dtype, result dtype) pairs.
-MIXED: dict[str, tuple[tuple[str, str], ...]] = {
-    "is_finite": tuple((dtype, "bool") for dtype in _FLOATS),
-    "convert": tuple((source, target) for source in _ALL for target in _ALL if source != target),
-    "bitcast": tuple((source, target) for group in (
-        ("int8", "uint8"), ("float16", "bfloat16", "int16", "uint16"),
-        ("float32", "int32", "uint32"), ("float64", "int64", "uint64"))
-        for source in group for target in group if source != target),
-}
+MIXED = {name: _pairs(kernel) for name, kernel in KERNELS.items()
+         if kernel.operands == 1 and kernel.results is not None}
 
 
 class KernelBuildError(Exception):
@@ -236,13 +226,9 @@ def _test_library_source() -> str:
                                    (COMPARISON, "comparison", "x, y, result")):
         for name, dtypes in table.items():
             parts += [function(f"{name}_{dtype}", loop, arguments,
-                               (_struct(name), f"DType.{dtype}")) for dtype in dtypes]
+                               (KERNELS[name].struct, f"DType.{dtype}")) for dtype in dtypes]
     for name, pairs in MIXED.items():
         parts += [function(f"{name}_{source}_{target}", "mixed", "x, result",
-                           (_struct(name), f"DType.{source}", f"DType.{target}"))
+                           (KERNELS[name].struct, f"DType.{source}", f"DType.{target}"))
                   for source, target in pairs]
     return "".join(parts)
-
-
-def _struct(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("_"))

@@ -9,11 +9,12 @@ from maxjax._base import native as native_functions
 from maxjax._ir.linearity import FIRST, PRODUCT, SUM
 from maxjax._ir.runtime import installed
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives import complex_values
+from maxjax._primitives import complex_values, kernels
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, ge, select
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.rules import aval_of, is_linear, kernel, native, scalar_like
+from maxjax._primitives.kernels import Kernel, to_bool
+from maxjax._primitives.rules import aval_of, is_linear, native, scalar_like
 from maxjax._primitives.shape import broadcast_to_shape, full, provide
 from maxjax._primitives.widths import (
     FLOATING,
@@ -50,7 +51,7 @@ def _ufunc(name, function, *, accepts=NUMBERS, **rules):
 
 
 neg_p = _ufunc(
-    "neg", np.negative, linearity=SUM,
+    "neg", np.negative, linearity=SUM, cheap=True, kernels=(Kernel("neg", kernels.NUMBERS),),
     lower=lambda ctx, x: ctx.native("neg", x) if ctx.is_float(x) else ctx.kernel("neg", x),
     jvp=lambda t, x, out: neg(t),
     transpose=lambda ct, x: [neg(ct)],
@@ -58,7 +59,7 @@ neg_p = _ufunc(
 )
 
 add_p = _ufunc(
-    "add", np.add, linearity=SUM, lower=native("add"),
+    "add", np.add, linearity=SUM, cheap=True, lower=native("add"),
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: broadcast_to_shape(t, out.shape)),
     transpose=lambda ct, x, y: [ct, ct],
@@ -66,7 +67,7 @@ add_p = _ufunc(
 )
 
 sub_p = _ufunc(
-    "sub", np.subtract, linearity=SUM, lower=native("sub"),
+    "sub", np.subtract, linearity=SUM, cheap=True, lower=native("sub"),
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: neg(broadcast_to_shape(t, out.shape))),
     transpose=lambda ct, x, y: [ct, neg(ct) if is_linear(y) else None],
@@ -75,7 +76,7 @@ sub_p = _ufunc(
 provide(sub_p)
 
 mul_p = _ufunc(
-    "mul", np.multiply, linearity=PRODUCT, lower=native("mul"),
+    "mul", np.multiply, linearity=PRODUCT, cheap=True, lower=native("mul"),
     jvp=(lambda t, x, y, out: mul(t, y), lambda t, x, y, out: mul(x, t)),
     transpose=lambda ct, x, y: [mul(ct, y) if is_linear(x) else None,
                                 mul(x, ct) if is_linear(y) else None],
@@ -114,6 +115,7 @@ def _div_specialize(in_avals, params, out_avals):
 div_p = elementwise(
     "div", linearity=FIRST, accepts=NUMBERS,
     evaluate=widened(_divide), specialize=_div_specialize,
+    kernels=(Kernel("div", kernels.NUMBERS, 2),),
     lower=lambda ctx, x, y: (ctx.native("div", x, y) if ctx.is_float(x)
                              else ctx.kernel("div", x, y)),
     jvp=(lambda t, x, y, out: div(t, y),
@@ -144,7 +146,7 @@ def _truncate(x):
 rem_p = elementwise(
     "rem", accepts=REALS,
     evaluate=widened(_remainder),
-    lower=kernel("rem"),
+    kernels=(Kernel("rem", kernels.NUMBERS, 2),),
     jvp=(lambda t, x, y, out: broadcast_to_shape(t, out.shape),
          lambda t, x, y, out: mul(neg(t), _truncate(div(x, y)))),
     may_give_nan=True,
@@ -152,8 +154,10 @@ rem_p = elementwise(
 
 # --- rounding -------------------------------------------------------------------------------------
 
-floor_p = _ufunc("floor", np.floor, accepts=FLOATING, lower=native("floor"), keeps_zero=True)
-ceil_p = _ufunc("ceil", np.ceil, accepts=FLOATING, lower=native("ceil"), keeps_zero=True)
+floor_p = _ufunc("floor", np.floor, accepts=FLOATING, lower=native("floor"), keeps_zero=True,
+                 cheap=True, kernels=(Kernel("floor", dtypes.FLOATS),))
+ceil_p = _ufunc("ceil", np.ceil, accepts=FLOATING, lower=native("ceil"), keeps_zero=True,
+                cheap=True, kernels=(Kernel("ceil", dtypes.FLOATS),))
 
 
 def _round_away(x):
@@ -171,6 +175,7 @@ round_p = elementwise(
         np.rint(x) if rounding_method == TO_NEAREST_EVEN else _round_away(x))),
     lower=lambda ctx, x, *, rounding_method: ctx.kernel(
         "round_half_even" if rounding_method == TO_NEAREST_EVEN else "round_half_away", x),
+    kernels=(Kernel("round_half_even", dtypes.FLOATS), Kernel("round_half_away", dtypes.FLOATS)),
     keeps_zero=True,
 )
 
@@ -182,13 +187,14 @@ def _is_finite_specialize(in_avals, params, out_avals):
 is_finite_p = elementwise(
     "is_finite", accepts=FLOATING, evaluate=np.isfinite, specialize=_is_finite_specialize,
     out_dtype=dtypes.bool_,
-    lower=lambda ctx, x: ctx.kernel("is_finite", x, out_dtype=dtypes.bool_), keeps_zero=True)
+    lower=lambda ctx, x: ctx.kernel("is_finite", x, out_dtype=dtypes.bool_), keeps_zero=True,
+    cheap=True, kernels=(Kernel("is_finite", dtypes.FLOATS, results=to_bool),))
 
 nextafter_p = elementwise(
     "nextafter", accepts=FLOATING,
     # Of equal zeros the second, also for float16, where NumPy gives the first.
     evaluate=vectorized_pair("nextafter", lambda x, y: np.where(x == y, y, np.nextafter(x, y))),
-    lower=kernel("nextafter"),
+    kernels=(Kernel("nextafter", dtypes.FLOATS, 2),),
     no_derivative="the next number is no smooth function")
 
 # --- extrema, absolute value, sign ----------------------------------------------------------------
@@ -217,7 +223,8 @@ def _spread(mask, out):
 
 def _extremum(name, function):
     return _ufunc(name, function, accepts=accepted("integer bool floating complexfloating"),
-                  lower=kernel(name), jvp=(_extremum_jvp(True), _extremum_jvp(False)))
+                  cheap=True, kernels=(Kernel(name, kernels.ALL, 2),),
+                  jvp=(_extremum_jvp(True), _extremum_jvp(False)))
 
 
 max_p = _extremum("max", np.maximum)
@@ -234,7 +241,8 @@ def _abs_jvp(t, x, out):
 
 
 abs_p = _ufunc("abs", np.abs, accepts=accepted("floating complexfloating signedinteger"),
-               out_dtype=dtypes.real_dtype, lower=kernel("abs"), jvp=_abs_jvp, keeps_zero=True)
+               out_dtype=dtypes.real_dtype, cheap=True, kernels=(Kernel("abs", kernels.NUMBERS),),
+               jvp=_abs_jvp, keeps_zero=True)
 
 
 def _sign(x):
@@ -257,8 +265,8 @@ def _large_sign(x):
     return np.clip(result, -1.0, 1.0, out=result)
 
 
-sign_p = elementwise("sign", accepts=NUMBERS, evaluate=widened(_sign), lower=kernel("sign"),
-                     keeps_zero=True)
+sign_p = elementwise("sign", accepts=NUMBERS, evaluate=widened(_sign), cheap=True,
+                     kernels=(Kernel("sign", kernels.NUMBERS),), keeps_zero=True)
 
 # --- powers ---------------------------------------------------------------------------------------
 

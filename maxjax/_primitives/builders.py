@@ -11,6 +11,7 @@ from maxjax._base import dtypes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.kernels import Kernel
 from maxjax._primitives.rules import (
     aval_of,
     broadcast_shape,
@@ -36,6 +37,8 @@ def elementwise(name: str, *,
                 batch: Callable[..., Any] | None = None,
                 no_derivative: str | None = None,
                 same_dtypes: slice | None = slice(None),
+                kernels: tuple[Kernel, ...] = (),
+                lower: Callable[..., Any] | None = None,
                 **rules: Any) -> Primitive:
     """A primitive that computes each element of its result from the same element of its operands.
 
@@ -51,6 +54,8 @@ def elementwise(name: str, *,
         linear operand; broadcasting is undone here.
       no_derivative: why there is no jvp at all, in the words of the error.
       same_dtypes: the operands that share a dtype.
+      kernels: those of our own that compute it.
+      lower: absent: by the kernel, where there is one.
       rules: the primitive's others.
     """
     def default_abstract(*avals: ShapedArray, **params: Any) -> ShapedArray:
@@ -100,6 +105,8 @@ def elementwise(name: str, *,
         joins_scalars=abstract is None,
         no_derivative=no_derivative,
         same_dtypes=same_dtypes,
+        kernels=kernels,
+        lower=lower or (kernels[0] if kernels else None),
         **rules,
     )
     return primitive

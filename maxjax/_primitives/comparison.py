@@ -11,7 +11,8 @@ from maxjax._ir.linearity import Linearity
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import complex_values
 from maxjax._primitives.builders import add_any_p, elementwise
-from maxjax._primitives.rules import is_linear, kernel, native, no_flops, scalar_like
+from maxjax._primitives.kernels import ALL, Kernel, to_bool
+from maxjax._primitives.rules import is_linear, native, no_flops, scalar_like
 from maxjax._primitives.shape import (
     broadcast_in_dim,
     broadcast_leading,
@@ -52,6 +53,7 @@ def _comparison(name, function, accepts):
         return function
 
     return elementwise(name, evaluate=function, specialize=specialize, lower=native(name),
+                       kernels=(Kernel(name, ALL, 2, to_bool),), cheap=True,
                        out_dtype=dtypes.bool_, accepts=accepts)
 
 
@@ -284,15 +286,16 @@ clamp_p.jvp = _clamp_jvp
 # --- logic and bits -------------------------------------------------------------------------------
 
 
-def _logic(name, function):
+def _logic(name, function, operands):
     return elementwise(name, accepts=BITS, evaluate=widened(function),
-                       specialize=specialized(function), lower=kernel(name))
+                       specialize=specialized(function), cheap=True,
+                       kernels=(Kernel(name, (*dtypes.INTS, dtypes.bool_), operands),))
 
 
-and_p = _logic("and", np.bitwise_and)
-or_p = _logic("or", np.bitwise_or)
-xor_p = _logic("xor", np.bitwise_xor)
-not_p = _logic("not", np.bitwise_not)
+and_p = _logic("and", np.bitwise_and, 2)
+or_p = _logic("or", np.bitwise_or, 2)
+xor_p = _logic("xor", np.bitwise_xor, 2)
+not_p = _logic("not", np.bitwise_not, 1)
 
 
 def unsigned_view(x):
@@ -340,8 +343,8 @@ def _sign_bits(x):
 
 
 def _shift_primitive(name, function, signed, fill):
-    return elementwise(name, accepts=INTEGERS, evaluate=_shift(function, signed, fill),
-                       lower=kernel(name))
+    return elementwise(name, accepts=INTEGERS, evaluate=_shift(function, signed, fill), cheap=True,
+                       kernels=(Kernel(name, dtypes.INTS, 2),))
 
 
 shift_left_p = _shift_primitive("shift_left", np.left_shift, False, _nothing)
@@ -353,7 +356,7 @@ shift_right_arithmetic_p = _shift_primitive(
 population_count_p = elementwise(
     "population_count", accepts=INTEGERS,
     evaluate=lambda x: np.asarray(np.bitwise_count(unsigned_view(x))).astype(x.dtype),
-    lower=kernel("population_count"))
+    kernels=(Kernel("population_count", dtypes.INTS),))
 
 
 def _clz_evaluate(x):
@@ -366,7 +369,8 @@ def _clz_evaluate(x):
     return np.asarray(bit_width(x.dtype) - (length + (value > 0))).astype(x.dtype)
 
 
-clz_p = elementwise("clz", accepts=INTEGERS, evaluate=_clz_evaluate, lower=kernel("clz"))
+clz_p = elementwise("clz", accepts=INTEGERS, evaluate=_clz_evaluate,
+                    kernels=(Kernel("clz", dtypes.INTS),))
 
 
 def _high_product(x, y):

@@ -11,6 +11,7 @@ from maxjax._ir.linearity import SUMMED_FIRST, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import elementwise
+from maxjax._primitives.kernels import ALL, NUMBERS, Kernel
 from maxjax._primitives.rules import factor_rule, no_flops
 from maxjax._primitives.shape import move_axis
 from maxjax._primitives.widths import FLOATING, bit_width, widened
@@ -86,7 +87,9 @@ convert_element_type_p = elementwise(
     abstract=lambda x, *, new_dtype, weak_type: ShapedArray(x.shape, new_dtype, weak_type),
     evaluate=lambda x, *, new_dtype, weak_type: convert(x, new_dtype),
     specialize=_convert_specialize,
-    lower=lambda ctx, x, *, new_dtype, weak_type: ctx.convert(x, new_dtype),
+    lower=lambda ctx, x, *, new_dtype, weak_type: ctx.convert(x, new_dtype), cheap=True,
+    kernels=(Kernel("convert", ALL, results=lambda source: tuple(
+        target for target in ALL if target != source)),),
     jvp=_convert_jvp,
     transpose=lambda ct, x, *, new_dtype, weak_type: [
         convert_element_type_p.bind(ct, new_dtype=x.dtype, weak_type=x.aval.weak_type)],
@@ -147,7 +150,10 @@ bitcast_convert_type_p = Primitive(
     "bitcast_convert_type", flops=no_flops,
     abstract=_bitcast_abstract,
     evaluate=_bitcast_evaluate,
-    lower=lambda ctx, x, *, new_dtype: ctx.bitcast(x, new_dtype),
+    lower=lambda ctx, x, *, new_dtype: ctx.bitcast(x, new_dtype), cheap=True,
+    kernels=(Kernel("bitcast", NUMBERS, results=lambda source: tuple(
+        target for target in NUMBERS
+        if target != source and target.itemsize == source.itemsize)),),
     jvp=lambda primals, tangents, *, new_dtype: (
         bitcast_convert_type_p.bind(*primals, new_dtype=new_dtype), None),
     batch=_bitcast_batch,

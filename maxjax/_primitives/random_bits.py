@@ -527,7 +527,7 @@ def _multiply_add_evaluate(x: Any, y: Any, z: Any) -> np.ndarray:
 multiply_add_p = elementwise(
     "multiply_add",
     evaluate=_multiply_add_evaluate,
-    lower=lambda ctx, x, y, z: ctx.multiply_add(x, y, z),
+    lower=lambda ctx, x, y, z: ctx.multiply_add(x, y, z), cheap=True,
     jvp=(lambda t, x, y, z, out: mul_p.bind(t, y), lambda t, x, y, z, out: mul_p.bind(x, t),
          lambda t, x, y, z, out: t),
 )

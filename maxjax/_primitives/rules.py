@@ -114,11 +114,6 @@ def native(name: str) -> Callable[..., Any]:
     return lambda ctx, *values, **params: ctx.native(name, *values)
 
 
-def kernel(name: str) -> Callable[..., Any]:
-    """A lowering to maxjax's own elementwise kernel of that name."""
-    return lambda ctx, *values, **params: ctx.kernel(name, *values)
-
-
 def no_flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
              **params: Any) -> float:
     """Of what moves elements, or makes them without arithmetic."""

@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 
+from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_special
 from maxjax._primitives import xla_float32
 from maxjax._primitives.arithmetic import add, constant, div, mul, neg, sign, square, sub
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, select, where_zero
-from maxjax._primitives.rules import kernel, native
+from maxjax._primitives.kernels import Kernel
+from maxjax._primitives.rules import native
 from maxjax._primitives.shape import full
 from maxjax._primitives.transcendental import exp
 from maxjax._primitives.widths import FLOATING, vectorized, widened
@@ -20,7 +22,8 @@ from maxjax._primitives.widths import FLOATING, vectorized, widened
 def _special(name, function, jvp, lower=None, host_reason=None, *, may_give_nan=True, **rules):
     return elementwise(
         name, accepts=FLOATING, evaluate=widened(function), jvp=jvp, may_give_nan=may_give_nan,
-        lower=None if host_reason else lower or kernel(name), host_reason=host_reason, **rules)
+        kernels=() if host_reason else (Kernel(name, dtypes.FLOATS),), lower=lower,
+        host_reason=host_reason, **rules)
 
 
 def _gaussian(scale):
@@ -35,16 +38,20 @@ erf_p = _special(
     native("erf"), keeps_zero=True)
 
 
+def rounding_of_square(x):
+    """What the float64 ``x * x`` lacks, for squares that an exponential takes."""
+    high = x.astype(np.float32).astype(np.float64)
+    low = x - high
+    return (high * high - x * x) + 2 * high * low + low * low
+
+
 def _erfc(x):
     value = scipy_special.erfc(x)
     if x.dtype != np.float64:
         return value
     # SciPy's is exp(-x**2) by a quotient, and magnifies the rounding of the square.
     with np.errstate(all="ignore"):
-        high = x.astype(np.float32).astype(np.float64)
-        low = x - high
-        error = (high * high - x * x) + 2 * high * low + low * low
-        return np.where((x > 1) & (value > 0), value - value * error, value)
+        return np.where((x > 1) & (value > 0), value - value * rounding_of_square(x), value)
 
 
 erfc_p = _special("erfc", vectorized("erfc", _erfc), _gaussian(-TWO_OVER_ROOT_PI))
@@ -112,10 +119,10 @@ zeta_p = _special(
      lambda t, x, q, out: mul(t, mul(neg(x), zeta_p.bind(add(x, constant(1, x)), q)))),
     host_reason=HOST, may_give_nan=False)
 digamma_p = _special(
-    "digamma", vectorized("digamma", _digamma),
+    "digamma", vectorized("digamma", _digamma, 65536),
     lambda t, x, out: mul(t, polygamma_p.bind(constant(1, x), x)))
 lgamma_p = _special(
-    "lgamma", vectorized("lgamma", _lgamma), lambda t, x, out: mul(t, digamma_p.bind(x)))
+    "lgamma", vectorized("lgamma", _lgamma, 65536), lambda t, x, out: mul(t, digamma_p.bind(x)))
 
 bessel_i1e_p = _special(
     # SciPy's loses the sign of a zero.

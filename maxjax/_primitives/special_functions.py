@@ -1,4 +1,4 @@
-"""Special functions that only jax.scipy.special has, computed by SciPy on the host.
+"""Special functions that only jax.scipy.special has, by SciPy; those without a kernel on the host.
 
 They have no derivatives here: jax.scipy.special gives these.
 """
@@ -10,25 +10,32 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._base.dtypes import FLOATS
 from maxjax._base.lazy import scipy_special
 from maxjax._primitives import elementary
 from maxjax._primitives.builders import elementwise
-from maxjax._primitives.special import HOST
-from maxjax._primitives.widths import FLOATING, INEXACT, widened
+from maxjax._primitives.kernels import Kernel
+from maxjax._primitives.special import HOST, rounding_of_square
+from maxjax._primitives.widths import FLOATING, INEXACT, vectorized, widened
 
 NO_RULE = "jax.scipy.special gives the derivative"
 
 
-def _host(name: str, function: Callable[..., Any], accepts: Any = FLOATING,
-          out_dtype: Any = None) -> Any:
+def _quietly(function: Callable[..., Any], out_dtype: Any = None) -> Callable[..., Any]:
+    """``function`` without warnings, its result of the operands' dtype or what becomes of that."""
     def evaluate(*arrays: Any) -> Any:
         with np.errstate(all="ignore"):
             result = np.asarray(function(*arrays))
         dtype = arrays[0].dtype if out_dtype is None else out_dtype(arrays[0].dtype)
         return result.astype(dtype, copy=False)
 
-    return elementwise(name, accepts=accepts, evaluate=widened(evaluate), host_reason=HOST,
-                       out_dtype=out_dtype, no_derivative=NO_RULE)
+    return evaluate
+
+
+def _host(name: str, function: Callable[..., Any], accepts: Any = FLOATING,
+          out_dtype: Any = None) -> Any:
+    return elementwise(name, accepts=accepts, evaluate=widened(_quietly(function, out_dtype)),
+                       host_reason=HOST, out_dtype=out_dtype, no_derivative=NO_RULE)
 
 
 def _named(name: str) -> Callable[..., Any]:
@@ -65,7 +72,21 @@ hyp2f1_p = _host("hyp2f1", _exact("hyp2f1"))
 ndtri_p = _host("ndtri", _exact("ndtri"))
 log_ndtr_p = _host("log_ndtr", _exact("log_ndtr"))
 dawsn_p = _host("dawsn", _exact("dawsn"))
-erfcx_p = _host("erfcx", _exact("erfcx"))
+
+
+def _erfcx(x: Any) -> Any:
+    x = x.astype(np.float64)
+    value = scipy_special.erfcx(x)
+    # SciPy's is 2 exp(x**2), less little, for negative x, and magnifies the rounding of the square.
+    return np.where((x < -1) & (value < np.inf), value + value * rounding_of_square(x), value)
+
+
+erfcx_p = elementwise(
+    "erfcx", accepts=FLOATING,
+    evaluate=widened(vectorized("erfcx", _quietly(_erfcx))),
+    kernels=(Kernel("erfcx", FLOATS),),
+    no_derivative=NO_RULE)
+
 owens_t_p = _host("owens_t", _exact("owens_t"))
 wofz_p = _host("wofz", lambda z: scipy_special.wofz(z.astype(np.complex128)), INEXACT)
 bessel_jv_p = _host("bessel_jv", _exact("jv"))

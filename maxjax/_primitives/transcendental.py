@@ -21,7 +21,8 @@ from maxjax._primitives.arithmetic import (
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, select, where_zero
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.rules import kernel, native, scalar_like
+from maxjax._primitives.kernels import Kernel
+from maxjax._primitives.rules import native, scalar_like
 from maxjax._primitives.shape import broadcast_to_shape, full
 from maxjax._primitives.widths import (
     FLOATING,
@@ -32,18 +33,13 @@ from maxjax._primitives.widths import (
     widened,
 )
 
-# Those that the kernel pack has for large operands.
-NATIVE = ("exp", "exp2", "expm1", "log", "log1p", "logistic", "sin", "cos", "tan", "sinh", "cosh",
-          "tanh", "asinh", "acosh", "atanh")
-
 
 def _unary(name, function, jvp, lower=None, accepts=INEXACT, *, may_give_nan=True, **rules):
-    if name in NATIVE:
-        function = vectorized(name, function)
     rule = complex_values.RULES.get(name, function)
     return elementwise(
         name, accepts=accepts, evaluate=widened(rule), specialize=specialized(function, rule),
-        lower=lower or kernel(name), jvp=jvp, may_give_nan=may_give_nan, **rules)
+        lower=lower, kernels=(Kernel(name, dtypes.FLOATS),), jvp=jvp, may_give_nan=may_give_nan,
+        **rules)
 
 
 def _one(x):
@@ -52,15 +48,15 @@ def _one(x):
 
 # --- exponentials and logarithms ------------------------------------------------------------------
 
-exp_p = _unary("exp", elementary.exp, lambda t, x, out: mul(t, out))
-exp2_p = _unary("exp2", elementary.exp2,
+exp_p = _unary("exp", vectorized("exp", elementary.exp), lambda t, x, out: mul(t, out))
+exp2_p = _unary("exp2", vectorized("exp2", elementary.exp2),
                 lambda t, x, out: mul(t, mul(constant(math.log(2), x), out)), may_give_nan=False)
-expm1_p = _unary("expm1", elementary.expm1, lambda t, x, out: mul(t, add(out, _one(x))),
-                 keeps_zero=True)
-log_p = _unary("log", elementary.log, lambda t, x, out: div(t, x), native("log"))
+expm1_p = _unary("expm1", vectorized("expm1", elementary.expm1),
+                 lambda t, x, out: mul(t, add(out, _one(x))), keeps_zero=True)
+log_p = _unary("log", vectorized("log", elementary.log), lambda t, x, out: div(t, x), native("log"))
 log1p_p = _unary(
-    "log1p", elementary.log1p, lambda t, x, out: div(t, add(x, _one(x))), native("log1p"),
-    keeps_zero=True)
+    "log1p", vectorized("log1p", elementary.log1p),
+    lambda t, x, out: div(t, add(x, _one(x))), native("log1p"), keeps_zero=True)
 
 
 def _logistic(x):
@@ -71,15 +67,17 @@ def _logistic(x):
 
 
 logistic_p = _unary(
-    "logistic", _logistic, lambda t, x, out: mul(t, mul(out, sub(_one(x), out))))
+    "logistic", vectorized("logistic", _logistic),
+    lambda t, x, out: mul(t, mul(out, sub(_one(x), out))))
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
-sin_p = _unary("sin", elementary.sin, lambda t, x, out: mul(t, cos_p.bind(x)), native("sin"),
-               keeps_zero=True)
-cos_p = _unary("cos", elementary.cos, lambda t, x, out: mul(t, neg(sin_p.bind(x))), native("cos"))
-tan_p = _unary("tan", elementary.tan, lambda t, x, out: mul(t, add(_one(x), square(out))),
-               keeps_zero=True)
+sin_p = _unary("sin", vectorized("sin", elementary.sin, 4096),
+               lambda t, x, out: mul(t, cos_p.bind(x)), native("sin"), keeps_zero=True)
+cos_p = _unary("cos", vectorized("cos", elementary.cos, 4096),
+               lambda t, x, out: mul(t, neg(sin_p.bind(x))), native("cos"))
+tan_p = _unary("tan", vectorized("tan", elementary.tan),
+               lambda t, x, out: mul(t, add(_one(x), square(out))), keeps_zero=True)
 asin_p = _unary("asin", elementary.asin, lambda t, x, out: mul(t, rsqrt(sub(_one(x), square(x)))),
                 keeps_zero=True)
 acos_p = _unary("acos", elementary.acos,
@@ -95,24 +93,27 @@ def _atan2(y, x):
 
 
 atan2_p = elementwise(
-    "atan2", accepts=INEXACT, evaluate=widened(_atan2), lower=kernel("atan2"),
+    "atan2", accepts=INEXACT, evaluate=widened(_atan2),
+    kernels=(Kernel("atan2", dtypes.FLOATS, 2),),
     jvp=(lambda t, y, x, out: mul(t, div(x, add(square(y), square(x)))),
          lambda t, y, x, out: mul(t, div(neg(y), add(square(y), square(x))))), may_give_nan=True)
 
 # --- hyperbolic functions -------------------------------------------------------------------------
 
-sinh_p = _unary("sinh", elementary.sinh, lambda t, x, out: mul(t, cosh_p.bind(x)), keeps_zero=True)
-cosh_p = _unary("cosh", elementary.cosh, lambda t, x, out: mul(t, sinh_p.bind(x)))
+sinh_p = _unary("sinh", vectorized("sinh", elementary.sinh),
+                lambda t, x, out: mul(t, cosh_p.bind(x)), keeps_zero=True)
+cosh_p = _unary("cosh", vectorized("cosh", elementary.cosh),
+                lambda t, x, out: mul(t, sinh_p.bind(x)))
 # (1 + y) (1 - y) loses nothing where y nears 1; 1 - y**2 does.
-tanh_p = _unary("tanh", elementary.tanh,
+tanh_p = _unary("tanh", vectorized("tanh", elementary.tanh),
                 lambda t, x, out: mul(t, mul(add(_one(x), out), sub(_one(x), out))),
     keeps_zero=True)
-asinh_p = _unary("asinh", elementary.asinh,
+asinh_p = _unary("asinh", vectorized("asinh", elementary.asinh),
                  lambda t, x, out: mul(t, rsqrt(add(square(x), _one(x)))), keeps_zero=True)
-acosh_p = _unary("acosh", elementary.acosh,
+acosh_p = _unary("acosh", vectorized("acosh", elementary.acosh),
                  lambda t, x, out: mul(t, rsqrt(sub(square(x), _one(x)))))
 atanh_p = _unary(
-    "atanh", elementary.atanh,
+    "atanh", vectorized("atanh", elementary.atanh),
     lambda t, x, out: mul(integer_pow(add(_one(x), x), -1), div(t, sub(_one(x), x))),
     keeps_zero=True)
 
@@ -167,6 +168,7 @@ pow_p = elementwise(
     "pow", accepts=INEXACT,
     evaluate=lambda x, y: widened(_power)(x, y.astype(x.dtype)),
     specialize=_pow_specialize,
+    kernels=(Kernel("pow", dtypes.FLOATS, 2),),
     lower=lambda ctx, x, y: ctx.kernel("pow", x, ctx.convert(y, ctx.dtype(x))),
     jvp=(_pow_jvp_base, _pow_jvp_exponent), may_give_nan=True)
 

@@ -77,8 +77,16 @@ def widened(function: Callable[..., Any]) -> Callable[..., Any]:
     return evaluate
 
 
-def vectorized(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A NumPy function of one float operand, which gives way to a native one of that name."""
+# From this size most functions that NumPy has no vector code for are worth a call of the pack.
+_USUAL = 16_384
+
+
+def vectorized(name: str, function: Callable[[Any], Any],
+               least: int = _USUAL) -> Callable[[Any], Any]:
+    """A NumPy function of one float operand, which gives way to the pack's: to the kernel of that
+    name, for float32 from ``least`` elements on."""
+    native.offer(name, dtypes.float32, least)
+
     def evaluate(x: Any) -> Any:
         if x.size >= native.FEWEST and x.dtype == dtypes.float32:
             out = native_result(name, x)
@@ -89,8 +97,11 @@ def vectorized(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any
     return evaluate
 
 
-def vectorized_pair(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def vectorized_pair(name: str, function: Callable[[Any, Any], Any],
+                    least: int = _USUAL) -> Callable[[Any, Any], Any]:
     """The same of two operands, which broadcast."""
+    native.offer(name, dtypes.float32, least)
+
     def evaluate(x: Any, y: Any) -> Any:
         if (x.size >= native.FEWEST or y.size >= native.FEWEST) and x.dtype == dtypes.float32:
             out = native_result(name, x, y)

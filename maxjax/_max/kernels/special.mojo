@@ -23,6 +23,7 @@ from .trigonometric import cos_near_zero, sin_near_zero
 
 # ERF: erf(x)/x in x^2 for x <= 1.
 # ERFC: (1 + 2x) e^(x^2) erfc(x) in (x - 4)/(x + 4), for 0.45 <= x <= 28.
+# ERFCX_TAIL: x e^(x^2) erfc(x) in 1/x^2, asymptotically, for x >= 28.
 # ERFINV_*: erf_inv(x)/x by w = -log(1 - x^2): in w - 3 for w < 6, in sqrt(w) - 4.2 beyond.
 # LGAMMA_CENTRE: lgamma(x) / ((x - 1)(x - 2)) in x - 1.75, for 0.75 <= x <= 2.75.
 # STIRLING: B_2k / (2k (2k - 1)) and DIGAMMA: B_2k / 2k, k = 1, 2, ...
@@ -40,6 +41,10 @@ comptime ERFC = [
     0.00015062245399856283, -2.4399309113143737e-05, -1.1224624450988928e-05,
     5.709372041077491e-06, 2.993879523321948e-07, -8.235624390130822e-07, 6.71722632643329e-08,
     1.0645264965326085e-07, -1.2278425705831714e-08, -1.0731846710150756e-08,
+]
+comptime ERFCX_TAIL = [
+    Float64(0.5641895835477563), -0.28209479177387814, 0.42314218766081724, -1.057855469152043,
+    3.7024941420321507, -16.661223639144676, 91.63673001529573,
 ]
 comptime ERFINV_CENTRAL = [
     Float64(1.6235420064648194), 0.2416304041661596, -0.00573813522077229, -0.000836181776938404,
@@ -113,6 +118,22 @@ def erfc[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
     var large = erfc_of_large(a)
     var outer = x.lt(0).select(2 - large, large)
     return a.ge(0.5).select(outer, 1 - erf_near_zero(x))
+
+
+@always_inline
+def erfcx[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
+    """Gives e^(x^2) erfc(x)."""
+    comptime V = SIMD[F64, width]
+    var a = abs(x)
+    var bounded = a.gt(28).select(V(28), a)
+    var large = horner[ERFC]((bounded - 4) / (bounded + 4)) / (1 + 2 * bounded)
+    var inverse = 1 / a
+    large = a.gt(28).select(inverse * horner[ERFCX_TAIL](inverse * inverse), large)
+    # e^(x^2), the square's rounding error included.
+    var square = fma(bounded, bounded, V(0))
+    var growth = exp_scaled(square, V(0), fma(bounded, bounded, -square))
+    var outer = x.lt(0).select(2 * growth - large, large)
+    return a.ge(0.5).select(outer, growth * (1 - erf_near_zero(x)))
 
 
 @always_inline

@@ -290,6 +290,16 @@ struct Erfc(ElementwiseUnaryOp):
             return special_single.erfc(x.cast[DType.float32]()).cast[dtype]()
 
 
+@extensibility.register("maxjax_erfcx")
+struct Erfcx(ElementwiseUnaryOp):
+    @staticmethod
+    @always_inline
+    def elementwise[
+        dtype: DType, width: SIMDLength
+    ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+        return special.erfcx(x.cast[F64]()).cast[dtype]()
+
+
 @extensibility.register("maxjax_lgamma")
 struct Lgamma(ElementwiseUnaryOp):
     @staticmethod

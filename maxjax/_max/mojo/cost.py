@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from maxjax._max.mojo.fusion import CHEAP, Group
+from maxjax._max.elementwise_kernels import CHEAP
+from maxjax._max.mojo.fusion import Group
 
 # Nanoseconds on one thread, for one element of a vector.
 _CHEAP = 0.03

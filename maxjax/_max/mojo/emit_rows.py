@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.mojo.emitter import BOOL, Emitter, Value, kind_name
-from maxjax._max.mojo.fusion import CHEAP
 
 
 class RowsEmitter(Emitter):

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base.dtypes import name_of
-from maxjax._max.mojo.fusion import CHEAP, Fusion, Group, last_wide, reduced_map
+from maxjax._max.elementwise_kernels import CHEAP
+from maxjax._max.mojo.fusion import Fusion, Group, last_wide, reduced_map
 from maxjax._max.mojo.nodes import (
     Access,
     IndexMap,
@@ -28,6 +29,7 @@ from maxjax._max.mojo.nodes import (
     map_access,
     strided,
 )
+from maxjax._primitives.kernels import struct_name
 
 REDUCERS = {"sum": "Summing", "prod": "Multiplying", "max": "Maximizing", "min": "Minimizing",
              "and": "Anding", "or": "Oring", "xor": "Xoring"}
@@ -488,7 +490,7 @@ def expression(node: Node, kinds: list[np.dtype], xs: list[str], w: str) -> str:
         return f"{xs[0]}.fma({xs[1]}, {xs[2]})"
     if name == "trunc":
         return f"trunc({xs[0]})"
-    struct = "".join(part.capitalize() for part in name.split("_"))
+    struct = struct_name(name)
     if name in ("convert", "bitcast", "is_finite"):
         return (f"{struct}.elementwise[{kind_name(kinds[0])}, {kind_name(node.dtype)}, {w}]"
                 f"({xs[0]})")

@@ -17,15 +17,10 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.mojo.nodes import IndexMap, Node, base_of, compose, identity_map
 from maxjax._max.mojo.unit_graph import UnitGraph
 
-# Operations of a few instructions: computing them twice costs less than memory does.
-CHEAP = frozenset((
-    "add", "sub", "mul", "neg", "abs", "max", "min", "eq", "ne", "lt", "le", "gt", "ge", "select",
-    "convert", "bitcast", "copy", "and", "or", "xor", "not", "is_finite", "sign", "floor", "ceil",
-    "shift_left", "shift_right_logical", "shift_right_arithmetic",
-    "multiply_add"))
 # A kernel with more memory operands or operations than this takes no more in.
 MOST_MEMBERS = 96
 # Groups that are tried in vain as the one that computes a node, and as another's sibling: a value

@@ -26,6 +26,7 @@ from typing import Any
 from maxjax._base import threads
 from maxjax._max import kernel_digest
 from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.elementwise_kernels import pack_kernels
 from maxjax._max.mojo import toolchain
 from maxjax._max.mojo.store import Done, Job, Libraries, Queue, address, open_library
 from maxjax._max.mojo.toolchain import ToolchainError, build_library
@@ -55,12 +56,28 @@ _X86_LEVELS = {
 }
 
 
+def _kernel_exports() -> str:
+    """The functions of one of the pack's files that are kernels of primitives, for its loops."""
+    loops = {1: "apply", 2: "apply_to_pairs"}
+    return "".join([
+        f'\n\n@export("{kernel.name}_float32")\n'
+        f'def {kernel.name}_float32(slots: Slots, args: Args) abi("C"):\n'
+        f"    {loops[kernel.operands]}[{kernel.struct}](slots, args)\n"
+        for kernel in pack_kernels()])
+
+
+# The file that they belong to.
+_ELEMENTWISE = SOURCES / "elementwise.mojo"
+
+
 class _Unit:
     """One file of the pack and what became of it."""
 
     def __init__(self, path: Path):
         self.name = path.stem
         self.source = path.read_text(encoding="utf-8")
+        if path == _ELEMENTWISE:
+            self.source += _kernel_exports()
         self.exports = [name or function for name, function in _EXPORT.findall(self.source)]
         self.native: ctypes.CDLL | None = None
         self.prebuilt: ctypes.CDLL | None = None

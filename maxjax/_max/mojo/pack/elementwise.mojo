@@ -1,6 +1,7 @@
 """Elementwise functions that NumPy has no vector code for, of arrays without gaps.
 
-`<name>_float32`: x, out | count, threads; of two operands: x, y, out | count, threads
+`<name>_float32`: x, out | count, threads; of two operands: x, y, out | count, threads; of the
+kernels that primitives offer, these exports are added (`pack_library.py`)
 `spacing_float32` hypot logaddexp logaddexp2 are those of `jax.numpy`;
 `frexp_float32`: x, mantissa, exponent (int32) | count, threads
 `isclose_float32`: x, y, relative (1), absolute (1), out (bytes) | count, threads
@@ -15,35 +16,12 @@ from std.math import fma
 from std.sys.info import simd_width_of, size_of
 from std.utils.numerics import isnan
 
-from kernels.arithmetic import Nextafter, Pow, Rem, extremum
+from kernels.arithmetic import *
 from kernels.calling import Args, Slots, integer, operand
 from kernels.crew import Tasks, spread
 from kernels.elementary import INFINITY, exp, exp2, log1p, square_root
 from kernels.reduction import Array, Held, chunk_begin, held, task_count
-from kernels.unary import (
-    Acosh,
-    Asinh,
-    Atanh,
-    BesselI0e,
-    BesselI1e,
-    Cos,
-    Cosh,
-    Digamma,
-    Erf,
-    ErfInv,
-    Erfc,
-    Exp,
-    Exp2,
-    Expm1,
-    Lgamma,
-    Log,
-    Log1p,
-    Logistic,
-    Sin,
-    Sinh,
-    Tan,
-    Tanh,
-)
+from kernels.unary import *
 
 
 @fieldwise_init
@@ -518,109 +496,9 @@ def frexp_float32(slots: Slots, args: Args) abi("C"):
     )
 
 
-@export("acosh_float32")
-def acosh_float32(slots: Slots, args: Args) abi("C"):
-    apply[Acosh](slots, args)
-
-
-@export("asinh_float32")
-def asinh_float32(slots: Slots, args: Args) abi("C"):
-    apply[Asinh](slots, args)
-
-
-@export("atanh_float32")
-def atanh_float32(slots: Slots, args: Args) abi("C"):
-    apply[Atanh](slots, args)
-
-
-@export("bessel_i0e_float32")
-def bessel_i0e_float32(slots: Slots, args: Args) abi("C"):
-    apply[BesselI0e](slots, args)
-
-
-@export("bessel_i1e_float32")
-def bessel_i1e_float32(slots: Slots, args: Args) abi("C"):
-    apply[BesselI1e](slots, args)
-
-
-@export("cosh_float32")
-def cosh_float32(slots: Slots, args: Args) abi("C"):
-    apply[Cosh](slots, args)
-
-
-@export("digamma_float32")
-def digamma_float32(slots: Slots, args: Args) abi("C"):
-    apply[Digamma](slots, args)
-
-
-@export("erf_float32")
-def erf_float32(slots: Slots, args: Args) abi("C"):
-    apply[Erf](slots, args)
-
-
-@export("erf_inv_float32")
-def erf_inv_float32(slots: Slots, args: Args) abi("C"):
-    apply[ErfInv](slots, args)
-
-
-@export("erfc_float32")
-def erfc_float32(slots: Slots, args: Args) abi("C"):
-    apply[Erfc](slots, args)
-
-
-@export("exp2_float32")
-def exp2_float32(slots: Slots, args: Args) abi("C"):
-    apply[Exp2](slots, args)
-
-
-@export("expm1_float32")
-def expm1_float32(slots: Slots, args: Args) abi("C"):
-    apply[Expm1](slots, args)
-
-
-@export("lgamma_float32")
-def lgamma_float32(slots: Slots, args: Args) abi("C"):
-    apply[Lgamma](slots, args)
-
-
-@export("log1p_float32")
-def log1p_float32(slots: Slots, args: Args) abi("C"):
-    apply[Log1p](slots, args)
-
-
-@export("logistic_float32")
-def logistic_float32(slots: Slots, args: Args) abi("C"):
-    apply[Logistic](slots, args)
-
-
-@export("cos_float32")
-def cos_float32(slots: Slots, args: Args) abi("C"):
-    apply[Cos](slots, args)
-
-
-@export("sin_float32")
-def sin_float32(slots: Slots, args: Args) abi("C"):
-    apply[Sin](slots, args)
-
-
-@export("sinh_float32")
-def sinh_float32(slots: Slots, args: Args) abi("C"):
-    apply[Sinh](slots, args)
-
-
 @export("spacing_float32")
 def spacing_float32(slots: Slots, args: Args) abi("C"):
     apply[Spacing](slots, args)
-
-
-@export("tan_float32")
-def tan_float32(slots: Slots, args: Args) abi("C"):
-    apply[Tan](slots, args)
-
-
-@export("tanh_float32")
-def tanh_float32(slots: Slots, args: Args) abi("C"):
-    apply[Tanh](slots, args)
 
 
 @export("hypot_float32")
@@ -636,31 +514,6 @@ def logaddexp_float32(slots: Slots, args: Args) abi("C"):
 @export("logaddexp2_float32")
 def logaddexp2_float32(slots: Slots, args: Args) abi("C"):
     apply_to_pairs[Logaddexp2](slots, args)
-
-
-@export("nextafter_float32")
-def nextafter_float32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[Nextafter](slots, args)
-
-
-@export("pow_float32")
-def pow_float32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[Pow](slots, args)
-
-
-@export("exp_float32")
-def exp_float32(slots: Slots, args: Args) abi("C"):
-    apply[Exp](slots, args)
-
-
-@export("log_float32")
-def log_float32(slots: Slots, args: Args) abi("C"):
-    apply[Log](slots, args)
-
-
-@export("rem_float32")
-def rem_float32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[Rem](slots, args)
 
 
 @export("select_8")

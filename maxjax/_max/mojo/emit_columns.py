@@ -64,14 +64,14 @@ class ColumnsEmitter(Emitter):
             for value in reductions:
                 kind = self._accumulated(value)
                 self.line(4, f"var b{value.number} = SIMD[{kind}, w]"
-                             f"({REDUCERS[value.node.name]}.identity[{kind}]())")
+                             f"({REDUCERS[value.name]}.identity[{kind}]())")
             self.line(4, "comptime for unit in range(units):")
         depth = 5 if together else 4
         self._steps = steps
         for value in swept:
             self._compute(depth, value, "w", self._pointer_sweep)
         for value in reductions:
-            operand, reducer = value.inputs[0], REDUCERS[value.node.name]
+            operand, reducer = value.inputs[0], REDUCERS[value.name]
             name, kind = self._name(operand, "w", "sweep"), self._accumulated(value)
             if operand.node.dtype == BOOL:
                 name = f"as_bytes({name})"
@@ -87,7 +87,7 @@ class ColumnsEmitter(Emitter):
         self._steps = set()
         if together:
             for value in reductions:
-                self.line(4, f"take_column[{REDUCERS[value.node.name]}](q{value.number}, "
+                self.line(4, f"take_column[{REDUCERS[value.name]}](q{value.number}, "
                              f"i - first, b{value.number})")
         self.line(0, "")
         if together:

@@ -154,6 +154,6 @@ def _is_costly(value: Value) -> bool:
     """Whether computing a swept value again costs more than reading it."""
     if value.kind != "apply" or value.node.dtype == BOOL:
         return False
-    if value.node.name not in CHEAP:
+    if value.name not in CHEAP:
         return True
     return any(_is_costly(x) for x in value.inputs if x.scope == "sweep")

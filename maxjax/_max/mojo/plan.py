@@ -117,10 +117,15 @@ class Plan:
         self.slots = self.constant_slot + 1
         inputs = {number: (number, 0) for number in range(first)}
         outputs = {base_of(node): (first + number, 0) for number, node in enumerate(wanted)}
-        part = Part(self, wanted, inputs, outputs, self.arena_slot)
+        part = self.part(wanted, inputs, outputs, self.arena_slot)
         self.tape = part.tape
         self.arena = part.arena.size
         self.constants = b"".join(self._constants)
+
+    def part(self, wanted: Sequence[Node], inputs: dict[int, Place], outputs: dict[Node, Place],
+             arena_slot: int) -> Part:
+        """The steps that make nodes, of the program or of a loop's body."""
+        return Part(self, wanted, inputs, outputs, arena_slot)
 
     @property
     def peak_bytes(self) -> int:
@@ -509,7 +514,7 @@ class Part:
             written[base_of(final)] = len(wanted)
             wanted.append(final)
             places[base_of(final)] = place
-        return Part(self.plan, wanted, dict(enumerate(inputs)), places, arena_slot)
+        return self.plan.part(wanted, dict(enumerate(inputs)), places, arena_slot)
 
 
 def _sizes(numbers: Sequence[int]) -> str:

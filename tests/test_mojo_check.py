@@ -16,6 +16,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._max.mojo import check
 from maxjax._max.mojo.check import check_groups, check_nodes
 from maxjax._max.mojo.fusion import Fusion, Group, ordered
+from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.nodes import (
     Alias,
     Apply,
@@ -323,3 +324,19 @@ def test_groups_of_the_example():
     fusion, total, shifted, last = fused()
     assert [type(unit) for unit in fusion.units] == [Group, Group]
     assert fusion.home[shifted] is not fusion.home[last]
+
+
+# --- integers -------------------------------------------------------------------------------------
+
+def test_layout():
+    layout = KernelLayout(2)
+    call = KernelIntegers([(3, 64), (0, 7)], 2, 8, 128, 4, 5, [1, 0],
+                          [[2, 640, 1]], [[5, 128, 0], [3, 1, 1]])
+    integers = layout.write(call)
+    assert layout.read(integers) == call
+    assert [integers[place] for place in (
+        layout.place(1), layout.threads, layout.items, layout.length, layout.pieces, layout.rows,
+        layout.stride(0), layout.points)] == [0, 2, 8, 128, 4, 5, 1, 1]
+    for wrong in (integers[:-1], [*integers, 0], integers[:layout.points]):
+        with pytest.raises(ValueError, match=f"there are {len(wrong)} integers, and should be"):
+            layout.read(wrong)

@@ -14,9 +14,8 @@ class ColumnsEmitter(Emitter):
     def write(self, outputs: list[tuple[Value, int]]) -> None:
         self._start()
         count = self._count
-        self.line(1, f"var blocks = integer(args, {2 * count + 3})")
-        self.line(1, f"var rows = integer(args, {2 * count + 4})")
-        self.line(1, f"var row_args = points.unsafe_offset(1 + {count + 1} * integer(points, 0))")
+        self.line(1, f"var blocks = integer(args, {self.layout.pieces})")
+        self._declare_rows()
         self.line(1, f"var walk = Walk[{count}](points, begin // blocks)")
         reductions = [value for value in self.values if value.kind == "reduce"]
         accumulators = self._accumulators(1, reductions, "Columns", "", "part_size(n, blocks)")

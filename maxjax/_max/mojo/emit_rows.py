@@ -35,12 +35,9 @@ class RowsEmitter(Emitter):
             self.line(1, f"var m{value.number} = List[Scalar[{kind}]](length=n, fill=0)")
             self.line(1, f"var s{value.number} = m{value.number}.unsafe_ptr()"
                          ".as_unsafe_any_origin()")
-        count = self._count
-        self.line(1, f"var walk = Walk[{count}](points, begin)")
+        self.line(1, f"var walk = Walk[{self._count}](points, begin)")
         if self.rows:
-            self.line(1, f"var rows = integer(args, {2 * count + 4})")
-            self.line(1, f"var row_args = points.unsafe_offset(1 + {count + 1} * "
-                         "integer(points, 0))")
+            self._declare_rows()
         self.line(0, "")
         self.line(1, "for _ in range(begin, end):")
         done: set[Value] = set()

@@ -18,6 +18,7 @@ import numpy as np
 
 from maxjax._base.dtypes import name_of
 from maxjax._max.mojo.fusion import CHEAP, Fusion, Group, last_wide, reduced_map
+from maxjax._max.mojo.layout import KernelLayout
 from maxjax._max.mojo.nodes import (
     Access,
     Apply,
@@ -258,17 +259,21 @@ class Emitter:
     def _count(self) -> int:
         return len(self.operands)
 
+    @property
+    def layout(self) -> KernelLayout:
+        return KernelLayout(self._count)
+
     def _start(self) -> None:
         """The function that does a range of the items, up to its first loop."""
-        count = self._count
+        layout = self.layout
         self.line(0, "def KERNEL_part(slots: Slots, args: Args, begin: Int, end: Int):")
         self._describe()
         self._declare_operands()
-        self.line(1, f"var n = integer(args, {2 * count + 2})")
-        for number in range(count):
+        self.line(1, f"var n = integer(args, {layout.length})")
+        for number in range(layout.operands):
             if self.inner_stride(number) not in (0, 1):
-                self.line(1, f"var t{number} = integer(args, {2 * count + 5 + number})")
-        self.line(1, f"var points = args.unsafe_offset({3 * count + 5})")
+                self.line(1, f"var t{number} = integer(args, {layout.stride(number)})")
+        self.line(1, f"var points = args.unsafe_offset({layout.points})")
         costly = any(value.scope == "sweep" and value.kind == "apply"
                      and value.name not in CHEAP for value in self.values)
         self.line(1, f"comptime W = {'2 * ' if costly else ''}"
@@ -276,6 +281,12 @@ class Emitter:
         for value in self.values:
             if value.scope == "call":
                 self._compute(1, value, "1", self._pointer_call)
+
+    def _declare_rows(self) -> None:
+        """How many rows a point has, and their walk, which follows that of the points."""
+        self.line(1, f"var rows = integer(args, {self.layout.rows})")
+        self.line(1, "var row_args = points.unsafe_offset("
+                     f"{self.layout.walk_length('integer(points, 0)')})")
 
     def _describe(self) -> None:
         """The docstring: operations, and types of operands; ``[n]`` is swept, ``[1]`` is one
@@ -299,7 +310,7 @@ class Emitter:
     def _declare_operands(self) -> None:
         for number, operand in enumerate(self.operands):
             if isinstance(operand.node, Iota):
-                self.line(1, f"var p{number} = integer(args, {2 * number + 1})")
+                self.line(1, f"var p{number} = integer(args, {self.layout.place(number) + 1})")
             else:
                 self.line(1, f"var p{number} = operand[{stored_name(operand.node.dtype)}]"
                              f"(slots, args, {number})")
@@ -309,7 +320,7 @@ class Emitter:
         self.line(0, "")
         self.line(0, '@export("KERNEL")')
         self.line(0, 'def KERNEL(slots: Slots, args: Args) abi("C"):')
-        self.line(1, f"launch(KERNEL_part, slots, args, {2 * self._count})")
+        self.line(1, f"launch(KERNEL_part, slots, args, {self.layout.threads})")
 
     def _widest(self) -> str:
         kinds = [value.node.dtype for value in self.values if value.scope == "sweep"] \

@@ -20,8 +20,9 @@ from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import threads_for
 from maxjax._max.mojo.emit import emit
-from maxjax._max.mojo.emitter import Kernel
+from maxjax._max.mojo.emitter import Kernel, Operand
 from maxjax._max.mojo.fusion import Fusion, Group
+from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.loops import emit_loop
 from maxjax._max.mojo.nodes import (
     Access,
@@ -468,24 +469,21 @@ class Part:
             pieces = max(1, pieces)
         items = point_count * pieces
         threads = max(1, min(threads, items))
-        integers: list[int] = []
-        for x in operands:
-            if isinstance(x.node, Iota):
-                integers += (0, x.access.offset)
-            else:
-                slot, offset = self.place(x.node)
-                integers += (slot, offset + x.access.offset * x.node.dtype.itemsize)
-        integers += (threads, items, n, pieces, row_count, *inner[1:])
-        for dims in (points, rows):
-            integers.append(len(dims))
-            integers += [dim[0] for dim in dims]
-            for operand in range(count):
-                integers += [dim[1 + operand] for dim in dims]
+        integers = KernelLayout(count).write(KernelIntegers(
+            [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
+            inner[1:], points, rows))
         note = _signature([x.node for x in operands if not x.is_output],
                           [x.node for x in operands if x.is_output])
         if threads > 1:
             note += f", {threads} threads"
         self.tape.steps.append(Step("", kernel.source, integers, note))
+
+    def _first_element(self, operand: Operand) -> tuple[int, int]:
+        """Where it is; of an iota 0 and its value."""
+        if isinstance(operand.node, Iota):
+            return 0, operand.access.offset
+        slot, offset = self.place(operand.node)
+        return slot, offset + operand.access.offset * operand.node.dtype.itemsize
 
     # --- what loops are written with ---
     def results_of(self, unit: Node) -> list[Result]:

@@ -28,7 +28,7 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import crew
-from maxjax._max.mojo.check import CheckedPlan
+from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.executable import Executable, runner
 from maxjax._max.mojo.pack_library import Pack

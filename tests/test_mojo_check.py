@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from pathlib import Path
 
 import mojo_programs
 import mojo_random
@@ -11,10 +13,15 @@ import pytest
 import test_mojo_golden
 
 import maxjax
+import maxjax.numpy as jnp
+from maxjax import lax
 from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._max.mojo import check
+from maxjax._max.lowering import LoweringError
+from maxjax._max.mojo import check, layout
 from maxjax._max.mojo.check import check_groups, check_nodes
+from maxjax._max.mojo.check_plan import CheckedPlan, check_part, check_plan
+from maxjax._max.mojo.context import THREADS
 from maxjax._max.mojo.fusion import Fusion, Group, ordered
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.nodes import (
@@ -34,6 +41,7 @@ from maxjax._max.mojo.nodes import (
     Result,
     View,
 )
+from maxjax._max.mojo.plan import Plan
 from maxjax._runtime.program import Program
 
 # Programs of each family of cases; those that are built and run are checked as well.
@@ -329,14 +337,233 @@ def test_groups_of_the_example():
 # --- integers -------------------------------------------------------------------------------------
 
 def test_layout():
-    layout = KernelLayout(2)
+    described = KernelLayout(2)
     call = KernelIntegers([(3, 64), (0, 7)], 2, 8, 128, 4, 5, [1, 0],
                           [[2, 640, 1]], [[5, 128, 0], [3, 1, 1]])
-    integers = layout.write(call)
-    assert layout.read(integers) == call
+    integers = described.write(call)
+    assert described.read(integers) == call
     assert [integers[place] for place in (
-        layout.place(1), layout.threads, layout.items, layout.length, layout.pieces, layout.rows,
-        layout.stride(0), layout.points)] == [0, 2, 8, 128, 4, 5, 1, 1]
-    for wrong in (integers[:-1], [*integers, 0], integers[:layout.points]):
+        described.place(1), described.threads, described.items, described.length,
+        described.pieces, described.rows, described.stride(0),
+        described.points)] == [0, 2, 8, 128, 4, 5, 1, 1]
+    for wrong in (integers[:-1], [*integers, 0], integers[:described.points]):
         with pytest.raises(ValueError, match=f"there are {len(wrong)} integers, and should be"):
-            layout.read(wrong)
+            described.read(wrong)
+
+
+def test_most_dimensions():
+    """As many as the Mojo text has room for; a program with more is planned by no kernel."""
+    text = (Path(layout.__file__).parents[1] / "kernels" / "loops.mojo").read_text("utf-8")
+    assert f"comptime MOST_DIMENSIONS = {layout.MOST_DIMENSIONS}\n" in text
+
+    def plan(rank):
+        """Of a difference whose operands vary along every other dimension."""
+        x, y = (np.zeros([2 if dim % 2 == odd else 1 for dim in range(rank)], np.float32)
+                for odd in (0, 1))
+        jaxpr = maxjax.make_jaxpr(lambda x, y: x - y)(x, y).jaxpr
+        return CheckedPlan(jaxpr, 2)
+
+    assert plan(layout.MOST_DIMENSIONS + 1).kernels
+    with pytest.raises(LoweringError, match="18 dimensions of which more than 16"):
+        plan(layout.MOST_DIMENSIONS + 2)
+
+
+# --- the calls and the memory ---------------------------------------------------------------------
+
+class KeptPlan(Plan):
+    """A plan that keeps its parts."""
+
+    def part(self, *arguments):
+        if not hasattr(self, "parts"):
+            self.parts = []
+        self.parts.append(super().part(*arguments))
+        return self.parts[-1]
+
+
+def step_of_training(x, w, sequence):
+    """Calls, groups of all kinds, a loop, a filler, temporaries that live at the same time."""
+    hidden = jnp.tanh(x @ w)
+    other = jnp.sin(x) @ w
+    total = jnp.sum(hidden * other, axis=0)
+    last, _ = lax.scan(lambda c, s: (c * s + total, s), total, sequence)
+    padded = jnp.pad(jnp.sort(hidden, axis=1), 1)
+    return padded, hidden - last, jnp.sum(other, axis=1)
+
+
+def kept_plan() -> KeptPlan:
+    arrays = [np.zeros(shape, np.float32) for shape in ((64, 32), (32, 128), (8, 128))]
+    plan = KeptPlan(Program(maxjax.make_jaxpr(step_of_training)(*arrays)).opened.jaxpr, 2)
+    for part in plan.parts:
+        check_part(part)
+    check_plan(plan)
+    return plan
+
+
+def temporaries(part):
+    return [node for node, (slot, _) in part.places.items() if slot == part.arena_slot]
+
+
+def kernel_step(part, kind):
+    """The first call of a kind of kernel, and its group."""
+    calls = [step for step in part.tape.steps if step.kernel]
+    groups = [unit for unit, _ in part.units if isinstance(unit, Group)]
+    return next((step, group) for step, group in zip(calls, groups, strict=True)
+                if part.kernels[group].kind == kind)
+
+
+def change(part, kind, **fields):
+    """Other integers of a call, each made from what it was."""
+    step, group = kernel_step(part, kind)
+    described = KernelLayout(len(part.kernels[group].operands))
+    call = described.read(step.integers)
+    step.integers[:] = described.write(
+        call._replace(**{name: make(getattr(call, name)) for name, make in fields.items()}))
+
+
+def pack_step(part, function):
+    return next(step for step in part.tape.steps if step.function.startswith(function))
+
+
+def reorder(part):
+    part.units.reverse()
+
+
+def forget_unit(part):
+    part.units.pop(0)
+
+
+def shrink_arena(part):
+    part.arena.size = 64
+
+
+def move_block(part):
+    places = [part.places[node][1] for node in part.together]
+    block = next(block for block in part.arena.blocks if block[0] == places[1])
+    block[0] = places[0]
+
+
+def share_place(part):
+    """One block for all."""
+    part.arena.blocks[:] = [[0, part.arena.size, 0, len(part.units)]]
+    part.places.update(dict.fromkeys(temporaries(part), (part.arena_slot, 0)))
+
+
+def forget_place(part):
+    del part.places[temporaries(part)[0]]
+
+
+def no_slot(part):
+    part.places[temporaries(part)[0]] = (part.plan.slots, 0)
+
+
+def one_result(part):
+    results = [node for node, (slot, _) in part.places.items() if slot != part.arena_slot]
+    part.places[results[0]] = part.places[results[1]]
+
+
+def beside_block(part):
+    node = temporaries(part)[0]
+    part.places[node] = (part.arena_slot, part.places[node][1] + 8)
+
+
+def forget_call(part):
+    part.tape.steps.remove(kernel_step(part, "map")[0])
+
+
+def other_kernel(part):
+    step, _ = kernel_step(part, "map")
+    part.tape.steps[part.tape.steps.index(step)] = step._replace(kernel="def KERNEL(): ...")
+
+
+def cut_integers(part):
+    kernel_step(part, "map")[0].integers.pop()
+
+
+def many_dimensions(part):
+    change(part, "columns", point_dims=lambda dims: [[1] + [0] * 9] * 17,
+           row_dims=lambda dims: dims)
+
+
+def beyond_memory(part):
+    step, group = kernel_step(part, "map")
+    operands = part.kernels[group].operands
+    number = next(k for k, x in enumerate(operands) if not x.is_output)
+    access = operands[number].access
+    operands[number] = operands[number]._replace(access=access._replace(offset=access.offset + 1))
+    described = KernelLayout(len(operands))
+    step.integers[described.place(number) + 1] += operands[number].node.dtype.itemsize
+
+
+def unknown_function(part):
+    steps = part.tape.steps
+    step = pack_step(part, "sort_")
+    steps[steps.index(step)] = step._replace(function="sorted_float32")
+
+
+def drop_integer(function):
+    def drop(part):
+        pack_step(part, function).integers.pop(-2)
+    drop.__name__ = f"drop_integer_of_{function}"
+    return drop
+
+
+def no_threads(part):
+    pack_step(part, "sort_").integers[-1] = THREADS
+
+
+def pack_slot(part):
+    pack_step(part, "matmul_").integers[0] = part.plan.slots
+
+
+def pack_offset(part):
+    integers = pack_step(part, "sort_").integers
+    place = next(k for k in (0, 2) if integers[k] == part.arena_slot)
+    integers[place + 1] = part.arena.size + 64
+
+
+def loop_slot(part):
+    pack_step(part, "tape_scan").integers[4] = -1
+
+
+@pytest.mark.parametrize("broken, words", [
+    (reorder, "before it is made"), (forget_unit, "which is nowhere made"),
+    (shrink_arena, "is not within the arena of 64 bytes"),
+    (move_block, "a block of the arena that overlaps"), (share_place, "still lives"),
+    (forget_place, "it has no place"), (no_slot, "its place is slot"),
+    (one_result, "its place is that of"), (beside_block, "has no block of the arena there"),
+    (forget_call, "kernels, and has"), (other_kernel, "its step calls another kernel"),
+    (cut_integers, "integers, and should be"), (many_dimensions, "it walks through 17"),
+    (lambda part: change(part, "columns", rows=lambda rows: rows + 1), "rows, of dimensions"),
+    (lambda part: change(part, "map", length=lambda n: n + 1), "it goes through"),
+    (lambda part: change(part, "map", items=lambda items: items + 1), "items, of"),
+    (lambda part: change(part, "map", threads=lambda threads: 0), "0 threads share"),
+    (lambda part: change(part, "map", strides=lambda x: [2, *x[1:]]), "reaches from"),
+    (lambda part: change(part, "map", places=lambda x: [(0, 4), *x[1:]]), "in its integers at"),
+    (beyond_memory, "is accessed from element 1 to"),
+    (unknown_function, "called by no unit"), (drop_integer("sort_"), "integers, and needs"),
+    (drop_integer("matmul_"), "integers, and needs 19"),
+    (drop_integer("copy_"), "integers, and needs"), (drop_integer("fill_"), "integers, and needs"),
+    (drop_integer("tape_scan"), "is no count"), (no_threads, "no number of threads"),
+    (pack_slot, "its place 0 is slot"), (pack_offset, "is slot"), (loop_slot, "its slots"),
+], ids=lambda x: x if isinstance(x, str) else "")
+def test_bad_parts(broken, words):
+    plan = kept_plan()
+    part = plan.parts[-1]
+    part.together = next(
+        (a, b) for a, b in itertools.permutations(temporaries(part), 2)
+        if part.first[a] < part.first[b] < part.last[a] and part.places[a] != part.places[b])
+    broken(part)
+    with pytest.raises(InternalError, match=re.escape(words)):
+        check_part(part)
+
+
+@pytest.mark.parametrize("fields, words", [
+    ({"kernels": {}}, "its kernels are not those"), ({"functions": {}}, "its functions are not"),
+    ({"constants": b"1"}, "are not aligned"), ({"written": 2}, "writes 2 results, and has 3"),
+    ({"outputs": [3, ((), FLOAT), ((), FLOAT), ((), FLOAT)]}, "are arguments [3] of 3"),
+], ids=lambda x: x if isinstance(x, str) else "")
+def test_bad_plans(fields, words):
+    plan = kept_plan()
+    vars(plan).update(fields)
+    with pytest.raises(InternalError, match=re.escape(words)):
+        check_plan(plan)

@@ -1,7 +1,7 @@
 """Checks that what each stage of planning makes is well formed. Run in tests after each stage.
 
 Each check raises an InternalError that names the node, the group or the step, and what does not
-hold of it. `CheckedPlan` plans a program with all of them.
+hold of it. `CheckedPlan` of ``check_plan.py`` plans a program with all of them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import InternalError
+from maxjax._max.mojo.emitter import REDUCERS
 from maxjax._max.mojo.fusion import MOST_MEMBERS, Fusion, Group, ordered, same_dims
 from maxjax._max.mojo.nodes import (
     Alias,
@@ -37,9 +38,7 @@ from maxjax._max.mojo.nodes import (
     reshape_access,
     strided,
 )
-from maxjax._max.mojo.plan import Part, Place, Plan
 
-REDUCTIONS = frozenset(("sum", "prod", "max", "min", "and", "or", "xor"))
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "is_finite"))
 _BOOL = np.dtype(bool)
 
@@ -47,18 +46,7 @@ _BOOL = np.dtype(bool)
 def require(holds: bool, what: Any, message: str) -> None:
     """Raises an InternalError that names ``what`` unless something holds."""
     if not holds:
-        raise InternalError(f"{what!r}: {message}")
-
-
-class CheckedPlan(Plan):
-    """A plan each stage of which has been checked."""
-
-    def part(self, wanted: Sequence[Node], inputs: dict[int, Place], outputs: dict[Node, Place],
-             arena_slot: int) -> Part:
-        check_nodes(wanted)
-        part = super().part(wanted, inputs, outputs, arena_slot)
-        check_groups(part.fusion)
-        return part
+        raise InternalError(f"{what if isinstance(what, str) else repr(what)}: {message}")
 
 
 # --- nodes ---
@@ -148,7 +136,7 @@ def _check_apply(node: Apply) -> None:
 def _check_reduce(node: Reduce) -> None:
     operand = _one_operand(node)
     rank = len(operand.shape)
-    require(node.name in REDUCTIONS, node, "it is no reduction")
+    require(node.name in REDUCERS, node, "it is no reduction")
     require(bool(node.axes) and list(node.axes) == sorted({*node.axes} & {*range(rank)}), node,
             f"its axes {node.axes} are not some of {rank} dimensions, ascending")
     kept = tuple(size for dim, size in enumerate(operand.shape) if dim not in node.axes)

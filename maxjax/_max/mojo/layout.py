@@ -25,6 +25,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+# Of a walk, as `kernels/loops.mojo` says too.
+MOST_DIMENSIONS = 16
+
 
 class KernelIntegers(NamedTuple):
     """What the integers of a call say.

@@ -16,13 +16,14 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
+from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import threads_for
 from maxjax._max.mojo.emit import emit
 from maxjax._max.mojo.emitter import Kernel, Operand
 from maxjax._max.mojo.fusion import Fusion, Group
-from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
+from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
 from maxjax._max.mojo.loops import emit_loop
 from maxjax._max.mojo.nodes import (
     Access,
@@ -190,7 +191,19 @@ def _writable(node: Node, context: MojoContext, written: dict[Node, int]) -> Nod
 
 
 class Part:
-    """The steps of a program, or of a loop's body."""
+    """The steps of a program, or of a loop's body.
+
+    Attributes:
+      tape: its calls.
+      arena, arena_slot: the memory of its temporaries.
+      places: where each buffer begins that is written here.
+      windows: what is written straight to its place in an assembled array.
+      units: what is done one after the other: a group, a call or a loop, or of an assembled array
+        "fill" (its filler), a piece's number, or "done".
+      first, last: of the units, which make a buffer and read it last.
+      kernels: of its groups.
+      in_place: what takes over the place of an operand that dies in the same unit.
+    """
 
     def __init__(self, plan: Plan, wanted: Sequence[Node], inputs: dict[int, Place],
                  outputs: dict[Node, Place], arena_slot: int):
@@ -202,14 +215,14 @@ class Part:
         self.places: dict[Node, Place] = dict(outputs)
         self.fusion = Fusion(wanted)
         self.windows = self._windows()
-        units = self._steps()
+        self.units = self._steps()
         self.first: dict[Node, int] = {}
         self.last: dict[Node, int] = {}
         self.kernels: dict[Group, Kernel] = {}
         self.in_place: dict[Node, Node] = {}
-        self._live(units)
+        self._live()
         self.arena.restart()        # calls have temporaries of their own
-        for number, (unit, detail) in enumerate(units):
+        for number, (unit, detail) in enumerate(self.units):
             self._emit(number, unit, detail)
 
     # --- which unit is done when ---
@@ -265,7 +278,8 @@ class Part:
             else:
                 return node
 
-    def _reads(self, unit: Any, detail: Any) -> list[Node]:
+    def reads(self, unit: Any, detail: Any) -> list[Node]:
+        """The memory that a unit reads."""
         if isinstance(unit, Group):
             return [x.node for x in self.kernels[unit].operands
                     if not x.is_output and not isinstance(x.node, Iota)]
@@ -275,31 +289,32 @@ class Part:
             return [base_of(unit.inputs[detail])] if detail != "done" else []
         return [base_of(x) for x in unit.inputs]
 
-    def _makes(self, unit: Any, detail: Any) -> list[Node]:
+    def makes(self, unit: Any, detail: Any) -> list[Node]:
+        """What a unit puts in memory, all of it or some."""
         if isinstance(unit, Group):
             return list(unit.homes)
         if isinstance(unit, Assemble):
             return [unit]
         return [user for user, _ in self.fusion.users[unit]]
 
-    def _live(self, units: Sequence[tuple[Any, Any]]) -> None:
+    def _live(self) -> None:
         """First and last steps of each buffer, then its place."""
-        for unit, _ in units:
+        for unit, _ in self.units:
             if isinstance(unit, Group):
                 self.kernels[unit] = emit(unit, self.fusion, self._placement, self.plan.texts)
-        for number, (unit, detail) in enumerate(units):
-            for node in self._makes(unit, detail):
+        for number, (unit, detail) in enumerate(self.units):
+            for node in self.makes(unit, detail):
                 owner = self.owner(node)
                 self.first.setdefault(owner, number)
                 self.last[owner] = max(number, self.last.get(owner, 0))
-            for node in self._reads(unit, detail):
+            for node in self.reads(unit, detail):
                 owner = self.owner(node)
                 assert owner in self.first or isinstance(
                     owner, (Input, Constant, Empty)), (
                     f"{owner} is read before it is made")
                 self.last[owner] = max(number, self.last.get(owner, 0))
-        for number, (unit, detail) in enumerate(units):
-            for node in self._makes(unit, detail):
+        for number, (unit, detail) in enumerate(self.units):
+            for node in self.makes(unit, detail):
                 owner = self.owner(node)
                 if owner in self.places or self.first[owner] != number:
                     continue
@@ -453,6 +468,9 @@ class Part:
         outer = rows if kernel.kind == "rows" else points
         while outer and _follows(outer[-1], inner):
             inner[0] *= outer.pop()[0]
+        if max(len(points), len(rows)) > MOST_DIMENSIONS:
+            raise LoweringError(f"a kernel goes through {len(group.space)} dimensions of which "
+                                f"more than {MOST_DIMENSIONS} cannot be one with another")
         point_count = math.prod(dim[0] for dim in points)
         row_count = math.prod(dim[0] for dim in rows)
         n = inner[0]

@@ -454,40 +454,15 @@ class Part:
         kernel = self.kernels[group]
         self.plan.kernels.setdefault(kernel.source)
         operands = kernel.operands
-        count = len(operands)
-        points = [list(group.space[dim:dim + 1]) + [x.access.strides[dim] for x in operands]
-                  for dim in kernel.points]
-        rows = [list(group.space[dim:dim + 1]) + [x.access.strides[dim] for x in operands]
-                for dim in kernel.rows]
-        if kernel.inner >= 0:
-            inner = [group.space[kernel.inner]] + [
-                x.access.strides[kernel.inner] for x in operands]
-        else:
-            inner = [1] + [0] * count
-        points, rows = _collapsed(points), _collapsed(rows)
-        outer = rows if kernel.kind == "rows" else points
-        while outer and _follows(outer[-1], inner):
-            inner[0] *= outer.pop()[0]
-        if max(len(points), len(rows)) > MOST_DIMENSIONS:
-            raise LoweringError(f"a kernel goes through {len(group.space)} dimensions of which "
-                                f"more than {MOST_DIMENSIONS} cannot be one with another")
+        points, rows, inner = _walks(group, kernel)
         point_count = math.prod(dim[0] for dim in points)
         row_count = math.prod(dim[0] for dim in rows)
         n = inner[0]
         threads = threads_for(group, point_count * row_count * n, self.plan.cores)
-        pieces = 1
-        if kernel.kind == "map":
-            if 1 < threads and point_count < 4 * threads:
-                pieces = min(-(-4 * threads // point_count) if point_count > 1 else threads,
-                             max(1, n // 1024))
-        elif kernel.kind == "columns":
-            pieces = -(-n // _BLOCK)
-            if threads > point_count * pieces:
-                pieces = max(pieces, min(-(-threads // point_count), n // 64))
-            pieces = max(1, pieces)
+        pieces = _pieces(kernel.kind, point_count, n, threads)
         items = point_count * pieces
         threads = max(1, min(threads, items))
-        integers = KernelLayout(count).write(KernelIntegers(
+        integers = KernelLayout(len(operands)).write(KernelIntegers(
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
         note = _signature([x.node for x in operands if not x.is_output],
@@ -569,6 +544,40 @@ def _one_to_one(node: Node) -> list[int] | None:
         else:
             return None
     return dims if node.size == base.size else None
+
+
+def _walks(group: Group, kernel: Kernel) -> tuple[list[list[int]], list[list[int]], list[int]]:
+    """The dimensions of points, of rows, and the swept one: each a size, and operands' strides.
+
+    Raises:
+      LoweringError: there are more than kernels have room for.
+    """
+    def dimension(dim: int) -> list[int]:
+        return [group.space[dim], *[x.access.strides[dim] for x in kernel.operands]]
+
+    points, rows = (_collapsed([dimension(dim) for dim in dims])
+                    for dims in (kernel.points, kernel.rows))
+    inner = dimension(kernel.inner) if kernel.inner >= 0 else [1] + [0] * len(kernel.operands)
+    outer = rows if kernel.kind == "rows" else points
+    while outer and _follows(outer[-1], inner):
+        inner[0] *= outer.pop()[0]
+    if max(len(points), len(rows)) > MOST_DIMENSIONS:
+        raise LoweringError(f"a kernel goes through {len(group.space)} dimensions of which "
+                            f"more than {MOST_DIMENSIONS} cannot be one with another")
+    return points, rows, inner
+
+
+def _pieces(kind: str, points: int, n: int, threads: int) -> int:
+    """Into how many pieces a kernel cuts each point's sweep of ``n`` elements."""
+    if kind == "map" and 1 < threads and points < 4 * threads:
+        wanted = -(-4 * threads // points) if points > 1 else threads
+        return min(wanted, max(1, n // 1024))
+    if kind == "columns":
+        blocks = -(-n // _BLOCK)
+        if threads > points * blocks:
+            blocks = max(blocks, min(-(-threads // points), n // 64))
+        return max(1, blocks)
+    return 1
 
 
 def _collapsed(dims: list[list[int]]) -> list[list[int]]:

@@ -22,6 +22,7 @@ from maxjax._max.mojo.nodes import (
     Input,
     Iota,
     Loop,
+    Movement,
     Node,
     Piece,
     Reduce,
@@ -53,7 +54,7 @@ class MojoContext(Lowering):
         """The node, or the one before that is the same; an `Empty` for one without elements."""
         if 0 in node.shape and not isinstance(node, (Input, Result)):
             node = Empty(node.shape, node.dtype, ())
-        key = (type(node), node.shape, node.dtype, node.details, *map(id, node.inputs))
+        key = (type(node), node.shape, node.dtype, *node.details, *map(id, node.inputs))
         return self._known.setdefault(key, node)
 
     def input(self, number: int, shape: Sequence[int], dtype: Any) -> Node:
@@ -190,7 +191,7 @@ class MojoContext(Lowering):
 
     def memory(self, x: Node) -> Node:
         """A value whose elements lie row by row in memory, somewhere."""
-        if isinstance(x, (View, Reshape, Iota)):
+        if isinstance(x, (Movement, Iota)):
             if isinstance(base_of(x), Iota) or not is_row_major(strided(x).strides, x.shape):
                 return self.copy(x)
         return x

@@ -24,6 +24,7 @@ from maxjax._max.mojo.nodes import (
     Computed,
     IndexMap,
     Iota,
+    Movement,
     Node,
     Reduce,
     Reshape,
@@ -222,7 +223,7 @@ class Fusion:
         """The units that read a node's memory, through views, reshapes and aliases."""
         found: dict[Any, None] = {}
         for user, _ in self.users[node]:
-            if isinstance(user, (View, Reshape, Alias)):
+            if isinstance(user, (Movement, Alias)):
                 found.update(self._units_using(user))
             elif isinstance(user, Computed):
                 found.update(self.groups_of.get(user, {}))

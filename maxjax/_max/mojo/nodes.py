@@ -133,7 +133,12 @@ class Reduce(Computed):
 
 # --- other ways to look at elements: no memory of their own ---
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
-class View(Node):
+class Movement(Node):
+    """One operand's elements, where they are."""
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class View(Movement):
     """One operand's elements at other places; the operand is no view, and has the same dtype.
 
     Attributes:
@@ -150,7 +155,7 @@ class View(Node):
 
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
-class Reshape(Node):
+class Reshape(Movement):
     """One operand's elements, row by row, in another shape of as many elements.
 
     The operand is no reshape; strides can say it, or the operand has no memory of its own.
@@ -347,7 +352,7 @@ def reshape_access(access: Access, old: Sequence[int], new: Sequence[int]) -> Ac
 
 def base_of(node: Node) -> Node:
     """What a chain of views and reshapes looks at."""
-    while isinstance(node, (View, Reshape)):
+    while isinstance(node, Movement):
         node = node.inputs[0]
     return node
 

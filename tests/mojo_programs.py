@@ -28,6 +28,7 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import crew
+from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.executable import Executable, runner
 from maxjax._max.mojo.pack_library import Pack
@@ -93,12 +94,12 @@ class Item:
         return any(piece.plan is not None for piece in self.pieces)
 
     def plan(self, cores: int = CORES) -> Item:
-        """Cuts and plans the program."""
+        """Cuts and plans the program, each stage of planning checked."""
         try:
             for piece in partition(self.program.opened.jaxpr, on_host):
                 self.reasons += piece.reasons
                 self.pieces.append(Piece(
-                    piece.jaxpr, None if piece.on_host else Plan(piece.jaxpr, cores)))
+                    piece.jaxpr, None if piece.on_host else CheckedPlan(piece.jaxpr, cores)))
         except Exception as error:
             self.problem = error
         return self

@@ -19,11 +19,12 @@ class Arena:
 
     Attributes:
       size: bytes that all of it takes.
+      blocks: what has been allocated: begin, end, first step, last step.
     """
 
     def __init__(self) -> None:
         self.size = 0
-        self._blocks: list[list[int]] = []      # begin, end, first step, last step
+        self.blocks: list[list[int]] = []
         self.restart()
 
     def restart(self) -> None:
@@ -31,8 +32,8 @@ class Arena:
         self._free = FreeSpace()
         self._alive: dict[int, list[int]] = {}          # by their begins
         self._ends: list[tuple[int, int]] = []          # a heap of last steps and begins
-        self._blocks.sort(key=lambda block: block[2])
-        self._known = len(self._blocks)                 # those of the sweeps before
+        self.blocks.sort(key=lambda block: block[2])
+        self._known = len(self.blocks)                 # those of the sweeps before
         self._entered = 0
 
     def allocate(self, size: int, first: int, last: int) -> int:
@@ -45,7 +46,7 @@ class Arena:
         self._advance(first)
         begin = self._free.take(size)
         block = [begin, begin + size, first, last]
-        self._blocks.append(block)
+        self.blocks.append(block)
         self._enter(block)
         self.size = max(self.size, begin + size)
         return begin
@@ -67,8 +68,8 @@ class Arena:
             if block is not None and block[3] < step:       # it was not prolonged
                 del self._alive[begin]
                 self._free.release(block[0], block[1])
-        while self._entered < self._known and self._blocks[self._entered][2] <= step:
-            block = self._blocks[self._entered]
+        while self._entered < self._known and self.blocks[self._entered][2] <= step:
+            block = self.blocks[self._entered]
             self._entered += 1
             if block[3] >= step:
                 self._free.occupy(block[0], block[1])

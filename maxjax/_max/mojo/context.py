@@ -12,10 +12,23 @@ from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 from maxjax._max.mojo.nodes import (
-    CallSpec,
-    LoopSpec,
+    Alias,
+    Apply,
+    Assemble,
+    Call,
+    Computed,
+    Constant,
+    Empty,
+    Input,
+    Iota,
+    Loop,
+    Movement,
     Node,
     Piece,
+    Reduce,
+    Reshape,
+    Result,
+    View,
     base_of,
     compose,
     identity_map,
@@ -37,20 +50,15 @@ class MojoContext(Lowering):
         self._known: dict[Any, Node] = {}
 
     # --- nodes ---
-    def node(self, kind: str, shape: Sequence[int], dtype: Any, inputs: Sequence[Node] = (),
-             name: str = "", params: Any = None) -> Node:
-        """A node, or the one that is the same."""
-        shape, inputs = tuple(map(int, shape)), tuple(inputs)
-        if 0 in shape and kind not in ("input", "result"):
-            kind, inputs, name, params = "empty", (), "", None
-        key = (kind, shape, dtype, name, params, *map(id, inputs))
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = Node(kind, shape, dtype, inputs, name, params)
-        return known
+    def shared(self, node: Node) -> Node:
+        """The node, or the one before that is the same; an `Empty` for one without elements."""
+        if 0 in node.shape and not isinstance(node, (Input, Result)):
+            node = Empty(node.shape, node.dtype, ())
+        key = (type(node), node.shape, node.dtype, *node.details, *map(id, node.inputs))
+        return self._known.setdefault(key, node)
 
     def input(self, number: int, shape: Sequence[int], dtype: Any) -> Node:
-        return self.node("input", shape, dtypes.physical(dtype), params=number)
+        return self.shared(Input(sizes(shape), dtypes.physical(dtype), (), number))
 
     def shape(self, x: Node) -> tuple[int, ...]:
         return x.shape
@@ -66,10 +74,10 @@ class MojoContext(Lowering):
         value = np.array(value, dtypes.physical(value.dtype), order="C")
         if value.size > 1 and _uniform(value):
             return self._spread(self.constant(value.reshape(-1)[0].reshape(())), value.shape)
-        key = ("constant", value.shape, value.dtype, value.tobytes())
+        key = (Constant, value.shape, value.dtype, value.tobytes())
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = Node("constant", value.shape, value.dtype, params=value)
+            known = self._known[key] = Constant(value.shape, value.dtype, (), value)
         return known
 
     def scalar(self, value: Any, like: Node) -> Node:
@@ -84,14 +92,14 @@ class MojoContext(Lowering):
     def iota(self, dtype: Any, shape: Sequence[int], dimension: int) -> Node:
         if shape[dimension] == 1:
             return self.full(shape, 0, dtype)
-        line = self.node("iota", (shape[dimension],), dtypes.physical(dtype))
+        line = self.shared(Iota(sizes([shape[dimension]]), dtypes.physical(dtype), ()))
         return self.broadcast(line, shape, (dimension,))
 
     # --- elementwise ---
     def apply(self, name: str, *xs: Node, dtype: Any = None) -> Node:
         operands = self.aligned(xs)
-        return self.node("apply", operands[0].shape,
-                         xs[0].dtype if dtype is None else np.dtype(dtype), operands, name)
+        return self.shared(Apply(
+            operands[0].shape, xs[0].dtype if dtype is None else np.dtype(dtype), operands, name))
 
     def native(self, name: str, *xs: Node) -> Node:
         if xs[0].dtype == _BOOL:
@@ -108,22 +116,23 @@ class MojoContext(Lowering):
     def custom(self, source: str, name: str, dtype: Any, *xs: Node) -> Node:
         """An elementwise function of the user's: ``name``, which a Mojo text defines."""
         operands = self.aligned(xs)
-        return self.node("apply", operands[0].shape, dtypes.physical(dtype), operands,
-                         f"custom {name}", source)
+        return self.shared(Apply(operands[0].shape, dtypes.physical(dtype), operands,
+                                 f"custom {name}", source))
 
     def multiply_add(self, x: Node, y: Node, z: Node) -> Node:
         if x.dtype != np.float32:       # as tier 0
             return super().multiply_add(x, y, z)
         return self.apply("multiply_add", x, y, z)
 
-    def aligned(self, xs: Sequence[Node]) -> list[Node]:
+    def aligned(self, xs: Sequence[Node]) -> tuple[Node, ...]:
         shape = np.broadcast_shapes(*[x.shape for x in xs])
-        return [self._in_order(x if x.shape == shape else self._spread(x, shape)) for x in xs]
+        return tuple([self._in_order(x if x.shape == shape else self._spread(x, shape))
+                      for x in xs])
 
     def _in_order(self, x: Node) -> Node:
         """A copy of a transposition: a loop that read it element by element would be slower."""
-        if x.kind == "view" and base_of(x).kind != "iota":
-            dims = [dim for _, _, dim in x.params if dim >= 0]
+        if isinstance(x, View) and not isinstance(base_of(x), Iota):
+            dims = [dim for _, _, dim in x.index_map if dim >= 0]
             if dims != sorted(dims):
                 strides = strided(x).strides
                 if strides[max(dims)] != 1:
@@ -164,43 +173,43 @@ class MojoContext(Lowering):
             shape = (*x.shape, x.dtype.itemsize // new.itemsize)
         else:
             shape = x.shape[:-1]
-        return self.node("alias", shape, new, [x])
+        return self.shared(Alias(shape, new, (x,)))
 
     # --- memory ---
     def copy(self, x: Node) -> Node:
         """The same elements in memory of their own."""
         base, index_map = x, identity_map(x.shape)
-        if x.kind == "view":
-            base, index_map = x.inputs[0], x.params
+        if isinstance(x, View):
+            base, index_map = x.inputs[0], x.index_map
         dims = [dim for _, _, dim in index_map if dim >= 0]
-        if base.kind in ("apply", "iota", "reduce") and dims == sorted(dims):
-            return self.node("apply", x.shape, x.dtype, [x], "copy")
-        if base_of(x).kind == "iota":
-            return self.node("apply", x.shape, x.dtype, [x], "copy")
+        if isinstance(base, (Computed, Iota)) and dims == sorted(dims):
+            return self.shared(Apply(x.shape, x.dtype, (x,), "copy"))
+        if isinstance(base_of(x), Iota):
+            return self.shared(Apply(x.shape, x.dtype, (x,), "copy"))
         return self.call(f"copy_{8 * x.dtype.itemsize}", [x], (), [(x.shape, x.dtype)],
                          strided=True)[0]
 
     def memory(self, x: Node) -> Node:
         """A value whose elements lie row by row in memory, somewhere."""
-        if x.kind in ("view", "reshape", "iota"):
-            if base_of(x).kind == "iota" or not is_row_major(strided(x).strides, x.shape):
+        if isinstance(x, (Movement, Iota)):
+            if isinstance(base_of(x), Iota) or not is_row_major(strided(x).strides, x.shape):
                 return self.copy(x)
         return x
 
     # --- shapes ---
     def view(self, x: Node, shape: Sequence[int], index_map: Any) -> Node:
-        shape = tuple(shape)
+        shape = sizes(shape)
         index_map = tuple((start, 0, -1) if dim < 0 or shape[dim] == 1 else (start, step, dim)
                           for start, step, dim in index_map)
-        if x.kind == "view":
-            index_map = compose(x.params, index_map)
+        if isinstance(x, View):
+            index_map = compose(x.index_map, index_map)
             x = x.inputs[0]
         if x.shape == shape and index_map == identity_map(shape):
             return x
-        return self.node("view", shape, x.dtype, [x], params=index_map)
+        return self.shared(View(shape, x.dtype, (x,), index_map))
 
     def reshape(self, x: Node, shape: Sequence[int]) -> Node:
-        shape = tuple(shape)
+        shape = sizes(shape)
         if x.shape == shape:
             return x
         if 0 in shape:
@@ -211,13 +220,13 @@ class MojoContext(Lowering):
             places = dict(zip(kept, wide, strict=True))
             return self.view(x, shape, [(0, 1, places[dim]) if dim in places else (0, 0, -1)
                                         for dim in range(len(x.shape))])
-        if x.kind == "view" and all(dim < 0 for _, _, dim in x.params):     # one element
-            return self.view(x.inputs[0], shape, x.params)
-        if x.kind == "reshape":
+        if isinstance(x, View) and all(dim < 0 for _, _, dim in x.index_map):   # one element
+            return self.view(x.inputs[0], shape, x.index_map)
+        if isinstance(x, Reshape):
             return self.reshape(x.inputs[0], shape)
-        if x.kind == "view" and reshape_access(strided(x), x.shape, shape) is None:
+        if isinstance(x, View) and reshape_access(strided(x), x.shape, shape) is None:
             x = self.copy(x)
-        return self.node("reshape", shape, x.dtype, [x])
+        return self.shared(Reshape(shape, x.dtype, (x,)))
 
     def broadcast(self, x: Node, shape: Sequence[int], dims: Sequence[int]) -> Node:
         return self.view(x, shape, [
@@ -259,11 +268,11 @@ class MojoContext(Lowering):
             position += x.shape[axis]
         shape = list(xs[0].shape)
         shape[axis] = position
-        return self.node("assemble", shape, xs[0].dtype, xs, "concatenate", tuple(pieces))
+        return self.shared(Assemble(sizes(shape), xs[0].dtype, tuple(xs), tuple(pieces)))
 
     def _piece(self, x: Node) -> Node:
         """A piece of an assembled array: not of an iota, which is nowhere in memory."""
-        return self.copy(x) if base_of(x).kind == "iota" else x
+        return self.copy(x) if isinstance(base_of(x), Iota) else x
 
     def pad(self, x: Node, value: Node, config: Sequence[Any]) -> Node:
         """Also negative and interior padding."""
@@ -286,8 +295,9 @@ class MojoContext(Lowering):
         x = self.slice(x, first, [b + n for b, n in zip(first, count, strict=True)], None)
         if x.shape == tuple(shape):
             return x
-        return self.node("assemble", shape, x.dtype, [self._piece(x), self._piece(value)], "pad",
-                         (Piece(tuple(starts), tuple(steps)),))
+        return self.shared(Assemble(
+            sizes(shape), x.dtype, (self._piece(x), self._piece(value)),
+            (Piece(tuple(starts), tuple(steps)),)))
 
     # --- reductions and products ---
     def reduce(self, kind: str, x: Node, axes: Sequence[int]) -> Node:
@@ -300,17 +310,17 @@ class MojoContext(Lowering):
             return self.reshape(x, shape)
         if x.dtype == _BOOL:
             kind = {"and": "min", "or": "max"}.get(kind, kind)
-        return self.node("reduce", shape, x.dtype, [self._in_order(x)], kind,
-                         tuple(dim for dim in sorted(axes)))
+        return self.shared(Reduce(shape, x.dtype, (self._in_order(x),), kind,
+                                  tuple(sorted(axes))))
 
     def call(self, function: str, operands: Sequence[Node], integers: Sequence[int],
              results: Sequence[tuple[Sequence[int], Any]],
              strided: bool = False) -> list[Node]:
         if not strided:
             operands = [self.memory(x) for x in operands]
-        call = self.node("call", (), np.dtype(np.int8), operands, function,
-                         CallSpec(function, tuple(integers), strided))
-        return [self.node("result", shape, np.dtype(dtype), [call], params=number)
+        call = self.shared(Call((), np.dtype(np.int8), tuple(operands), function,
+                                tuple(integers), strided))
+        return [self.shared(Result(sizes(shape), np.dtype(dtype), (call,), number))
                 for number, (shape, dtype) in enumerate(results)]
 
     def _canonical(self, x: Node, axis: int) -> tuple[int, int, int]:
@@ -347,7 +357,7 @@ class MojoContext(Lowering):
 
     def _matrices(self, x: Node) -> Node:
         """Matrices whose leading dimensions have one stride."""
-        if base_of(x).kind == "iota":
+        if isinstance(base_of(x), Iota):
             return self.copy(x)
         stack = (math.prod(x.shape[:-2]), *x.shape[-2:])
         return x if reshape_access(strided(x), x.shape, stack) else self.copy(x)
@@ -408,7 +418,7 @@ class MojoContext(Lowering):
         return self.call(f"sort_{x.dtype}", [x], (*x.shape, THREADS), [(x.shape, x.dtype)])[0]
 
     def is_column_index(self, x: Node) -> bool:
-        return base_of(x).kind == "iota" and strided(x) == (0, (0, 1))
+        return isinstance(base_of(x), Iota) and strided(x) == (0, (0, 1))
 
     def threefry(self, key0: Node, key1: Node, counter0: Node, counter1: Node) -> list[Node]:
         """threefry2x32 of uint32 vectors; the keys' have size 1 or the counters'."""
@@ -420,30 +430,35 @@ class MojoContext(Lowering):
     # --- control flow ---
     def scan(self, jaxpr: ClosedJaxpr, consts: Sequence[Node], init: Sequence[Node],
              xs: Sequence[Node], *, length: int, reverse: bool) -> list[Node]:
-        spec = LoopSpec((jaxpr,), (len(consts), len(init), len(xs)), length, reverse)
         avals = jaxpr.out_avals
         types = [(aval.shape, aval.dtype) for aval in avals[:len(init)]]
         types += [((length, *aval.shape), aval.dtype) for aval in avals[len(init):]]
-        return self._loop("scan", spec, [*consts, *init, *xs], types)
+        return self._loop("scan", [*consts, *init, *xs], types, (jaxpr,),
+                          (len(consts), len(init), len(xs)), length, reverse)
 
     def while_loop(self, cond: ClosedJaxpr, cond_consts: Sequence[Node], body: ClosedJaxpr,
                    body_consts: Sequence[Node], init: Sequence[Node]) -> list[Node]:
-        spec = LoopSpec((cond, body), (len(cond_consts), len(body_consts), len(init)))
-        return self._loop("while", spec, [*cond_consts, *body_consts, *init],
-                          [(aval.shape, aval.dtype) for aval in body.out_avals])
+        return self._loop("while", [*cond_consts, *body_consts, *init],
+                          [(aval.shape, aval.dtype) for aval in body.out_avals],
+                          (cond, body), (len(cond_consts), len(body_consts), len(init)))
 
     def cond(self, branches: Sequence[ClosedJaxpr], index: Node,
              operands: Sequence[Node]) -> list[Node]:
-        spec = LoopSpec(tuple(branches), (len(operands),))
-        return self._loop("cond", spec, [self.convert(index, np.int32), *operands],
-                          [(aval.shape, aval.dtype) for aval in branches[0].out_avals])
+        return self._loop("cond", [self.convert(index, np.int32), *operands],
+                          [(aval.shape, aval.dtype) for aval in branches[0].out_avals],
+                          tuple(branches), (len(operands),))
 
-    def _loop(self, name: str, spec: LoopSpec, operands: Sequence[Node],
-              types: Sequence[tuple[Sequence[int], Any]]) -> list[Node]:
-        operands = tuple(self.memory(x) for x in operands)
-        loop = Node("loop", (), np.dtype(np.int8), operands, name, spec)
-        return [self.node("result", shape, dtypes.physical(dtype), [loop], params=number)
+    def _loop(self, name: str, operands: Sequence[Node],
+              types: Sequence[tuple[Sequence[int], Any]], bodies: tuple[ClosedJaxpr, ...],
+              counts: tuple[int, ...], length: int = 0, reverse: bool = False) -> list[Node]:
+        loop = Loop((), np.dtype(np.int8), tuple(self.memory(x) for x in operands), name, bodies,
+                    counts, length, reverse)
+        return [self.shared(Result(sizes(shape), dtypes.physical(dtype), (loop,), number))
                 for number, (shape, dtype) in enumerate(types)]
+
+
+def sizes(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(map(int, shape))
 
 
 def _uniform(value: np.ndarray) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.mojo.fusion import Group
+from maxjax._max.mojo.nodes import Reduce
 
 # Nanoseconds on one thread, for one element of a vector.
 _CHEAP = 0.03
@@ -17,7 +18,7 @@ _SHARING = 15_000
 def nanoseconds(group: Group, elements: int) -> float:
     cost = _MEMORY * (1 + len(group.homes))
     for node in group.maps:
-        cost += _CHEAP if node.kind == "reduce" or node.name in CHEAP else _EXPENSIVE
+        cost += _CHEAP if isinstance(node, Reduce) or node.name in CHEAP else _EXPENSIVE
     return cost * elements
 
 

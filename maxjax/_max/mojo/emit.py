@@ -37,7 +37,7 @@ class MapEmitter(Emitter):
             self._write_scalars(outputs)
             return
         self._start()
-        self.line(1, f"var pieces = integer(args, {2 * self._count + 3})")
+        self.line(1, f"var pieces = integer(args, {self.layout.pieces})")
         self.line(1, f"var walk = Walk[{self._count}](points, begin // pieces)")
         self.line(0, "")
         self.line(1, "for item in range(begin, end):")

@@ -35,12 +35,9 @@ class RowsEmitter(Emitter):
             self.line(1, f"var m{value.number} = List[Scalar[{kind}]](length=n, fill=0)")
             self.line(1, f"var s{value.number} = m{value.number}.unsafe_ptr()"
                          ".as_unsafe_any_origin()")
-        count = self._count
-        self.line(1, f"var walk = Walk[{count}](points, begin)")
+        self.line(1, f"var walk = Walk[{self._count}](points, begin)")
         if self.rows:
-            self.line(1, f"var rows = integer(args, {2 * count + 4})")
-            self.line(1, f"var row_args = points.unsafe_offset(1 + {count + 1} * "
-                         "integer(points, 0))")
+            self._declare_rows()
         self.line(0, "")
         self.line(1, "for _ in range(begin, end):")
         done: set[Value] = set()
@@ -75,20 +72,25 @@ class RowsEmitter(Emitter):
             written = [(value, number) for value, number in outputs
                        if self._is_full(number) and value.phase == phase]
             roots = [value.inputs[0] for value in reductions] + [value for value, _ in written]
-            needed: set[Value] = set()
-            stack = roots
-            while stack:
-                value = stack.pop()
-                if value in needed or value.scope in ("point", "call"):
-                    continue
-                needed.add(value)
-                if value in swept and not self.rows and _is_costly(value):
-                    self.kept.add(value)
-                else:
-                    stack += value.inputs
+            needed = self._needed_of(roots, swept)
             swept |= {value for value in needed if value.scope == "sweep"}
             passes.append((reductions, written, [x for x in self.values if x in needed]))
         return passes
+
+    def _needed_of(self, roots: list[Value], swept: set[Value]) -> set[Value]:
+        """What a pass needs for its roots; ``swept`` are the values of passes before."""
+        needed: set[Value] = set()
+        stack = roots
+        while stack:
+            value = stack.pop()
+            if value in needed or value.scope in ("point", "call"):
+                continue
+            needed.add(value)
+            if value in swept and not self.rows and _is_costly(value):
+                self.kept.add(value)
+            else:
+                stack += value.inputs
+        return needed
 
     def _pass(self, name: str, reductions: list[Value], written: list[tuple[Value, int]],
               needed: list[Value], pointers: set[int]) -> None:
@@ -98,12 +100,7 @@ class RowsEmitter(Emitter):
         numbers += [number for _, number in written]
         kept = [value for value in swept if value in self.kept]
         accumulators = self._accumulators(2, reductions, "Lanes", ", W", "")
-        depth = 2
-        if self.rows:
-            self.line(2, f"{'' if self._walks else 'var '}row = Walk[{self._count}](row_args, 0)")
-            self._walks = True
-            self.line(2, "for _ in range(rows):")
-            depth = 3
+        depth = self._begin_rows()
         for value in needed:
             if value.scope == "row":
                 self._compute(depth, value, "1", self._pointer_row)
@@ -111,37 +108,51 @@ class RowsEmitter(Emitter):
         if not self.rows:
             pointers.update(numbers)
         computed = [value for value in swept if value not in self._stored]
-        extra = [x.inputs[0] for x in reductions if x.inputs[0].scope != "sweep"]
-        extra += [x for x, _ in written if x.scope != "sweep"]
-        captures = self._captures(computed, numbers, swept, extra)
+        ends = [x.inputs[0] for x in reductions] + [x for x, _ in written]
+        captures = self._captures(computed, numbers, swept,
+                                  [x for x in ends if x.scope != "sweep"])
         captures += [f"var s{value.number}" for value in kept]
         captures += [f"mut {x}" for x in accumulators]
         self.line(0, "")
         parameters = "w: Int, unit: Int" if reductions else "w: Int"
         self._closure(depth, f"{name}[{parameters}]", captures)
+        self._sweep(depth + 1, swept, reductions, written)
+        self.line(depth, f"{'sweep_units' if reductions else 'sweep'}[W]({name}, 0, n)")
+        if self.rows:
+            self.line(depth, "row.advance(row_args)")
+        for value in reductions:
+            self.line(2, f"var v{value.number} = {self._result(value, f'a{value.number}')}")
+        self.line(0, "")
+
+    def _begin_rows(self) -> int:
+        """The loop over a point's rows, where there are several; the depth of a row's lines."""
+        if not self.rows:
+            return 2
+        self.line(2, f"{'' if self._walks else 'var '}row = Walk[{self._count}](row_args, 0)")
+        self._walks = True
+        self.line(2, "for _ in range(rows):")
+        return 3
+
+    def _sweep(self, depth: int, swept: list[Value], reductions: list[Value],
+               written: list[tuple[Value, int]]) -> None:
+        """What is done with each vector of a row."""
         for value in swept:
             if value in self._stored:
                 kind = kind_name(value.node.dtype)
-                self.line(depth + 1, f"var v{value.number} = load[{kind}, w](s{value.number}, i)")
+                self.line(depth, f"var v{value.number} = load[{kind}, w](s{value.number}, i)")
                 continue
-            self._compute(depth + 1, value, "w", self._pointer_sweep)
+            self._compute(depth, value, "w", self._pointer_sweep)
             if value in self.kept:
-                self.line(depth + 1, f"s{value.number}.unsafe_store(i, v{value.number})")
+                self.line(depth, f"s{value.number}.unsafe_store(i, v{value.number})")
         self._stored |= self.kept.intersection(swept)
         for value in reductions:
             operand = value.inputs[0]
             text = self._name(operand, "w", "sweep")
             if operand.node.dtype == BOOL:
                 text = f"as_bytes({text})"
-            self.line(depth + 1, f"a{value.number}.take[w, unit]({text})")
+            self.line(depth, f"a{value.number}.take[w, unit]({text})")
         for value, number in written:
-            self._store(depth + 1, value, number, "w", self._pointer_sweep)
-        self.line(0, "")
-        self.line(depth, f"{'sweep_units' if reductions else 'sweep'}[W]({name}, 0, n)")
-        if self.rows:
-            self.line(depth, "row.advance(row_args)")
-        for value in reductions:
-            self.line(2, f"var v{value.number} = {self._result(value, f'a{value.number}')}")
+            self._store(depth, value, number, "w", self._pointer_sweep)
         self.line(0, "")
 
     def _result(self, value: Value, name: str) -> str:
@@ -154,6 +165,6 @@ def _is_costly(value: Value) -> bool:
     """Whether computing a swept value again costs more than reading it."""
     if value.kind != "apply" or value.node.dtype == BOOL:
         return False
-    if value.node.name not in CHEAP:
+    if value.name not in CHEAP:
         return True
     return any(_is_costly(x) for x in value.inputs if x.scope == "sweep")

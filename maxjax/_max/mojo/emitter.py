@@ -19,10 +19,15 @@ import numpy as np
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.mojo.fusion import Fusion, Group, last_wide, reduced_map
+from maxjax._max.mojo.layout import KernelLayout
 from maxjax._max.mojo.nodes import (
     Access,
+    Apply,
     IndexMap,
+    Iota,
     Node,
+    Reduce,
+    View,
     base_of,
     compose,
     identity_map,
@@ -83,16 +88,22 @@ class Value:
     """Something a kernel computes.
 
     Attributes:
+      kind: "apply", "reduce", "load" or "iota".
+      name, source: of an operation, as in `Apply` and `Reduce`; else "" and None.
       dims: the dimensions of the space that it varies along.
       phase: how many reductions, one on another, it depends on.
       scope: where it is computed.
     """
 
-    __slots__ = ("dims", "inputs", "kind", "node", "number", "operand", "phase", "scope")
+    __slots__ = ("dims", "inputs", "kind", "name", "node", "number", "operand", "phase", "scope",
+                 "source")
 
-    def __init__(self, kind: str, node: Node, inputs: tuple[Value, ...] = (), operand: int = -1):
+    def __init__(self, kind: str, node: Node, inputs: tuple[Value, ...] = (), operand: int = -1,
+                 name: str = "", source: str | None = None):
         self.kind = kind
         self.node = node
+        self.name = name
+        self.source = source
         self.inputs = inputs
         self.operand = operand
         self.dims: frozenset[int] = frozenset()
@@ -145,9 +156,9 @@ class Emitter:
         return number
 
     def pull(self, node: Node, index_map: IndexMap) -> Value:
-        while node.kind == "view" or self._is_copied_here(node):
-            if node.kind == "view":
-                index_map = compose(node.params, index_map)
+        while isinstance(node, View) or self._is_copied_here(node):
+            if isinstance(node, View):
+                index_map = compose(node.index_map, index_map)
             node = node.inputs[0]
         key = (node, index_map)
         value = self._pulled.get(key)
@@ -158,19 +169,21 @@ class Emitter:
         return value
 
     def _is_copied_here(self, node: Node) -> bool:
-        return node.name == "copy" and self.group in self.fusion.groups_of.get(node, ())
+        return (isinstance(node, Apply) and node.name == "copy"
+                and self.group in self.fusion.groups_of.get(node, ()))
 
     def _make(self, node: Node, index_map: IndexMap) -> Value:
         group = self.group
         here = group in self.fusion.groups_of.get(node, ())
-        if here and node.kind == "apply":
-            return Value("apply", node, tuple(self.pull(x, index_map) for x in node.inputs))
-        if here and node.kind == "reduce":
+        if here and isinstance(node, Apply):
+            return Value("apply", node, tuple(self.pull(x, index_map) for x in node.inputs),
+                         name=node.name, source=node.source)
+        if here and isinstance(node, Reduce):
             operand = self.pull(node.inputs[0], identity_map(group.space))
-            return Value("reduce", node, (operand,))
+            return Value("reduce", node, (operand,), name=node.name)
         access = map_access(strided(node), index_map, len(group.space))
         base = base_of(node)
-        return Value("iota" if base.kind == "iota" else "load", node, (),
+        return Value("iota" if isinstance(base, Iota) else "load", node, (),
                      self.operand(base, access))
 
     def _classify(self, value: Value) -> None:
@@ -199,7 +212,7 @@ class Emitter:
     def emit(self, written: dict[Any, str]) -> Kernel:
         """The kernel; ``written`` keeps the texts of a program, each to be written once."""
         group = self.group
-        maps = [reduced_map(group, node) if node.kind == "reduce" else group.maps[node][0]
+        maps = [reduced_map(group, node) if isinstance(node, Reduce) else group.maps[node][0]
                 for node in group.homes]
         values = [self.pull(*home) for home in zip(group.homes, maps, strict=True)]
         outputs = []
@@ -216,8 +229,8 @@ class Emitter:
         source = written.get(form)
         if source is None:
             self.write(outputs)
-            texts = dict.fromkeys(value.node.params for value in self.values
-                                  if value.kind == "apply" and value.node.params is not None)
+            texts = dict.fromkeys(value.source for value in self.values
+                                  if value.source is not None)
             lines = [*(f"{renamed(text)}\n\n" for text in texts), *self.lines]
             source = written[form] = "\n".join(lines) + "\n"
         return Kernel(source, self.operands, self.points, self.rows, self.inner, self.kind)
@@ -227,10 +240,9 @@ class Emitter:
         numbers = {value: number for number, value in enumerate(self.values)}
         return (
             self.kind, self.inner, tuple(self.points), tuple(self.rows), self.group.axes,
-            tuple([(value.kind, value.node.name, value.node.dtype, value.operand,
-                    value.node.params if value.kind == "apply" else None,
+            tuple([(value.kind, value.name, value.node.dtype, value.operand, value.source,
                     tuple([numbers[x] for x in value.inputs])) for value in self.values]),
-            tuple([(x.node.kind == "iota", x.node.dtype, x.is_output,
+            tuple([(isinstance(x.node, Iota), x.node.dtype, x.is_output,
                     tuple([stride if stride in (0, 1) else 2 for stride in x.access.strides]))
                    for x in self.operands]),
             tuple([(numbers[value], number) for value, number in outputs]))
@@ -249,24 +261,34 @@ class Emitter:
     def _count(self) -> int:
         return len(self.operands)
 
+    @property
+    def layout(self) -> KernelLayout:
+        return KernelLayout(self._count)
+
     def _start(self) -> None:
         """The function that does a range of the items, up to its first loop."""
-        count = self._count
+        layout = self.layout
         self.line(0, "def KERNEL_part(slots: Slots, args: Args, begin: Int, end: Int):")
         self._describe()
         self._declare_operands()
-        self.line(1, f"var n = integer(args, {2 * count + 2})")
-        for number in range(count):
+        self.line(1, f"var n = integer(args, {layout.length})")
+        for number in range(layout.operands):
             if self.inner_stride(number) not in (0, 1):
-                self.line(1, f"var t{number} = integer(args, {2 * count + 5 + number})")
-        self.line(1, f"var points = args.unsafe_offset({3 * count + 5})")
+                self.line(1, f"var t{number} = integer(args, {layout.stride(number)})")
+        self.line(1, f"var points = args.unsafe_offset({layout.points})")
         costly = any(value.scope == "sweep" and value.kind == "apply"
-                     and value.node.name not in CHEAP for value in self.values)
+                     and value.name not in CHEAP for value in self.values)
         self.line(1, f"comptime W = {'2 * ' if costly else ''}"
                      f"simd_width_of[{self._widest()}]()")
         for value in self.values:
             if value.scope == "call":
                 self._compute(1, value, "1", self._pointer_call)
+
+    def _declare_rows(self) -> None:
+        """How many rows a point has, and their walk, which follows that of the points."""
+        self.line(1, f"var rows = integer(args, {self.layout.rows})")
+        self.line(1, "var row_args = points.unsafe_offset("
+                     f"{self.layout.walk_length('integer(points, 0)')})")
 
     def _describe(self) -> None:
         """The docstring: operations, and types of operands; ``[n]`` is swept, ``[1]`` is one
@@ -278,7 +300,7 @@ class Emitter:
                 return f"{name}[n]" if strides[self.inner] == 1 else f"{name}[strided n]"
             return f"{name}[1]" if any(strides) or operand.is_output else name
 
-        operations = dict.fromkeys(value.node.name for value in self.values if value.inputs)
+        operations = dict.fromkeys(value.name for value in self.values if value.inputs)
         inputs = [kind(k) for k, x in enumerate(self.operands) if not x.is_output]
         outputs = [kind(k) for k, x in enumerate(self.operands) if x.is_output]
         lines = _wrapped(f'"""{self.kind}: {", ".join(operations) or "copy"}', 4)
@@ -289,8 +311,8 @@ class Emitter:
 
     def _declare_operands(self) -> None:
         for number, operand in enumerate(self.operands):
-            if operand.node.kind == "iota":
-                self.line(1, f"var p{number} = integer(args, {2 * number + 1})")
+            if isinstance(operand.node, Iota):
+                self.line(1, f"var p{number} = integer(args, {self.layout.place(number) + 1})")
             else:
                 self.line(1, f"var p{number} = operand[{stored_name(operand.node.dtype)}]"
                              f"(slots, args, {number})")
@@ -300,7 +322,7 @@ class Emitter:
         self.line(0, "")
         self.line(0, '@export("KERNEL")')
         self.line(0, 'def KERNEL(slots: Slots, args: Args) abi("C"):')
-        self.line(1, f"launch(KERNEL_part, slots, args, {2 * self._count})")
+        self.line(1, f"launch(KERNEL_part, slots, args, {self.layout.threads})")
 
     def _widest(self) -> str:
         kinds = [value.node.dtype for value in self.values if value.scope == "sweep"] \
@@ -329,7 +351,7 @@ class Emitter:
         """Where an operand's row begins, of several that one sweep goes through."""
         if not base.startswith("r") or number not in self._steps:
             return base
-        if self.operands[number].node.kind == "iota":
+        if isinstance(self.operands[number].node, Iota):
             return f"{base} + unit * d{number}"
         return f"{base}.unsafe_offset(unit * d{number})"
 
@@ -341,7 +363,7 @@ class Emitter:
         """Declares what each reduction is gathered in; returns the names."""
         for value in reductions:
             self.number(value)
-            self.line(depth, f"var a{value.number} = {kind}[{REDUCERS[value.node.name]}, "
+            self.line(depth, f"var a{value.number} = {kind}[{REDUCERS[value.name]}, "
                              f"{stored_name(value.node.dtype)}{lanes}]({arguments})")
         return [f"a{value.number}" for value in reductions]
 
@@ -378,7 +400,7 @@ class Emitter:
             text = self._load(value, w, pointer)
         else:
             operands = [self._name(x, w, value.scope) for x in value.inputs]
-            text = expression(value.node, [x.node.dtype for x in value.inputs], operands, w)
+            text = expression(value, operands, w)
         self.line(depth, f"var v{value.number} = {text}")
 
     def _store(self, depth: int, value: Value, number: int, w: str, pointer: Any) -> None:
@@ -409,7 +431,7 @@ class Emitter:
     def _row_pointers(self, depth: int, numbers: list[int], pointer: Any) -> None:
         for number in sorted(set(numbers)):
             base, place = pointer(number)
-            if self.operands[number].node.kind == "iota":
+            if isinstance(self.operands[number].node, Iota):
                 self.line(depth, f"var r{number} = {base} + {place}")
             else:
                 self.line(depth, f"var r{number} = {base}.unsafe_offset({place})")
@@ -472,11 +494,11 @@ def renamed(source: str) -> str:
     return text.strip("\n")
 
 
-def expression(node: Node, kinds: list[np.dtype], xs: list[str], w: str) -> str:
+def expression(value: Value, xs: list[str], w: str) -> str:
     """The Mojo expression of an elementwise operation."""
-    name = node.name
-    if node.params is not None:
-        own = own_name(name.removeprefix("custom "), node.params)
+    name, kinds = value.name, [x.node.dtype for x in value.inputs]
+    if value.source is not None:
+        own = own_name(name.removeprefix("custom "), value.source)
         return f"{own}[{kind_name(kinds[0])}, {w}]({', '.join(xs)})"
     if name in _INFIX:
         return f"{xs[0]} {_INFIX[name]} {xs[1]}"
@@ -492,6 +514,6 @@ def expression(node: Node, kinds: list[np.dtype], xs: list[str], w: str) -> str:
         return f"trunc({xs[0]})"
     struct = struct_name(name)
     if name in ("convert", "bitcast", "is_finite"):
-        return (f"{struct}.elementwise[{kind_name(kinds[0])}, {kind_name(node.dtype)}, {w}]"
+        return (f"{struct}.elementwise[{kind_name(kinds[0])}, {kind_name(value.node.dtype)}, {w}]"
                 f"({xs[0]})")
     return f"{struct}.elementwise[{kind_name(kinds[0])}, {w}]({', '.join(xs)})"

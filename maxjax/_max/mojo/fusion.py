@@ -18,7 +18,24 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from maxjax._max.elementwise_kernels import CHEAP
-from maxjax._max.mojo.nodes import IndexMap, Node, base_of, compose, identity_map
+from maxjax._max.mojo.nodes import (
+    Alias,
+    Apply,
+    Assemble,
+    Computed,
+    IndexMap,
+    Iota,
+    Movement,
+    Node,
+    Reduce,
+    Reshape,
+    Result,
+    Unit,
+    View,
+    base_of,
+    compose,
+    identity_map,
+)
 from maxjax._max.mojo.unit_graph import UnitGraph
 
 # A kernel with more memory operands or operations than this takes no more in.
@@ -43,8 +60,8 @@ class Group:
     def __init__(self, space: tuple[int, ...], axes: tuple[int, ...] | None = None):
         self.space = space
         self.axes = axes
-        self.maps: dict[Node, list[IndexMap]] = {}
-        self.homes: list[Node] = []
+        self.maps: dict[Computed, list[IndexMap]] = {}
+        self.homes: list[Computed] = []
 
     @property
     def inner(self) -> bool:
@@ -81,10 +98,10 @@ def last_wide(shape: Sequence[int]) -> int:
     return max((dim for dim, size in enumerate(shape) if size != 1), default=-1)
 
 
-def reduced_map(group: Group, node: Node) -> IndexMap:
+def reduced_map(group: Group, node: Reduce) -> IndexMap:
     """The index map of a reduction of the group's space."""
     return tuple((0, 1, dim) if group.space[dim] != 1 else (0, 0, -1)
-                 for dim in range(len(group.space)) if dim not in node.params)
+                 for dim in range(len(group.space)) if dim not in node.axes)
 
 
 class Fusion:
@@ -109,7 +126,7 @@ class Fusion:
         self.graph = UnitGraph()
         self.leaves: dict[Node, frozenset[Node]] = {}
         for node in self.order:
-            if node.kind == "apply":
+            if isinstance(node, Apply):
                 self.leaves[node] = self._leaves(node)
         for output in outputs:
             self.demanded.add(base_of(output))
@@ -146,7 +163,7 @@ class Fusion:
         size = math.prod(group.space)
         bases = dict.fromkeys(base for node in group.maps for base in map(base_of, node.inputs)
                               if base.size == size and base not in group.maps
-                              and base.kind != "iota")
+                              and not isinstance(base, Iota))
         axes = None if group.axes is None else tuple(group.wide(group.axes))
         return [(group.space, axes, base) for base in bases]
 
@@ -163,9 +180,10 @@ class Fusion:
         found: set[Node] = set()
         for operand in node.inputs:
             base = base_of(operand)
-            if base.size == 1 or base.kind == "iota":
+            if base.size == 1 or isinstance(base, Iota):
                 continue
-            if base.kind == "apply" and base.name in CHEAP and operand.kind != "reshape":
+            if (isinstance(base, Apply) and base.name in CHEAP
+                    and not isinstance(operand, Reshape)):
                 found |= self.leaves[base]
             else:
                 found.add(base)
@@ -173,22 +191,22 @@ class Fusion:
 
     # --- visiting ---
     def _visit(self, node: Node) -> None:
-        if node.kind in ("call", "loop", "assemble"):
+        if isinstance(node, Unit):
             for operand in node.inputs:
                 self.demanded.add(base_of(operand))
-            if node.kind == "assemble":
+            if isinstance(node, Assemble):
                 self._made(node, self._units_using(node))
             else:
                 self.graph.add(node)
-        elif node.kind == "result":
+        elif isinstance(node, Result):
             self._made(node.inputs[0], self._units_using(node))
-        elif node.kind == "alias":
+        elif isinstance(node, Alias):
             self.demanded.add(base_of(node.inputs[0]))
-        elif node.kind == "reshape":
+        elif isinstance(node, Reshape):
             base = base_of(node)
-            if base.kind in ("apply", "reduce"):
+            if isinstance(base, Computed):
                 self.demanded.add(base)
-        elif node.kind in ("apply", "reduce"):
+        elif isinstance(node, Computed):
             self._place(node)
 
     def _made(self, unit: Any, readers: Iterable[Any]) -> None:
@@ -200,9 +218,9 @@ class Fusion:
         """The units that read a node's memory, through views, reshapes and aliases."""
         found: dict[Any, None] = {}
         for user, _ in self.users[node]:
-            if user.kind in ("view", "reshape", "alias"):
+            if isinstance(user, (Movement, Alias)):
                 found.update(self._units_using(user))
-            elif user.kind in ("apply", "reduce"):
+            elif isinstance(user, Computed):
                 found.update(self.groups_of.get(user, {}))
             else:
                 found[user] = None
@@ -214,14 +232,14 @@ class Fusion:
 
         def follow(value: Node, chain: IndexMap) -> None:
             for user, _ in self.users[value]:
-                if user.kind == "view":
-                    follow(user, compose(chain, user.params))
-                elif user.kind == "apply":
+                if isinstance(user, View):
+                    follow(user, compose(chain, user.index_map))
+                elif isinstance(user, Apply):
                     for group in self.groups_of.get(user, ()):
                         for index_map in group.maps[user]:
                             found.setdefault(group, []).append(
                                 (user, compose(chain, index_map)))
-                elif user.kind == "reduce":
+                elif isinstance(user, Reduce):
                     for group in self.groups_of.get(user, ()):
                         found.setdefault(group, []).append(
                             (user, compose(chain, identity_map(group.space))))
@@ -229,9 +247,9 @@ class Fusion:
         follow(node, identity_map(node.shape))
         return found
 
-    def _place(self, node: Node) -> None:
+    def _place(self, node: Computed) -> None:
         uses = self._uses(node)
-        if node not in self.demanded and node.kind == "apply" and uses:
+        if node not in self.demanded and isinstance(node, Apply) and uses:
             if all(self._can_inline(node, group, maps) for group, maps in uses.items()) and (
                     len(uses) == 1 or self._is_cheap(node)):
                 for group, maps in uses.items():
@@ -244,7 +262,7 @@ class Fusion:
                 continue
             others = [unit for unit in units if unit is not group]
             if self.graph.joins(group, others):
-                if node.kind == "reduce":
+                if isinstance(node, Reduce):
                     self._turn(node, group, maps)
                     self._join(node, group, [reduced_map(group, node)])
                 else:
@@ -254,8 +272,8 @@ class Fusion:
             tries += 1
             if tries == _MOST_TRIES:
                 break
-        if node.kind == "reduce":
-            group = Group(node.inputs[0].shape, node.params)
+        if isinstance(node, Reduce):
+            group = Group(node.inputs[0].shape, node.axes)
             self._join(node, group, [reduced_map(group, node)])
         else:
             group = Group(node.shape)
@@ -263,10 +281,10 @@ class Fusion:
         self._made(group, units)
         self._settle(node, group, units)
 
-    def _is_cheap(self, node: Node) -> bool:
+    def _is_cheap(self, node: Computed) -> bool:
         return node.name in CHEAP and len(self.leaves[node]) <= 1
 
-    def _can_inline(self, node: Node, group: Group,
+    def _can_inline(self, node: Computed, group: Group,
                     uses: Sequence[tuple[Node, IndexMap]]) -> bool:
         if len(group.maps) >= MOST_MEMBERS:
             return False
@@ -286,44 +304,44 @@ class Fusion:
                 return False        # it would be computed again for each row
         return True
 
-    def _can_join(self, node: Node, group: Group,
+    def _can_join(self, node: Computed, group: Group,
                   uses: Sequence[tuple[Node, IndexMap]]) -> bool:
         """Whether a node that goes to memory can be computed in a user's group."""
         if len(group.maps) >= MOST_MEMBERS or len({index_map for _, index_map in uses}) != 1:
             return False
         index_map = uses[0][1]
         level = group.level(node, index_map)
-        if node.kind == "apply":
+        if not isinstance(node, Reduce):
             return level in ("full", "kept") if group.axes is not None else level == "full"
         operand = node.inputs[0]
         if group.axes is None:
             if level == "full":     # an epilogue: the group's space is what the reduction keeps
                 return True
-            if group.space != operand.shape or last_wide(operand.shape) not in node.params:
+            if group.space != operand.shape or last_wide(operand.shape) not in node.axes:
                 return False
             return self._is_kept(node, group, index_map)
-        if group.space != operand.shape or not same_dims(group, node.params):
+        if group.space != operand.shape or not same_dims(group, node.axes):
             return False
         if not self._is_kept(node, group, index_map):
             return False
         if not group.inner:
             # The loop over the whole space is over when the reductions are known.
-            return all(group.level(user, group.maps[user][0]) == "kept" and user.kind == "apply"
+            return all(group.level(user, group.maps[user][0]) == "kept" and isinstance(user, Apply)
                        for user in self._users_within(node, group))
         return True
 
-    def _users_within(self, node: Node, group: Group) -> set[Node]:
+    def _users_within(self, node: Node, group: Group) -> set[Computed]:
         """What a group computes from a node."""
         found: set[Node] = set()
         stack = [node]
         while stack:
             for user, _ in self.users[stack.pop()]:
-                if user not in found and (user.kind == "view" or user in group.maps):
+                if user not in found and (isinstance(user, View) or user in group.maps):
                     found.add(user)
                     stack.append(user)
-        return {user for user in found if user.kind != "view"}
+        return {user for user in found if isinstance(user, Computed)}
 
-    def _is_kept(self, node: Node, group: Group, index_map: IndexMap) -> bool:
+    def _is_kept(self, node: Reduce, group: Group, index_map: IndexMap) -> bool:
         """Whether an index map spreads a reduction's result over the group's space."""
         dims = []
         for size, (start, step, dim) in zip(node.shape, index_map, strict=True):
@@ -333,17 +351,17 @@ class Fusion:
                 return False
             dims.append(dim)
         return dims == [dim for dim in range(len(group.space))
-                        if dim not in node.params and group.space[dim] != 1]
+                        if dim not in node.axes and group.space[dim] != 1]
 
-    def _turn(self, node: Node, group: Group, uses: Sequence[tuple[Node, IndexMap]]) -> None:
+    def _turn(self, node: Reduce, group: Group, uses: Sequence[tuple[Node, IndexMap]]) -> None:
         """Makes a group without reductions one over the space of a reduction."""
         if group.axes is not None:
             return
         operand = node.inputs[0]
         if group.level(node, uses[0][1]) != "full" or group.space == operand.shape:
-            group.axes = node.params
+            group.axes = node.axes
             return
-        kept = [dim for dim in range(len(operand.shape)) if dim not in node.params]
+        kept = [dim for dim in range(len(operand.shape)) if dim not in node.axes]
         places = {}
         for (_, _, dim), target in zip(uses[0][1], kept, strict=True):
             if dim >= 0:
@@ -353,14 +371,14 @@ class Fusion:
                 (start, step, places[dim]) if dim in places else (start, 0, -1)
                 for start, step, dim in index_map) for index_map in maps]
         group.space = operand.shape
-        group.axes = node.params
+        group.axes = node.axes
 
-    def _join(self, node: Node, group: Group, maps: Sequence[IndexMap]) -> None:
+    def _join(self, node: Computed, group: Group, maps: Sequence[IndexMap]) -> None:
         known = group.maps.setdefault(node, [])
         known += [index_map for index_map in dict.fromkeys(maps) if index_map not in known]
         self.groups_of.setdefault(node, {})[group] = None
 
-    def _settle(self, node: Node, group: Group, others: Collection[Any]) -> None:
+    def _settle(self, node: Computed, group: Group, others: Collection[Any]) -> None:
         """Puts a node in memory in its home, where other units read it."""
         if node in self.demanded or others:
             self.home[node] = group
@@ -370,7 +388,7 @@ class Fusion:
     def _schedule(self) -> list[Any]:
         first: dict[Any, int] = {}
         for number, node in enumerate(self.order):
-            if node.kind in ("call", "loop", "assemble"):
+            if isinstance(node, Unit):
                 first[node] = number
             for group in self.groups_of.get(node, ()):
                 first[group] = max(number, first.get(group, 0))

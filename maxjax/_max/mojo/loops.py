@@ -12,31 +12,30 @@ from typing import TYPE_CHECKING, Any
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, Var
 from maxjax._ir.types import ShapedArray
-from maxjax._max.mojo.nodes import LoopSpec, Node
+from maxjax._max.mojo.nodes import Loop
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Part, Place, Tape
 
 
-def emit_loop(part: Part, unit: Node, number: int) -> None:
+def emit_loop(part: Part, unit: Loop, number: int) -> None:
     """Adds the calls of a loop to its part; ``number`` is the loop's step there."""
-    spec: LoopSpec = unit.params
-    loop = _Loop(part, unit, number)
+    calls = _LoopCalls(part, unit, number)
     if unit.name == "scan":
-        loop.scan(spec)
+        calls.scan(unit)
     elif unit.name == "while":
-        loop.while_loop(spec)
+        calls.while_loop(unit)
     else:
-        loop.switch(spec)
+        calls.switch(unit)
 
 
-class _Loop:
-    def __init__(self, part: Part, unit: Node, number: int):
+class _LoopCalls:
+    def __init__(self, part: Part, unit: Loop, number: int):
         self.part = part
         self.number = number
         self.operands = [part.operand_place(x) for x in unit.inputs]
         self.results: dict[int, Place] = {
-            node.params: part.place(node) for node in part.results_of(unit)}
+            node.number: part.place(node) for node in part.results_of(unit)}
         # What slots are set to before the loop: slot, base slot, byte offset, stride.
         self.settings: list[int] = []
 
@@ -72,9 +71,9 @@ class _Loop:
         place = self.results.get(position)
         return self.temporary(nbytes_of(aval)) if place is None else place
 
-    def scan(self, spec: LoopSpec) -> None:
-        closed, = spec.bodies
-        n_consts, n_carry, n_xs = spec.counts
+    def scan(self, loop: Loop) -> None:
+        closed, = loop.bodies
+        n_consts, n_carry, n_xs = loop.counts
         avals = closed.out_avals
         operands = self.operands
         inputs: list[Place] = operands[:n_consts]
@@ -92,7 +91,7 @@ class _Loop:
                 continue
             buffers = self.result(position, aval), self.temporary(size)
             # After as many exchanges the last value is in the result's memory.
-            first, second = buffers if spec.length % 2 == 0 else buffers[::-1]
+            first, second = buffers if loop.length % 2 == 0 else buffers[::-1]
             self.copy(init, first, size)
             a, b = self.slot_at(first), self.slot_at(second)
             inputs.append((a, 0))
@@ -115,12 +114,12 @@ class _Loop:
         tape = self.body(closed, inputs, outputs)
         self.set_slots()
         self.part.call("tape_scan", [
-            spec.length, int(spec.reverse), -1, len(moves) // 4, *moves, len(exchanges) // 2,
-            *exchanges, tape], f"{spec.length} times")
+            loop.length, int(loop.reverse), -1, len(moves) // 4, *moves, len(exchanges) // 2,
+            *exchanges, tape], f"{loop.length} times")
 
-    def while_loop(self, spec: LoopSpec) -> None:
-        cond, body = spec.bodies
-        n_cond, n_body, n_carry = spec.counts
+    def while_loop(self, loop: Loop) -> None:
+        cond, body = loop.bodies
+        n_cond, n_body, n_carry = loop.counts
         avals = body.out_avals
         init = self.operands[n_cond + n_body:]
         fixed = unchanged(body, n_body, n_carry)
@@ -148,10 +147,10 @@ class _Loop:
         for position, place in self.results.items():
             self.copy(carried[position], place, nbytes_of(avals[position]))
 
-    def switch(self, spec: LoopSpec) -> None:
+    def switch(self, loop: Loop) -> None:
         index, *operands = self.operands
         tapes = []
-        for branch in spec.bodies:
+        for branch in loop.bodies:
             outputs: list[Place | None] = [
                 self.result(position, aval) for position, aval in enumerate(branch.out_avals)]
             tapes.append(self.body(branch, operands, outputs))

@@ -1,20 +1,8 @@
 """The operations that lowerings come down to on the Mojo backend, and how an index maps to another.
 
-A ``Node`` is a value of static shape and physical dtype. Its kind says how it is made:
-
-  input       argument ``params`` of the program
-  constant    an array, kept with the program
-  apply       an elementwise operation on operands of the node's own shape
-  view        another node's elements at other places, by an index map
-  reshape     the same elements, row by row
-  iota        the index along one dimension
-  reduce      a reduction over axes
-  assemble    pieces put into windows of a new array, over a filler
-  call        a function of the kernel pack; its results are ``result`` nodes
-  loop        scan, while or cond, with programs of their own; its results are ``result`` nodes
-  result      one result of a call or a loop
-  alias       the same memory as another dtype
-  empty       no elements
+A ``Node`` is a value of static shape and physical dtype; its class says how it is made, and what
+must hold of it. ``check.py`` checks that it does. Nodes are compared and hashed by identity:
+``MojoContext`` makes equal ones one.
 
 An index map gives, for each dimension of the source, ``(start, step, dim)``: the source's index is
 ``start + step * index[dim]``, or ``start`` alone where dim is -1.
@@ -24,34 +12,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 
+from maxjax._ir.jaxpr import ClosedJaxpr
+
 IndexMap = tuple[tuple[int, int, int], ...]
+_Class = TypeVar("_Class")
 
 
+@dataclass_transform(eq_default=False, frozen_default=True)
+def node_class(cls: type[_Class]) -> type[_Class]:
+    """A class of nodes, which type checkers hold to be frozen: at run time each node would take
+    twice as long to make, and planning 5 % longer."""
+    return dataclass(eq=False, slots=True, repr=False)(cls)
+
+
+@node_class
 class Node:
-    """One value; see the module.
+    """One value, or what makes several.
 
     Attributes:
-      kind, shape, dtype: as the module says; dtype is a NumPy dtype.
-      name: of the elementwise operation, the reduction, the pack's function or the loop.
+      shape: sizes, none of which is 0 except of `Input`, `Result` and `Empty`.
+      dtype: a NumPy dtype that memory can hold.
       inputs: the operands.
-      params: what else there is to say, by kind.
     """
 
-    __slots__ = ("dtype", "inputs", "kind", "name", "number", "params", "shape")
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    inputs: tuple[Node, ...]
 
-    def __init__(self, kind: str, shape: tuple[int, ...], dtype: np.dtype,
-                 inputs: tuple[Node, ...] = (), name: str = "", params: Any = None):
-        self.kind = kind
-        self.shape = shape
-        self.dtype = dtype
-        self.inputs = inputs
-        self.name = name
-        self.params = params
-        self.number = 0
+    @property
+    def details(self) -> tuple[Any, ...]:
+        """What tells a node from another of its class, shape, dtype and operands; hashable."""
+        return ()
 
     @property
     def size(self) -> int:
@@ -62,34 +58,228 @@ class Node:
         return self.size * self.dtype.itemsize
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.name} {self.dtype}{list(self.shape)}>"
+        words = [type(self).__name__.lower(), *(x for x in self.details if isinstance(x, str))]
+        return f"<{' '.join(words)} {self.dtype}[{','.join(map(str, self.shape))}]>"
 
 
-class CallSpec(NamedTuple):
-    """What a ``call`` needs beside its operands.
+# --- what is in memory when a program begins ---
+@node_class
+class Input(Node):
+    """An argument of the program, row by row; no operands.
 
     Attributes:
-      function: the pack's function.
-      integers: sizes that follow the operands.
-      strided: the operands may have any strides; the planner makes the integers of them.
+      number: which; not negative.
+    """
+
+    number: int
+
+    @property
+    def details(self) -> tuple[Any, ...]:
+        return (self.number,)
+
+
+@node_class
+class Constant(Node):
+    """An array that is kept with the program; no operands.
+
+    Attributes:
+      value: of the node's shape and dtype, row by row.
+    """
+
+    value: np.ndarray
+
+
+@node_class
+class Empty(Node):
+    """No elements: a size is 0, and there are no operands."""
+
+
+# --- what generated kernels compute ---
+@node_class
+class Computed(Node):
+    """What a generated kernel computes.
+
+    Attributes:
+      name: of the operation.
+    """
+
+    name: str
+
+
+@node_class
+class Apply(Computed):
+    """An elementwise operation on one operand or more, each of the node's own shape.
+
+    The operations are those of ``kernels/*.mojo``, and ``copy``, of one operand of the same dtype.
+
+    Attributes:
+      source: the user's Mojo text that defines ``custom <name>``; None for all others.
+    """
+
+    source: str | None = None
+
+    @property
+    def details(self) -> tuple[Any, ...]:
+        return self.name, self.source
+
+
+@node_class
+class Reduce(Computed):
+    """A reduction (sum, prod, max, min, and, or, xor) of one operand of the same dtype.
+
+    Attributes:
+      axes: the operand's dimensions that are reduced, one or more, ascending; the node's shape is
+        what is left.
+    """
+
+    axes: tuple[int, ...]
+
+    @property
+    def details(self) -> tuple[Any, ...]:
+        return self.name, self.axes
+
+
+# --- other ways to look at elements: no memory of their own ---
+@node_class
+class Movement(Node):
+    """One operand's elements, where they are."""
+
+
+@node_class
+class View(Movement):
+    """One operand's elements at other places; the operand is no view, and has the same dtype.
+
+    Attributes:
+      index_map: for each of the operand's dimensions. Within its bounds for all indices of the
+        node; a step that is not 0 goes along a dimension of the node that is not of size 1, and
+        each dimension of the node is gone along once at most.
+    """
+
+    index_map: IndexMap
+
+    @property
+    def details(self) -> tuple[Any, ...]:
+        return (self.index_map,)
+
+
+@node_class
+class Reshape(Movement):
+    """One operand's elements, row by row, in another shape of as many elements.
+
+    The operand is no reshape; strides can say it, or the operand has no memory of its own.
+    """
+
+
+@node_class
+class Iota(Node):
+    """The index, along one dimension; in no memory, no operands."""
+
+
+@node_class
+class Alias(Node):
+    """The same bytes as another dtype, of another size; one operand, row by row in memory.
+
+    The last dimension is added, or taken away, to make up for the difference.
+    """
+
+
+# --- units of their own: neither one kernel with others nor part of one ---
+@node_class
+class Unit(Node):
+    """Calls of functions that are not generated."""
+
+
+@node_class
+class Assemble(Unit):
+    """Pieces put into windows of a new array of their dtype.
+
+    Without a filler the windows, which do not overlap, are all of the array.
+
+    Attributes:
+      pieces: where each of the first operands goes; the operand after them, if there is one, is
+        the filler, one element.
+    """
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def details(self) -> tuple[Any, ...]:
+        return (self.pieces,)
+
+    @property
+    def sources(self) -> tuple[Node, ...]:
+        """The operands that are pieces."""
+        return self.inputs[:len(self.pieces)]
+
+    @property
+    def filler(self) -> Node | None:
+        return self.inputs[-1] if len(self.inputs) > len(self.pieces) else None
+
+
+@node_class
+class Call(Unit):
+    """A function of the kernel pack; its results are `Result` nodes, its shape and dtype say
+    nothing.
+
+    Attributes:
+      function: the function's name.
+      integers: that follow the places of operands and results.
+      strided: the operands may be any views and reshapes, and the planner makes the integers, of
+        which there are none here; else each operand lies row by row in memory.
     """
 
     function: str
-    integers: tuple[int, ...]
+    integers: tuple[int, ...] = ()
     strided: bool = False
 
+    @property
+    def details(self) -> tuple[Any, ...]:
+        return self.function, self.integers, self.strided
 
-class LoopSpec(NamedTuple):
-    """A loop's programs and the counts of its operands, in the order consts, carry, xs."""
 
-    bodies: tuple[Any, ...]     # ClosedJaxprs
+@node_class
+class Loop(Unit):
+    """Programs that run within this one; the results are `Result` nodes, shape and dtype say
+    nothing. Each operand lies row by row in memory.
+
+    Attributes:
+      name: with its bodies and the counts of its operands, in their order:
+        scan (body; consts, carry, xs), while (condition, body; the condition's consts, the body's
+        consts, carry), cond (branches; operands, after an int32 index).
+      bodies: the programs.
+      counts: as above.
+      length: of a scan.
+      reverse: whether a scan goes from the last element to the first.
+    """
+
+    name: str
+    bodies: tuple[ClosedJaxpr, ...]
     counts: tuple[int, ...]
     length: int = 0
     reverse: bool = False
 
+    @property
+    def details(self) -> tuple[Any, ...]:
+        return self.name, *map(id, self.bodies), self.counts, self.length, self.reverse
+
+
+@node_class
+class Result(Node):
+    """One result of its operand, a call or a loop, row by row.
+
+    Attributes:
+      number: which; not negative.
+    """
+
+    number: int
+
+    @property
+    def details(self) -> tuple[Any, ...]:
+        return (self.number,)
+
 
 class Piece(NamedTuple):
-    """Where a piece of an ``assemble`` goes: its first element's index and the steps."""
+    """Where a piece of an ``Assemble`` goes: its first element's index and the steps."""
 
     starts: tuple[int, ...]
     steps: tuple[int, ...]
@@ -170,16 +360,16 @@ def reshape_access(access: Access, old: Sequence[int], new: Sequence[int]) -> Ac
 
 def base_of(node: Node) -> Node:
     """What a chain of views and reshapes looks at."""
-    while node.kind in ("view", "reshape"):
+    while isinstance(node, Movement):
         node = node.inputs[0]
     return node
 
 
 def strided(node: Node) -> Access:
     """Where a chain of views and reshapes looks, in its base's memory."""
-    if node.kind == "view":
-        return map_access(strided(node.inputs[0]), node.params, len(node.shape))
-    if node.kind == "reshape":
+    if isinstance(node, View):
+        return map_access(strided(node.inputs[0]), node.index_map, len(node.shape))
+    if isinstance(node, Reshape):
         source = node.inputs[0]
         access = reshape_access(strided(source), source.shape, node.shape)
         assert access is not None, "a reshape that strides cannot say was not copied"

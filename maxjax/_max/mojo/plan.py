@@ -16,16 +16,31 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
+from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import threads_for
 from maxjax._max.mojo.emit import emit
-from maxjax._max.mojo.emitter import Kernel
+from maxjax._max.mojo.emitter import Kernel, Operand
 from maxjax._max.mojo.fusion import Fusion, Group
+from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
 from maxjax._max.mojo.loops import emit_loop
 from maxjax._max.mojo.nodes import (
     Access,
+    Alias,
+    Apply,
+    Assemble,
+    Call,
+    Computed,
+    Constant,
+    Empty,
+    Input,
+    Iota,
+    Loop,
     Node,
+    Piece,
+    Result,
+    View,
     base_of,
     is_row_major,
     map_access,
@@ -87,10 +102,10 @@ class Plan:
         written: dict[Node, int] = {}
         wanted: list[Node] = []
         for node in results:
-            if node.kind == "input":
-                self.outputs.append(node.params)
+            if isinstance(node, Input):
+                self.outputs.append(node.number)
                 continue
-            if node.kind == "empty":
+            if isinstance(node, Empty):
                 self.outputs.append(np.zeros(node.shape, node.dtype))
                 continue
             final = _writable(node, context, written)
@@ -104,10 +119,15 @@ class Plan:
         self.slots = self.constant_slot + 1
         inputs = {number: (number, 0) for number in range(first)}
         outputs = {base_of(node): (first + number, 0) for number, node in enumerate(wanted)}
-        part = Part(self, wanted, inputs, outputs, self.arena_slot)
+        part = self.part(wanted, inputs, outputs, self.arena_slot)
         self.tape = part.tape
         self.arena = part.arena.size
         self.constants = b"".join(self._constants)
+
+    def part(self, wanted: Sequence[Node], inputs: dict[int, Place], outputs: dict[Node, Place],
+             arena_slot: int) -> Part:
+        """The steps that make nodes, of the program or of a loop's body."""
+        return Part(self, wanted, inputs, outputs, arena_slot)
 
     @property
     def peak_bytes(self) -> int:
@@ -162,16 +182,28 @@ def _writable(node: Node, context: MojoContext, written: dict[Node, int]) -> Nod
     access = strided(node)
     whole = node is base or (node.size == base.size and access.offset == 0
                              and is_row_major(access.strides, node.shape))
-    if whole and base.kind in ("apply", "reduce", "result", "assemble") and base not in written:
+    if whole and isinstance(base, (Computed, Result, Assemble)) and base not in written:
         return node
     copied = context.copy(node)
     if copied in written:
-        copied = context.node("apply", node.shape, node.dtype, [copied], "copy", len(written))
+        copied = Apply(node.shape, node.dtype, (copied,), "copy")
     return copied
 
 
 class Part:
-    """The steps of a program, or of a loop's body."""
+    """The steps of a program, or of a loop's body.
+
+    Attributes:
+      tape: its calls.
+      arena, arena_slot: the memory of its temporaries.
+      places: where each buffer begins that is written here.
+      windows: what is written straight to its place in an assembled array.
+      units: what is done one after the other: a group, a call or a loop, or of an assembled array
+        "fill" (its filler), a piece's number, or "done".
+      first, last: of the units, which make a buffer and read it last.
+      kernels: of its groups.
+      in_place: what takes over the place of an operand that dies in the same unit.
+    """
 
     def __init__(self, plan: Plan, wanted: Sequence[Node], inputs: dict[int, Place],
                  outputs: dict[Node, Place], arena_slot: int):
@@ -183,29 +215,30 @@ class Part:
         self.places: dict[Node, Place] = dict(outputs)
         self.fusion = Fusion(wanted)
         self.windows = self._windows()
-        units = self._steps()
+        self.units = self._steps()
         self.first: dict[Node, int] = {}
         self.last: dict[Node, int] = {}
         self.kernels: dict[Group, Kernel] = {}
         self.in_place: dict[Node, Node] = {}
-        self._live(units)
+        self._live()
         self.arena.restart()        # calls have temporaries of their own
-        for number, (unit, detail) in enumerate(units):
+        for number, (unit, detail) in enumerate(self.units):
             self._emit(number, unit, detail)
 
     # --- which unit is done when ---
-    def _windows(self) -> dict[Node, tuple[Node, Access]]:
+    def _windows(self) -> dict[Node, tuple[Assemble, Access]]:
         """Elementwise results that are written straight to their place in an assembled array."""
-        windows: dict[Node, tuple[Node, Access]] = {}
+        windows: dict[Node, tuple[Assemble, Access]] = {}
         for node in self.fusion.order:
-            if node.kind != "assemble":
+            if not isinstance(node, Assemble):
                 continue
-            if node.name == "pad" and base_of(node.inputs[1]).kind not in ("constant", "input"):
+            if node.filler is not None and not isinstance(
+                    base_of(node.filler), (Constant, Input)):
                 continue        # a filler that is computed may come after what is put on it
-            for source, piece in zip(node.inputs, node.params, strict=False):
+            for source, piece in zip(node.sources, node.pieces, strict=True):
                 dims = _one_to_one(source)
                 base = base_of(source)
-                if (dims is not None and base.kind == "apply" and base not in self.places
+                if (dims is not None and isinstance(base, Apply) and base not in self.places
                         and all(len(self.fusion.users[x]) == 1 for x in (source, base))):
                     window = _window(node, piece)
                     windows[base] = (node, Access(window.offset, tuple(
@@ -220,16 +253,15 @@ class Part:
             if isinstance(unit, Group):
                 for node in unit.homes:
                     target = self.windows.get(node)
-                    if target is not None and target[0].name == "pad" \
+                    if target is not None and target[0].filler is not None \
                             and target[0] not in filled:
                         filled.add(target[0])
                         steps.append((target[0], "fill"))
                 steps.append((unit, None))
-            elif unit.kind == "assemble":
-                if unit.name == "pad" and unit not in filled:
+            elif isinstance(unit, Assemble):
+                if unit.filler is not None and unit not in filled:
                     steps.append((unit, "fill"))
-                steps += [(unit, number) for number, source
-                          in enumerate(unit.inputs[:len(unit.params)])
+                steps += [(unit, number) for number, source in enumerate(unit.sources)
                           if self.windows.get(base_of(source), (None,))[0] is not unit]
                 steps.append((unit, "done"))
             else:
@@ -239,47 +271,50 @@ class Part:
     def owner(self, node: Node) -> Node:
         """The node whose buffer holds a memory node's elements."""
         while True:
-            if node.kind == "alias":
+            if isinstance(node, Alias):
                 node = base_of(node.inputs[0])
             elif node in self.windows:
                 node = self.windows[node][0]
             else:
                 return node
 
-    def _reads(self, unit: Any, detail: Any) -> list[Node]:
+    def reads(self, unit: Any, detail: Any) -> list[Node]:
+        """The memory that a unit reads."""
         if isinstance(unit, Group):
             return [x.node for x in self.kernels[unit].operands
-                    if not x.is_output and x.node.kind != "iota"]
-        if unit.kind == "assemble":
+                    if not x.is_output and not isinstance(x.node, Iota)]
+        if isinstance(unit, Assemble):
             if detail == "fill":
-                return [base_of(unit.inputs[1])]
+                return [base_of(unit.inputs[-1])]
             return [base_of(unit.inputs[detail])] if detail != "done" else []
         return [base_of(x) for x in unit.inputs]
 
-    def _makes(self, unit: Any, detail: Any) -> list[Node]:
+    def makes(self, unit: Any, detail: Any) -> list[Node]:
+        """What a unit puts in memory, all of it or some."""
         if isinstance(unit, Group):
             return list(unit.homes)
-        if unit.kind == "assemble":
+        if isinstance(unit, Assemble):
             return [unit]
         return [user for user, _ in self.fusion.users[unit]]
 
-    def _live(self, units: Sequence[tuple[Any, Any]]) -> None:
+    def _live(self) -> None:
         """First and last steps of each buffer, then its place."""
-        for unit, _ in units:
+        for unit, _ in self.units:
             if isinstance(unit, Group):
                 self.kernels[unit] = emit(unit, self.fusion, self._placement, self.plan.texts)
-        for number, (unit, detail) in enumerate(units):
-            for node in self._makes(unit, detail):
+        for number, (unit, detail) in enumerate(self.units):
+            for node in self.makes(unit, detail):
                 owner = self.owner(node)
                 self.first.setdefault(owner, number)
                 self.last[owner] = max(number, self.last.get(owner, 0))
-            for node in self._reads(unit, detail):
+            for node in self.reads(unit, detail):
                 owner = self.owner(node)
-                assert owner in self.first or owner.kind in ("input", "constant", "empty"), (
+                assert owner in self.first or isinstance(
+                    owner, (Input, Constant, Empty)), (
                     f"{owner} is read before it is made")
                 self.last[owner] = max(number, self.last.get(owner, 0))
-        for number, (unit, detail) in enumerate(units):
-            for node in self._makes(unit, detail):
+        for number, (unit, detail) in enumerate(self.units):
+            for node in self.makes(unit, detail):
                 owner = self.owner(node)
                 if owner in self.places or self.first[owner] != number:
                     continue
@@ -301,7 +336,7 @@ class Part:
         output = next(x for x in kernel.operands if x.is_output and x.node is node)
         taken = {self.in_place.get(home) for home in group.homes}
         for operand in kernel.operands:
-            if operand.is_output or operand.node.kind in ("input", "constant", "iota", "empty"):
+            if operand.is_output or isinstance(operand.node, (Input, Constant, Iota, Empty)):
                 continue
             owner = self.owner(operand.node)
             if (owner is operand.node and owner not in taken and self.last[owner] == number
@@ -309,7 +344,7 @@ class Part:
                     and operand.access == output.access
                     and owner.dtype.itemsize == node.dtype.itemsize
                     and sum(x.node is owner or self.owner(x.node) is owner
-                            for x in kernel.operands if x.node.kind != "iota") == 1):
+                            for x in kernel.operands if not isinstance(x.node, Iota)) == 1):
                 self.in_place[node] = owner
                 return owner
         return None
@@ -319,13 +354,13 @@ class Part:
 
     def place(self, node: Node) -> Place:
         """Where a memory node's elements begin."""
-        if node.kind == "input":
-            return self.inputs[node.params]
-        if node.kind == "constant":
-            return self.plan.constant(node.params)
-        if node.kind == "empty":
+        if isinstance(node, Input):
+            return self.inputs[node.number]
+        if isinstance(node, Constant):
+            return self.plan.constant(node.value)
+        if isinstance(node, Empty):
             return self.plan.constant(np.zeros(1, node.dtype))
-        if node.kind == "alias":
+        if isinstance(node, Alias):
             source = node.inputs[0]
             slot, offset = self.place(base_of(source))
             return slot, offset + strided(source).offset * source.dtype.itemsize
@@ -346,33 +381,33 @@ class Part:
     def _emit(self, number: int, unit: Any, detail: Any) -> None:
         if isinstance(unit, Group):
             self._emit_group(unit)
-        elif unit.kind == "assemble":
+        elif isinstance(unit, Assemble):
             self._emit_assemble(unit, detail)
-        elif unit.kind == "loop":
+        elif isinstance(unit, Loop):
             emit_loop(self, unit, number)
-        elif unit.params.strided:
+        elif unit.strided:
             self._emit_strided(unit)
         else:
-            results = sorted(self._makes(unit, None), key=lambda node: node.params)
+            results = sorted(self.results_of(unit), key=lambda node: node.number)
             integers: list[int] = []
             for x in unit.inputs:
                 integers += self.operand_place(x)
-            made = {node.params: node for node in results}
+            made: dict[int, Node] = {node.number: node for node in results}
             for position in range(max(made) + 1):
                 integers += self.place(made[position]) if position in made else (
                     self._unwanted(number, made))
             integers += [self.plan.cores if size == THREADS else size
-                         for size in unit.params.integers]
-            self.call(unit.name, integers, _signature(unit.inputs, results))
+                         for size in unit.integers]
+            self.call(unit.function, integers, _signature(unit.inputs, results))
 
     def _unwanted(self, number: int, made: dict[int, Node]) -> Place:
         """Memory for a result that nobody reads; results of one call are of one size."""
         size = max(node.nbytes for node in made.values())
         return self.arena_slot, self.arena.allocate(size, number, number)
 
-    def _emit_strided(self, unit: Node) -> None:
+    def _emit_strided(self, unit: Call) -> None:
         result = next(user for user, _ in self.fusion.users[unit])
-        if unit.name.startswith("copy_"):
+        if unit.function.startswith("copy_"):
             source, = unit.inputs
             self._copy(self.operand_place(source), strided(source).strides,
                        self.place(result), row_major(source.shape), source.shape, source.dtype)
@@ -389,7 +424,7 @@ class Part:
             wide = [dim for dim in range(rank - 2) if x.shape[dim] != 1]
             return strides[wide[-1]] if wide else 0
 
-        self.call(unit.name, [
+        self.call(unit.function, [
             *self.operand_place(a), *self.operand_place(b), *self.place(result),
             batch, m, n, k, stack(a, left), left[-2], left[-1],
             stack(b, right), right[-2], right[-1], m * n, n, self.plan.cores],
@@ -401,15 +436,15 @@ class Part:
             *source, *target, len(shape), *shape, *strides, *target_strides, self.plan.cores],
             f"{dtype}[{_sizes(shape)}], strides [{_sizes(strides)}] to [{_sizes(target_strides)}]")
 
-    def _emit_assemble(self, node: Node, detail: Any) -> None:
+    def _emit_assemble(self, node: Assemble, detail: Any) -> None:
         slot, offset = self.place(node)
         if detail == "fill":
             self.call(f"fill_{8 * node.dtype.itemsize}", [
-                *self.operand_place(node.inputs[1]), slot, offset,
+                *self.operand_place(node.inputs[-1]), slot, offset,
                 len(node.shape), *node.shape, *row_major(node.shape), self.plan.cores],
                 _signature([], [node]))
         elif detail != "done":
-            source, piece = node.inputs[detail], node.params[detail]
+            source, piece = node.sources[detail], node.pieces[detail]
             window = _window(node, piece)
             self._copy(self.operand_place(source), strided(source).strides,
                        (slot, offset + window.offset * node.dtype.itemsize), window.strides,
@@ -419,58 +454,34 @@ class Part:
         kernel = self.kernels[group]
         self.plan.kernels.setdefault(kernel.source)
         operands = kernel.operands
-        count = len(operands)
-        points = [list(group.space[dim:dim + 1]) + [x.access.strides[dim] for x in operands]
-                  for dim in kernel.points]
-        rows = [list(group.space[dim:dim + 1]) + [x.access.strides[dim] for x in operands]
-                for dim in kernel.rows]
-        if kernel.inner >= 0:
-            inner = [group.space[kernel.inner]] + [
-                x.access.strides[kernel.inner] for x in operands]
-        else:
-            inner = [1] + [0] * count
-        points, rows = _collapsed(points), _collapsed(rows)
-        outer = rows if kernel.kind == "rows" else points
-        while outer and _follows(outer[-1], inner):
-            inner[0] *= outer.pop()[0]
+        points, rows, inner = _walks(group, kernel)
         point_count = math.prod(dim[0] for dim in points)
         row_count = math.prod(dim[0] for dim in rows)
         n = inner[0]
         threads = threads_for(group, point_count * row_count * n, self.plan.cores)
-        pieces = 1
-        if kernel.kind == "map":
-            if 1 < threads and point_count < 4 * threads:
-                pieces = min(-(-4 * threads // point_count) if point_count > 1 else threads,
-                             max(1, n // 1024))
-        elif kernel.kind == "columns":
-            pieces = -(-n // _BLOCK)
-            if threads > point_count * pieces:
-                pieces = max(pieces, min(-(-threads // point_count), n // 64))
-            pieces = max(1, pieces)
+        pieces = _pieces(kernel.kind, point_count, n, threads)
         items = point_count * pieces
         threads = max(1, min(threads, items))
-        integers: list[int] = []
-        for x in operands:
-            if x.node.kind == "iota":
-                integers += (0, x.access.offset)
-            else:
-                slot, offset = self.place(x.node)
-                integers += (slot, offset + x.access.offset * x.node.dtype.itemsize)
-        integers += (threads, items, n, pieces, row_count, *inner[1:])
-        for dims in (points, rows):
-            integers.append(len(dims))
-            integers += [dim[0] for dim in dims]
-            for operand in range(count):
-                integers += [dim[1 + operand] for dim in dims]
+        integers = KernelLayout(len(operands)).write(KernelIntegers(
+            [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
+            inner[1:], points, rows))
         note = _signature([x.node for x in operands if not x.is_output],
                           [x.node for x in operands if x.is_output])
         if threads > 1:
             note += f", {threads} threads"
         self.tape.steps.append(Step("", kernel.source, integers, note))
 
+    def _first_element(self, operand: Operand) -> tuple[int, int]:
+        """Where it is; of an iota 0 and its value."""
+        if isinstance(operand.node, Iota):
+            return 0, operand.access.offset
+        slot, offset = self.place(operand.node)
+        return slot, offset + operand.access.offset * operand.node.dtype.itemsize
+
     # --- what loops are written with ---
-    def results_of(self, unit: Node) -> list[Node]:
-        return self._makes(unit, None)
+    def results_of(self, unit: Node) -> list[Result]:
+        """The results of a call or a loop that are read."""
+        return [user for user, _ in self.fusion.users[unit] if isinstance(user, Result)]
 
     def empty_tape(self) -> Tape:
         return Tape()
@@ -488,13 +499,13 @@ class Part:
         places: dict[Node, Place] = {}
         wanted: list[Node] = []
         for node, place in zip(results, outputs, strict=True):
-            if node.kind == "empty" or place is None:
+            if isinstance(node, Empty) or place is None:
                 continue
             final = _writable(node, context, written)
             written[base_of(final)] = len(wanted)
             wanted.append(final)
             places[base_of(final)] = place
-        return Part(self.plan, wanted, dict(enumerate(inputs)), places, arena_slot)
+        return self.plan.part(wanted, dict(enumerate(inputs)), places, arena_slot)
 
 
 def _sizes(numbers: Sequence[int]) -> str:
@@ -509,7 +520,7 @@ def _signature(inputs: Sequence[Node], outputs: Sequence[Node]) -> str:
     return f"{before} -> {after}" if before else after
 
 
-def _window(node: Node, piece: Any) -> Access:
+def _window(node: Node, piece: Piece) -> Access:
     return map_access(Access(0, row_major(node.shape)),
                       tuple((start, step, dim) for dim, (start, step)
                             in enumerate(zip(piece.starts, piece.steps, strict=True))),
@@ -521,11 +532,11 @@ def _one_to_one(node: Node) -> list[int] | None:
 
     None where the node is not all of its base's elements in their order.
     """
-    if node.kind != "view":
-        return list(range(len(node.shape))) if node.kind == "apply" else None
+    if not isinstance(node, View):
+        return list(range(len(node.shape))) if isinstance(node, Apply) else None
     base = node.inputs[0]
     dims = []
-    for size, (start, step, dim) in zip(base.shape, node.params, strict=True):
+    for size, (start, step, dim) in zip(base.shape, node.index_map, strict=True):
         if size == 1:
             dims.append(-1)
         elif start == 0 and step == 1 and node.shape[dim] == size:
@@ -533,6 +544,40 @@ def _one_to_one(node: Node) -> list[int] | None:
         else:
             return None
     return dims if node.size == base.size else None
+
+
+def _walks(group: Group, kernel: Kernel) -> tuple[list[list[int]], list[list[int]], list[int]]:
+    """The dimensions of points, of rows, and the swept one: each a size, and operands' strides.
+
+    Raises:
+      LoweringError: there are more than kernels have room for.
+    """
+    def dimension(dim: int) -> list[int]:
+        return [group.space[dim], *[x.access.strides[dim] for x in kernel.operands]]
+
+    points, rows = (_collapsed([dimension(dim) for dim in dims])
+                    for dims in (kernel.points, kernel.rows))
+    inner = dimension(kernel.inner) if kernel.inner >= 0 else [1] + [0] * len(kernel.operands)
+    outer = rows if kernel.kind == "rows" else points
+    while outer and _follows(outer[-1], inner):
+        inner[0] *= outer.pop()[0]
+    if max(len(points), len(rows)) > MOST_DIMENSIONS:
+        raise LoweringError(f"a kernel goes through {len(group.space)} dimensions of which "
+                            f"more than {MOST_DIMENSIONS} cannot be one with another")
+    return points, rows, inner
+
+
+def _pieces(kind: str, points: int, n: int, threads: int) -> int:
+    """Into how many pieces a kernel cuts each point's sweep of ``n`` elements."""
+    if kind == "map" and 1 < threads and points < 4 * threads:
+        wanted = -(-4 * threads // points) if points > 1 else threads
+        return min(wanted, max(1, n // 1024))
+    if kind == "columns":
+        blocks = -(-n // _BLOCK)
+        if threads > points * blocks:
+            blocks = max(blocks, min(-(-threads // points), n // 64))
+        return max(1, blocks)
+    return 1
 
 
 def _collapsed(dims: list[list[int]]) -> list[list[int]]:

@@ -1,0 +1,383 @@
+"""Checks that what each stage of planning makes is well formed. Run in tests after each stage.
+
+Each check raises an InternalError that names the node, the group or the step, and what does not
+hold of it. `CheckedPlan` of ``check_plan.py`` plans a program with all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._base.errors import InternalError
+from maxjax._max.mojo.emitter import REDUCERS
+from maxjax._max.mojo.fusion import MOST_MEMBERS, Fusion, Group, ordered, same_dims
+from maxjax._max.mojo.nodes import (
+    Alias,
+    Apply,
+    Assemble,
+    Call,
+    Computed,
+    Constant,
+    Empty,
+    IndexMap,
+    Input,
+    Iota,
+    Loop,
+    Node,
+    Reduce,
+    Reshape,
+    Result,
+    Unit,
+    View,
+    base_of,
+    is_row_major,
+    reshape_access,
+    strided,
+)
+
+_COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "is_finite"))
+_BOOL = np.dtype(bool)
+
+
+def require(holds: bool, what: Any, message: str) -> None:
+    """Raises an InternalError that names ``what`` unless something holds."""
+    if not holds:
+        raise InternalError(f"{what if isinstance(what, str) else repr(what)}: {message}")
+
+
+# --- nodes ---
+def check_nodes(outputs: Sequence[Node]) -> None:
+    """Checks each node that outputs need against its class's contract.
+
+    Raises:
+      InternalError: a shape, a dtype, an operand, an index map or a window is not what the node's
+        class says. Names the node.
+    """
+    for node in ordered(outputs):
+        rule = _RULES.get(type(node))
+        if rule is None:
+            raise InternalError(f"{node!r}: {type(node).__name__} is no kind of node")
+        require(isinstance(node.dtype, np.dtype), node, f"its dtype is {node.dtype!r}")
+        require(all(type(size) is int and size >= 0 for size in node.shape), node,
+                f"its shape is {node.shape}")
+        require(0 not in node.shape or isinstance(node, (Input, Result, Empty)), node,
+                "it has no elements, and is not Empty")
+        for operand in node.inputs:
+            require(isinstance(node, Result) or not isinstance(operand, (Call, Loop)), node,
+                    f"it reads {operand!r}, which is no value")
+        rule(node)
+
+
+def _no_operands(node: Node) -> None:
+    require(not node.inputs, node, f"it has {len(node.inputs)} operands, and needs none")
+
+
+def _one_operand(node: Node, of_dtype: bool = True) -> Node:
+    require(len(node.inputs) == 1, node, f"it has {len(node.inputs)} operands, and needs one")
+    operand, = node.inputs
+    require(not of_dtype or operand.dtype == node.dtype, node,
+            f"its operand {operand!r} has another dtype")
+    return operand
+
+
+def _in_memory(node: Node, operand: Node) -> None:
+    base = base_of(operand)
+    require(not isinstance(base, Iota), node, f"its operand {operand!r} is in no memory")
+    require(0 in operand.shape or is_row_major(strided(operand).strides, operand.shape), node,
+            f"its operand {operand!r} does not lie row by row in memory")
+
+
+def _check_input(node: Input) -> None:
+    _no_operands(node)
+    require(node.number >= 0, node, f"its number is {node.number}")
+
+
+def _check_constant(node: Constant) -> None:
+    _no_operands(node)
+    value = node.value
+    require(value.shape == node.shape and value.dtype == node.dtype, node,
+            f"its value is {value.dtype}{list(value.shape)}")
+    require(value.flags.c_contiguous, node, "its value does not lie row by row")
+
+
+def _check_empty(node: Empty) -> None:
+    _no_operands(node)
+    require(0 in node.shape, node, "it has elements")
+
+
+def _check_apply(node: Apply) -> None:
+    require(bool(node.inputs), node, "it has no operands")
+    for operand in node.inputs:
+        require(operand.shape == node.shape, node, f"its operand {operand!r} has another shape")
+    first, kinds = node.inputs[0], [x.dtype for x in node.inputs]
+    if node.source is not None:
+        require(node.name.startswith("custom "), node, "it has a source, and is not custom")
+    elif node.name == "select":
+        require(kinds == [_BOOL, node.dtype, node.dtype], node,
+                f"it selects from {', '.join(map(str, kinds))}")
+    elif node.name == "bitcast":
+        _one_operand(node, of_dtype=False)
+        require(first.dtype.itemsize == node.dtype.itemsize and _BOOL not in (*kinds, node.dtype),
+                node, f"it has not the bits of {first!r}")
+    elif node.name == "convert":
+        _one_operand(node, of_dtype=False)
+    elif node.name == "copy":
+        _one_operand(node)
+    else:
+        require(len(set(kinds)) == 1, node, f"its operands are {', '.join(map(str, kinds))}")
+        wanted = _BOOL if node.name in _COMPARISONS else first.dtype
+        require(node.dtype == wanted, node, f"{node.name} of {first.dtype} gives {wanted}")
+
+
+def _check_reduce(node: Reduce) -> None:
+    operand = _one_operand(node)
+    rank = len(operand.shape)
+    require(node.name in REDUCERS, node, "it is no reduction")
+    require(bool(node.axes) and list(node.axes) == sorted({*node.axes} & {*range(rank)}), node,
+            f"its axes {node.axes} are not some of {rank} dimensions, ascending")
+    kept = tuple(size for dim, size in enumerate(operand.shape) if dim not in node.axes)
+    require(node.shape == kept, node, f"its operand {operand!r} leaves {list(kept)}")
+
+
+def _check_index_map(what: Any, index_map: IndexMap, source: Node, space: Sequence[int]) -> None:
+    """An index map from a space to a source's dimensions stays within them."""
+    require(len(index_map) == len(source.shape), what,
+            f"its index map {index_map} is not one of {source!r}")
+    for dim, (size, (start, step, along)) in enumerate(
+            zip(source.shape, index_map, strict=True)):
+        require(-1 <= along < len(space), what,
+                f"its index map goes along dimension {along} of {len(space)}")
+        require((step == 0) == (along < 0) and (along < 0 or space[along] != 1), what,
+                f"its index map has step {step} along dimension {along}")
+        last = start + step * (space[along] - 1) if along >= 0 else start
+        require(0 <= start < size and 0 <= last < size, what,
+                f"its index map goes from {start} to {last} in dimension {dim} of {source!r}")
+    dims = [along for _, _, along in index_map if along >= 0]
+    require(len(dims) == len(set(dims)), what, f"its index map {index_map} goes along a diagonal")
+
+
+def _check_view(node: View) -> None:
+    operand = _one_operand(node)
+    require(not isinstance(operand, View), node, f"its operand {operand!r} is a view")
+    _check_index_map(node, node.index_map, operand, node.shape)
+
+
+def _check_reshape(node: Reshape) -> None:
+    operand = _one_operand(node)
+    require(not isinstance(operand, Reshape), node, f"its operand {operand!r} is a reshape")
+    require(operand.size == node.size, node,
+            f"its operand {operand!r} has {operand.size} elements")
+    require(reshape_access(strided(operand), operand.shape, node.shape) is not None, node,
+            f"strides cannot say it of {operand!r}")
+
+
+def _check_iota(node: Iota) -> None:
+    _no_operands(node)
+    require(len(node.shape) == 1, node, "it has not one dimension")
+
+
+def _check_alias(node: Alias) -> None:
+    operand = _one_operand(node, of_dtype=False)
+    _in_memory(node, operand)
+    old, new = operand.dtype.itemsize, node.dtype.itemsize
+    if new < old:
+        holds = node.shape == (*operand.shape, old // new)
+    else:
+        holds = new > old and operand.shape == (*node.shape, new // old)
+    require(holds, node, f"it has not the bytes of {operand!r}")
+
+
+def _check_assemble(node: Assemble) -> None:
+    rank, pieces = len(node.shape), node.pieces
+    require(bool(pieces) and len(node.inputs) in (len(pieces), len(pieces) + 1), node,
+            f"it has {len(node.inputs)} operands for {len(pieces)} pieces")
+    for operand in node.inputs:
+        require(operand.dtype == node.dtype, node, f"its operand {operand!r} has another dtype")
+        require(not isinstance(base_of(operand), Iota), node,
+                f"its operand {operand!r} is in no memory")
+    ends = []
+    for source, piece in zip(node.sources, pieces, strict=True):
+        require(len(piece.starts) == len(piece.steps) == len(source.shape) == rank, node,
+                f"its piece {source!r} has another rank")
+        last = [start + step * (size - 1) for start, step, size
+                in zip(piece.starts, piece.steps, source.shape, strict=True)]
+        require(min((*piece.starts, 0)) >= 0 and min((*piece.steps, 1)) > 0
+                and all(place < size for place, size in zip(last, node.shape, strict=True)), node,
+                f"its piece {source!r} goes from {list(piece.starts)} to {last}")
+        ends.append([place + 1 for place in last])
+    if node.filler is not None:
+        require(node.filler.size == 1, node, f"its filler {node.filler!r} is not one element")
+        return
+    filled = sum(source.size for source in node.sources)
+    require(filled == node.size, node, f"its pieces fill {filled} of {node.size} elements")
+    for before, piece in zip(ends, pieces[1:], strict=False):
+        require(any(end == start for end, start in zip(before, piece.starts, strict=True)), node,
+                f"a piece that begins at {list(piece.starts)} does not follow that before it")
+
+
+def _check_call(node: Call) -> None:
+    require(node.shape == (), node, "a call has no shape")
+    require(all(type(x) is int for x in node.integers), node, f"its integers are {node.integers}")
+    for operand in node.inputs:
+        require(not isinstance(base_of(operand), Iota), node,
+                f"its operand {operand!r} is in no memory")
+        if not node.strided:
+            _in_memory(node, operand)
+    if node.strided:
+        require(not node.integers, node, "it is strided, and has integers of its own")
+        wanted = {"copy": 1, "matmul": 2}.get(node.function.partition("_")[0])
+        require(len(node.inputs) == wanted, node,
+                f"the planner has no integers for {node.function} of {len(node.inputs)} operands")
+
+
+def _loop_types(node: Loop) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """The types of a loop's operands and results, as its bodies have them."""
+    def types(avals: Iterable[Any], ahead: tuple[int, ...] = ()) -> list[tuple[Any, ...]]:
+        return [((*ahead, *aval.shape), dtypes.physical(aval.dtype)) for aval in avals]
+
+    if node.name == "scan":
+        body, = node.bodies
+        _, carry, _ = node.counts
+        fixed = sum(node.counts[:2])
+        line = (node.length,)
+        require(types(body.in_avals[fixed - carry:fixed]) == types(body.out_avals[:carry]), node,
+                "its body does not give back what it carries")
+        return (types(body.in_avals[:fixed]) + types(body.in_avals[fixed:], line),
+                types(body.out_avals[:carry]) + types(body.out_avals[carry:], line))
+    if node.name == "while":
+        condition, body = node.bodies
+        n_condition, n_body, _ = node.counts
+        carried = types(body.in_avals[n_body:])
+        require(carried == types(condition.in_avals[n_condition:]) == types(body.out_avals), node,
+                "its body does not give back what it carries")
+        require(types(condition.out_avals) == [((), _BOOL)], node,
+                "its condition is not one bool")
+        return types(condition.in_avals[:n_condition]) + types(body.in_avals), carried
+    require(node.name == "cond", node, "it is no scan, while or cond")
+    first = node.bodies[0]
+    for branch in node.bodies:
+        require(types(branch.in_avals) == types(first.in_avals)
+                and types(branch.out_avals) == types(first.out_avals), node,
+                "its branches differ in their types")
+    return [((), np.dtype(np.int32)), *types(first.in_avals)], types(first.out_avals)
+
+
+def _check_loop(node: Loop) -> None:
+    require(node.shape == (), node, "a loop has no shape")
+    wanted, _ = _loop_types(node)
+    count = sum(node.counts) + (node.name == "cond")
+    require(count == len(node.inputs) == len(wanted), node,
+            f"it has {len(node.inputs)} operands, {count} by its counts, {len(wanted)} by its "
+            "bodies")
+    for operand, kind in zip(node.inputs, wanted, strict=True):
+        require((operand.shape, operand.dtype) == kind, node,
+                f"its operand {operand!r} should be {kind[1]}{list(kind[0])}")
+        _in_memory(node, operand)
+
+
+def _check_result(node: Result) -> None:
+    source = _one_operand(node, of_dtype=False)
+    require(isinstance(source, (Call, Loop)), node, f"it is of {source!r}")
+    require(node.number >= 0, node, f"its number is {node.number}")
+    if isinstance(source, Loop):
+        _, types = _loop_types(source)
+        require(node.number < len(types), node, f"{source!r} has {len(types)} results")
+        shape, dtype = types[node.number]
+        require((node.shape, node.dtype) == (shape, dtype), node,
+                f"result {node.number} of {source!r} is {dtype}{list(shape)}")
+
+
+_RULES: dict[type[Node], Callable[[Any], None]] = {
+    Input: _check_input, Constant: _check_constant, Empty: _check_empty, Apply: _check_apply,
+    Reduce: _check_reduce, View: _check_view, Reshape: _check_reshape, Iota: _check_iota,
+    Alias: _check_alias, Assemble: _check_assemble, Call: _check_call, Loop: _check_loop,
+    Result: _check_result,
+}
+
+
+# --- groups ---
+def check_groups(fusion: Fusion) -> None:
+    """Checks the groups of a program, and the order of its units.
+
+    Raises:
+      InternalError: a group computes what its space does not hold, a node that is computed or read
+        is in no group or no memory, or a unit comes before one that it reads. Names the group or
+        the node.
+    """
+    groups = [unit for unit in fusion.units if isinstance(unit, Group)]
+    for group in groups:
+        _check_group(group, fusion)
+    require(len(set(fusion.units)) == len(fusion.units), fusion.units, "a unit comes twice")
+    done: set[Any] = set()
+    for unit in fusion.units:
+        for node in _memory_read(unit):
+            maker = _maker(node, fusion)
+            require(maker is None or maker in done, unit, f"it comes before {node!r} is made")
+        done.add(unit)
+    for node in fusion.order:
+        if isinstance(node, Unit):
+            require(node in done, node, "it is none of the program's units")
+        if isinstance(node, Computed):
+            known = fusion.groups_of.get(node, {})
+            require(bool(known) and done.issuperset(known)
+                    and all(node in group.maps for group in known), node,
+                    "it is computed in no group that is one of the units")
+    for node in fusion.outputs:
+        base = base_of(node)
+        require(not isinstance(base, Computed) or base in fusion.home, base,
+                "it is wanted, and put in no memory")
+
+
+def _check_group(group: Group, fusion: Fusion) -> None:
+    dims = range(len(group.space))
+    require(0 < len(group.maps) <= MOST_MEMBERS, group, f"it computes {len(group.maps)} nodes")
+    require(group.axes is None or (bool(group.axes) and all(dim in dims for dim in group.axes)),
+            group, "its axes are not some of its space's")
+    reduces = [node for node in group.maps if isinstance(node, Reduce)]
+    require(bool(reduces) == (group.axes is not None), group,
+            f"it has {len(reduces)} reductions")
+    for reduction in reduces:
+        require(same_dims(group, reduction.axes) and reduction.inputs[0].shape == group.space,
+                group, f"{reduction!r} does not reduce its space")
+    for node, maps in group.maps.items():
+        require(bool(maps), group, f"{node!r} has no index map")
+        for index_map in maps:
+            _check_index_map(group, index_map, node, group.space)
+    require(bool(group.homes), group, "it puts nothing in memory")
+    for node in group.homes:
+        require(node in group.maps and fusion.home.get(node) is group, group,
+                f"{node!r} is not at home in it")
+        require(isinstance(node, Reduce) or group.level(node, group.maps[node][0]) != "", group,
+                f"{node!r} is at home in it, and has not an element for each of its points")
+
+
+def _memory_read(unit: Any) -> Iterable[Node]:
+    """The nodes that a unit reads from memory."""
+    if not isinstance(unit, Group):
+        return map(base_of, unit.inputs)
+    # A reshape is read from memory even where the group computes what it looks at.
+    return [base for node in unit.maps for x in node.inputs for base in [base_of(x)]
+            if base not in unit.maps or _is_reshaped(x)]
+
+
+def _is_reshaped(node: Node) -> bool:
+    while isinstance(node, View):
+        node = node.inputs[0]
+    return isinstance(node, Reshape)
+
+
+def _maker(node: Node, fusion: Fusion) -> Any:
+    """The unit that puts a node in memory; None for what is there from the beginning."""
+    while isinstance(node, Alias):
+        node = base_of(node.inputs[0])
+    if isinstance(node, Computed):
+        home = fusion.home.get(node)
+        require(home is not None, node, "it is read from memory, and put in none")
+        return home
+    if isinstance(node, Result):
+        return node.inputs[0]
+    return node if isinstance(node, Unit) else None

@@ -1,0 +1,283 @@
+"""Checks that the calls of a program, and the places of its values, are well formed.
+
+Run in tests. What each step needs of memory is reckoned anew from the units and from the tape's
+integers, not taken from what the planner has noted.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from maxjax._base.errors import InternalError
+from maxjax._max.mojo.arena import ALIGNMENT
+from maxjax._max.mojo.check import check_groups, check_nodes, require
+from maxjax._max.mojo.context import THREADS
+from maxjax._max.mojo.emitter import Kernel, Operand
+from maxjax._max.mojo.fusion import Group
+from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout
+from maxjax._max.mojo.nodes import Call, Constant, Empty, Input, Iota, Node
+from maxjax._max.mojo.plan import Part, Place, Plan, Step, Tape
+
+
+class CheckedPlan(Plan):
+    """A plan each stage of which has been checked."""
+
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
+        check_plan(self)
+
+    def part(self, wanted: Sequence[Node], inputs: dict[int, Place], outputs: dict[Node, Place],
+             arena_slot: int) -> Part:
+        check_nodes(wanted)
+        part = super().part(wanted, inputs, outputs, arena_slot)
+        check_groups(part.fusion)
+        check_part(part)
+        return part
+
+
+def check_plan(plan: Plan) -> None:
+    """Checks what a plan holds beside its steps.
+
+    Raises:
+      InternalError: kernels or functions are not those that its tapes call, a constant is not in
+        its place, or a result is none of what there is.
+    """
+    steps = list(_all_steps(plan.tape))
+    for what, held, called in (
+            ("kernels", plan.kernels, {step.kernel for step in steps} - {""}),
+            ("functions", plan.functions, {step.function for step in steps} - {""})):
+        require(set(held) == called, "the plan", f"its {what} are not those that its calls name")
+    require(len(plan.constants) % ALIGNMENT == 0, "the plan", "its constants are not aligned")
+    results = sum(type(x) is tuple for x in plan.outputs)
+    require(results == plan.written, "the plan",
+            f"it writes {plan.written} results, and has {results}")
+    numbers = [x for x in plan.outputs if type(x) is int]
+    first_result = plan.arena_slot - plan.written
+    require(all(0 <= number < first_result for number in numbers), "the plan",
+            f"its results are arguments {numbers} of {first_result}")
+
+
+def _all_steps(tape: Tape) -> Iterator[Step]:
+    for step in tape.steps:
+        yield step
+        for x in step.integers:
+            if isinstance(x, Tape):
+                yield from _all_steps(x)
+
+
+def check_part(part: Part) -> None:
+    """Checks the steps of a program, or of a loop's body.
+
+    Raises:
+      InternalError: a unit reads what is not made yet, a value lies out of the arena or where
+        another lies at the same time, or a call's integers are not what its function reads. Names
+        the node, the group or the step.
+    """
+    lives = _check_order(part)
+    _check_blocks(part.arena.blocks, part.arena.size)
+    _check_places(part, lives)
+    groups = [unit for unit, _ in part.units if isinstance(unit, Group)]
+    calls = [step for step in part.tape.steps if step.kernel]
+    require(len(groups) == len(calls), "the part",
+            f"it calls {len(calls)} kernels, and has {len(groups)} groups")
+    for group, step in zip(groups, calls, strict=True):
+        require(step.kernel == part.kernels[group].source, group, "its step calls another kernel")
+        _check_kernel_call(part, group, step)
+    counts = _counts(part)
+    for step in part.tape.steps:
+        if not step.kernel:
+            _check_call(part, step, counts)
+
+
+# --- memory ---
+def _check_order(part: Part) -> dict[Node, tuple[int, int]]:
+    """Each unit comes after all that it reads; returns the first and last unit of each buffer."""
+    made: dict[Node, tuple[int, int]] = {}
+    for number, (unit, detail) in enumerate(part.units):
+        for node in part.makes(unit, detail):
+            owner = part.owner(node)
+            made[owner] = (made.get(owner, (number, 0))[0], number)
+    lives = dict(made)
+    for number, (unit, detail) in enumerate(part.units):
+        for node in part.reads(unit, detail):
+            owner = part.owner(node)
+            if isinstance(owner, (Input, Constant, Empty)):
+                continue
+            require(owner in made, unit, f"it reads {owner!r}, which is nowhere made")
+            require(made[owner][1] < number, unit, f"it reads {owner!r} before it is made")
+            lives[owner] = (lives[owner][0], max(number, lives[owner][1]))
+    return lives
+
+
+def _check_blocks(blocks: Sequence[Sequence[int]], size: int) -> None:
+    """No two blocks of an arena overlap while both live."""
+    begins: list[int] = []
+    alive: dict[int, Sequence[int]] = {}
+    ends: list[tuple[int, int]] = []
+    for block in sorted(blocks, key=lambda block: block[2]):
+        begin, end, first, last = block
+        require(0 <= begin < end <= size and begin % ALIGNMENT == 0, block,
+                f"a block that is not within the arena of {size} bytes")
+        while ends and ends[0][0] < first:
+            over = heapq.heappop(ends)[1]
+            del alive[over], begins[bisect.bisect_left(begins, over)]
+        place = bisect.bisect_left(begins, begin)
+        for other in begins[max(place - 1, 0):place + 1]:
+            require(alive[other][1] <= begin or end <= other, block,
+                    f"a block of the arena that overlaps {list(alive[other])}")
+        begins.insert(place, begin)
+        alive[begin] = block
+        heapq.heappush(ends, (last, begin))
+
+
+def _check_places(part: Part, lives: dict[Node, tuple[int, int]]) -> None:
+    """Each value has a place of its own, in the arena one that is its own while it lives."""
+    blocks: dict[int, list[Sequence[int]]] = {}
+    for block in part.arena.blocks:
+        blocks.setdefault(block[0], []).append(block)
+    elsewhere: dict[Place, Node] = {}
+    tenants: dict[int, list[tuple[int, int, Node]]] = {}
+    for node, (first, last) in lives.items():
+        require(node in part.places, node, "it has no place")
+        slot, offset = part.places[node]
+        require(0 <= slot < part.plan.slots and offset >= 0, node,
+                f"its place is slot {slot}, byte {offset}")
+        if slot != part.arena_slot:
+            other = elsewhere.setdefault((slot, offset), node)
+            require(other is node, node, f"its place is that of {other!r}")
+            continue
+        holding = [block for block in blocks.get(offset, ())
+                   if block[2] <= first and last <= block[3]
+                   and offset + node.nbytes <= block[1]]
+        require(len(holding) == 1, node,
+                f"it lives in units {first} to {last}, and has no block of the arena there")
+        tenants.setdefault(id(holding[0]), []).append((first, last, node))
+    for held in tenants.values():
+        held.sort(key=lambda life: life[:2])
+        for (_, last, before), (first, _, node) in zip(held, held[1:], strict=False):
+            require(last < first or (last == first and part.in_place.get(node) is before), node,
+                    f"it lies where {before!r} still lives")
+
+
+# --- the calls of generated kernels ---
+def _check_kernel_call(part: Part, group: Group, step: Step) -> None:
+    """The integers go through the group's space, and its operands' elements, once."""
+    kernel = part.kernels[group]
+    try:
+        call = KernelLayout(len(kernel.operands)).read(step.integers)
+    except ValueError as error:
+        raise InternalError(f"{group!r}: {error}") from None
+    point_sizes, row_sizes = ([dim[0] for dim in dims] for dims in (call.point_dims, call.row_dims))
+    require(max(len(point_sizes), len(row_sizes)) <= MOST_DIMENSIONS, group,
+            f"it walks through {len(point_sizes)} and {len(row_sizes)} dimensions")
+    points = math.prod(point_sizes)
+    require(call.rows == math.prod(row_sizes), group,
+            f"it has {call.rows} rows, of dimensions {row_sizes}")
+    require(points * call.rows * call.length == math.prod(group.space), group,
+            f"it goes through {points} points, {call.rows} rows and {call.length} elements")
+    require(1 <= call.pieces <= call.length and call.items == points * call.pieces, group,
+            f"it has {call.items} items, of {points} points in {call.pieces} pieces")
+    require(1 <= call.threads <= call.items, group,
+            f"{call.threads} threads share {call.items} items")
+    for number, operand in enumerate(kernel.operands):
+        _check_operand(part, group, kernel, call, number, operand)
+
+
+def _check_operand(part: Part, group: Group, kernel: Kernel, call: KernelIntegers, number: int,
+                   operand: Operand) -> None:
+    node, access = operand.node, operand.access
+    words = f"operand {number}, {node!r}, "
+    reached = _reach([*zip(group.space, access.strides, strict=True)])
+    by_call = _reach([(call.length, call.strides[number]), *(
+        (dim[0], dim[1 + number]) for dim in (*call.point_dims, *call.row_dims))])
+    require(reached == by_call, group,
+            f"{words}reaches from {reached[0]} to {reached[1]}, and its integers from "
+            f"{by_call[0]} to {by_call[1]}")
+    if isinstance(node, Iota):
+        wanted = (0, access.offset)
+        size = node.size
+    else:
+        slot, offset = part.place(node)
+        wanted = (slot, offset + access.offset * node.dtype.itemsize)
+        size = max(node.size, 1)        # of Empty a zero is kept, which is not read
+    require(call.places[number] == wanted, group,
+            f"{words}is at {wanted}, and in its integers at {call.places[number]}")
+    first, last = access.offset + reached[0], access.offset + reached[1]
+    require(0 <= first and last < size, group,
+            f"{words}is accessed from element {first} to {last}")
+
+
+def _reach(dims: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The least and the greatest offset that sizes and strides lead to."""
+    ends = [(size - 1) * stride for size, stride in dims]
+    return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)
+
+
+# --- the calls of the pack's functions ---
+def _counts(part: Part) -> dict[str, set[tuple[int, int]]]:
+    """How many places, and integers in all, calls of the pack's functions have, by name."""
+    counts: dict[str, set[tuple[int, int]]] = {}
+    for unit, _ in part.units:
+        if isinstance(unit, Call) and not unit.strided:
+            results = max(node.number for node in part.results_of(unit)) + 1
+            places = len(unit.inputs) + results
+            counts.setdefault(unit.function, set()).add(
+                (places, 2 * places + len(unit.integers)))
+    return counts
+
+
+def _check_call(part: Part, step: Step, counts: dict[str, set[tuple[int, int]]]) -> None:
+    """A call has as many integers as its function reads, and its places are some."""
+    integers = step.integers
+    name = step.function.rpartition("_")[0]
+    slots: list[int] = []
+    if step.function.startswith("tape_") and step.function != "tape_copy_bytes":
+        places, wanted, slots = _control(step)
+    elif step.function == "tape_copy_bytes":
+        places, wanted = 2, 5
+    elif name == "copy":            # rank; sizes, strides, the target's strides; threads
+        places, wanted = 2, 6 + 3 * _count(step, 4)
+    elif name == "fill":            # rank; sizes, strides; threads
+        places, wanted = 2, 6 + 2 * _count(step, 4)
+    elif name == "matmul":          # batch, m, n, k; three strides of each operand, two of the
+        places, wanted = 3, 19      # result; threads
+    else:
+        known = counts.get(step.function, set())
+        require(bool(known), step.function, "its function is called by no unit")
+        places, wanted = min(known, key=lambda count: count[1] != len(integers))
+    where = f"{step.function} of {step.note}"
+    require(len(integers) == wanted, where, f"it has {len(integers)} integers, and needs {wanted}")
+    require(THREADS not in integers, where, "it has no number of threads")
+    first = 2 if step.function == "tape_while" else 0       # behind its tapes
+    for k in range(places):
+        slot, offset = integers[first + 2 * k:first + 2 * k + 2]
+        limit = part.arena.size if slot == part.arena_slot else math.inf
+        require(0 <= slot < part.plan.slots and 0 <= offset <= limit, where,
+                f"its place {k} is slot {slot}, byte {offset}")
+    require(all(0 <= slot < part.plan.slots for slot in slots), where,
+            f"its slots {slots} are not all below {part.plan.slots}")
+
+
+def _control(step: Step) -> tuple[int, int, list[int]]:
+    """Of a call that runs tapes: its places, its integers (a tape counts as one), its slots."""
+    integers = step.integers
+    if step.function == "tape_scan":
+        moves = 4 + 4 * _count(step, 3)
+        end = moves + 1 + 2 * _count(step, moves)
+        slots = [x for k in range(4, moves, 4) for x in integers[k:k + 2]]
+        return 0, end + 1, slots + integers[moves + 1:end]
+    if step.function == "tape_while":
+        return 1, 5 + 2 * _count(step, 4), integers[5:]
+    return 1, 3 + _count(step, 2), []
+
+
+def _count(step: Step, position: int) -> int:
+    """The integer at a position, which says how many others there are."""
+    count = step.integers[position] if position < len(step.integers) else None
+    if type(count) is not int:
+        raise InternalError(f"{step.function}: integer {position} is no count, but {count!r}")
+    return count

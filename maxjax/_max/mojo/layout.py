@@ -1,0 +1,132 @@
+"""Where each integer of a generated kernel's call stands: planners write them, kernels read them.
+
+Of a call with ``operands`` operands, each of which is an array in memory or an iota:
+
+  place(k)       operand k's slot and byte offset; of an iota 0 and its first value
+  threads        how many threads share the call's items
+  items          points, times pieces
+  length         elements of a sweep
+  pieces         of each point's sweep, which are items of their own: pieces of a map, blocks of
+                 columns
+  rows           how many rows a point has
+  stride(k)      operand k's stride in a sweep
+  points         a walk over the points
+  (behind it)    a walk over a point's rows
+
+A walk is a rank, the sizes of as many dimensions, and for each operand its stride in each of them;
+``Walk`` of ``kernels/loops.mojo`` reads it. ``operand`` of ``kernels/calling.mojo`` reads places,
+``launch`` of ``kernels/loops.mojo`` the threads and, next to them, the items. Strides are in
+elements, and of an iota in its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+# Of a walk, as `kernels/loops.mojo` says too.
+MOST_DIMENSIONS = 16
+
+
+class KernelIntegers(NamedTuple):
+    """What the integers of a call say.
+
+    Attributes:
+      places: of each operand, see above.
+      threads, items, length, pieces, rows: see above.
+      strides: of each operand in a sweep.
+      point_dims, row_dims: each dimension's size, then the operands' strides.
+    """
+
+    places: list[tuple[int, int]]
+    threads: int
+    items: int
+    length: int
+    pieces: int
+    rows: int
+    strides: list[int]
+    point_dims: list[list[int]]
+    row_dims: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLayout:
+    """The positions of integers in the calls of kernels with so many operands."""
+
+    operands: int
+
+    def place(self, operand: int) -> int:
+        """Of the slot; the byte offset, or an iota's first value, is the next."""
+        return 2 * operand
+
+    @property
+    def threads(self) -> int:
+        return 2 * self.operands
+
+    @property
+    def items(self) -> int:
+        return self.threads + 1
+
+    @property
+    def length(self) -> int:
+        return self.threads + 2
+
+    @property
+    def pieces(self) -> int:
+        return self.threads + 3
+
+    @property
+    def rows(self) -> int:
+        return self.threads + 4
+
+    def stride(self, operand: int) -> int:
+        return self.threads + 5 + operand
+
+    @property
+    def points(self) -> int:
+        return self.stride(self.operands)
+
+    @property
+    def dimension(self) -> int:
+        """How many integers each dimension of a walk adds to it."""
+        return 1 + self.operands
+
+    def walk_length(self, rank: str) -> str:
+        """Mojo's expression for how many integers a walk is, of an expression for its rank."""
+        return f"1 + {self.dimension} * {rank}"
+
+    def write(self, call: KernelIntegers) -> list[int]:
+        """The integers, in their order."""
+        integers: list[int] = []
+        for slot, offset in call.places:
+            integers += (slot, offset)
+        integers += (call.threads, call.items, call.length, call.pieces, call.rows, *call.strides)
+        for dims in (call.point_dims, call.row_dims):
+            integers.append(len(dims))
+            for column in range(self.dimension):
+                integers += [dim[column] for dim in dims]
+        return integers
+
+    def read(self, integers: Sequence[int]) -> KernelIntegers:
+        """What integers say.
+
+        Raises:
+          ValueError: there are not as many as they themselves say.
+        """
+        walks: list[list[list[int]]] = []
+        begin = self.points
+        for _ in range(2):
+            rank = integers[begin] if begin < len(integers) else 0
+            end = begin + 1 + self.dimension * rank
+            columns = integers[begin + 1:end]
+            walks.append([list(columns[dim::rank]) for dim in range(rank)])
+            begin = end
+        if begin != len(integers):
+            raise ValueError(f"there are {len(integers)} integers, and should be {begin}")
+        return KernelIntegers(
+            [(integers[self.place(k)], integers[self.place(k) + 1])
+             for k in range(self.operands)],
+            integers[self.threads], integers[self.items], integers[self.length],
+            integers[self.pieces], integers[self.rows],
+            [integers[self.stride(k)] for k in range(self.operands)], *walks)

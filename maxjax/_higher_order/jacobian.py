@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._higher_order.jit import make_jit
+from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of

@@ -57,18 +57,18 @@ class CompiledProgram:
                 if x.__class__ is not np.ndarray:
                     return direct([np.asarray(x) for x in values])
             return direct(values)
-        places: list[Any] = [None] * self.slots
-        places[:len(values)] = values
+        buffers: list[Any] = [None] * self.slots
+        buffers[:len(values)] = values
         recorded = spans.state.record is not None
         for position, (run, inputs, outputs) in enumerate(self.steps):
             start = spans.clock() if recorded else 0
-            results = run([np.asarray(places[number]) for number in inputs])
+            results = run([np.asarray(buffers[number]) for number in inputs])
             if recorded:
                 kind = "host step" if position in self.on_host else "compiled piece"
                 spans.add(f"{kind} {position}", kind, start)
             for number, result in zip(outputs, results, strict=True):
-                places[number] = result
-        return [places[x] if type(x) is int else x for x in self.outputs]
+                buffers[number] = result
+        return [buffers[x] if type(x) is int else x for x in self.outputs]
 
 
 def _host_step(jaxpr: Jaxpr) -> Run:

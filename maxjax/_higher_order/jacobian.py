@@ -17,8 +17,10 @@ from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.comparison import eq_p
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import iota
+from maxjax._primitives.layout import reshape
 from maxjax._primitives.rules import scalar_like
-from maxjax._primitives.shape import iota, reshape, slice_in_dim
+from maxjax._primitives.slicing import slice_in_dim
 from maxjax._transforms.autodiff import (
     argument_numbers,
     argument_positions,

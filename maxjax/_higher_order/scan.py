@@ -39,8 +39,8 @@ from maxjax._ir.staging import eval_jaxpr, eval_with_refs, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import Linear, call_factors, is_linear
-from maxjax._primitives.shape import move_axis
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 from maxjax._transforms.simplify import eliminate_dead_code, simplify_once

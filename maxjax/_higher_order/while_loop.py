@@ -39,11 +39,11 @@ from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add_p
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import lt_p, select_n_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.reduction import reduce_or_p
 from maxjax._primitives.rules import call_factors
-from maxjax._primitives.shape import broadcast_in_dim
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 from maxjax._transforms.simplify import eliminate_dead_code, simplify_once

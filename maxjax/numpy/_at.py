@@ -23,8 +23,10 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import arithmetic
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import gt_p, lt_p, select
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import full
 from maxjax._primitives.dynamic_slice import dynamic_update_slice_p
 from maxjax._primitives.gather_plan import GatherScatterMode, ScatterDimensionNumbers
 from maxjax._primitives.indexing import (
@@ -35,8 +37,9 @@ from maxjax._primitives.indexing import (
     scatter_p,
     scatter_sub_p,
 )
+from maxjax._primitives.layout import reshape, rev_p
 from maxjax._primitives.rules import scalar_like
-from maxjax._primitives.shape import broadcast_in_dim, full, reshape, rev_p, slice_p
+from maxjax._primitives.slicing import slice_p
 from maxjax.lax import dynamic_update_slice, fori_loop, reduce_max
 from maxjax.numpy import _division, _ufuncs
 from maxjax.numpy._creation import asarray

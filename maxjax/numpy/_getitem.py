@@ -26,21 +26,15 @@ from maxjax._ir.dimensions import (
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._primitives.arithmetic import maximum, minimum
+from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_in_dim_p
+from maxjax._primitives.creation import full, iota
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import FillValue, GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.joining import concatenate
+from maxjax._primitives.layout import reshape, rev_p, squeeze_p
 from maxjax._primitives.rules import scalar_like
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    broadcast_in_dim_p,
-    concatenate,
-    full,
-    iota,
-    reshape,
-    rev_p,
-    slice_p,
-    squeeze_p,
-)
+from maxjax._primitives.slicing import slice_p
 from maxjax._runtime.array import ArrayImpl, is_spread
 from maxjax._runtime.pending import plain
 from maxjax.lax._indexing import dynamic_slice, fill_parameter, from_end

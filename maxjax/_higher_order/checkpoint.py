@@ -38,11 +38,7 @@ from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.simplify import (
-    called_by,
-    eliminate_dead_code,
-    inline_calls,
-)
+from maxjax._transforms.simplify import called_by, eliminate_dead_code, inline_calls
 from maxjax._transforms.transpose import transpose_with_refs
 
 # --- the primitive --------------------------------------------------------------------------------

@@ -43,27 +43,19 @@ from maxjax._primitives.slicing import slice_p
 from maxjax.lax import dynamic_update_slice, fori_loop, reduce_max
 from maxjax.numpy import _division, _ufuncs
 from maxjax.numpy._creation import asarray
-from maxjax.numpy._getitem import (
+from maxjax.numpy._getitem import places_of, take, window
+from maxjax.numpy._index_arrays import advanced, host_or_device, index_vectors, int32_place, layout
+from maxjax.numpy._index_parsing import (
     Entry,
     Slice,
-    advanced,
     as_tuple,
-    clamp,
     has_slices,
-    host_or_device,
-    index_vectors,
-    int32_place,
-    is_outside,
-    layout,
     parse,
-    places_of,
     positions,
     split_off,
-    take,
-    window,
     with_flags,
-    wrapped,
 )
+from maxjax.numpy._index_plan import clamp, is_outside, wrapped
 from maxjax.numpy._promotion import cast, concrete, element, type_of
 
 # kind -> (its scatter, the elementwise primitive that combines old and new values)

@@ -168,7 +168,7 @@ def _check_kernel_call(part: Part, group: Group, step: Step) -> None:
     """The integers go through the group's space, and its operands' elements, once."""
     kernel = part.kernels[group]
     try:
-        call = KernelLayout(len(kernel.operands)).read(step.integers)
+        call = KernelLayout(len(kernel.operands)).read(step.integers[:-1])
     except ValueError as error:
         raise InternalError(f"{group!r}: {error}") from None
     point_sizes, row_sizes = ([dim[0] for dim in dims] for dims in (call.point_dims, call.row_dims))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from maxjax._max.mojo.bytecode import MACHINE, Code
 from maxjax._max.mojo.plan import Plan, Tape
 from maxjax._max.mojo.result_memory import LEAST_BYTES, memory
 
@@ -65,12 +66,22 @@ class Executable:
                 if isinstance(x, Tape):
                     nested = self._link(x, addresses)
                     integers += (nested.ctypes.data, len(nested))
+                elif isinstance(x, Code):
+                    integers.append(self._link_code(x, addresses))
                 else:
                     integers.append(int(x))
-            flat += (addresses[step.kernel or step.function], len(integers), *integers)
+            function = step.function or (step.kernel if step.kernel in addresses else MACHINE)
+            flat += (addresses[function], len(integers), *integers)
         linked = np.array(flat or [0], np.int64)
         self._tapes.append(linked)
         return linked[:len(flat)]
+
+    def _link_code(self, code: Code, addresses: Mapping[str, int]) -> int:
+        if not all(name in addresses for name in code.functions):
+            return 0
+        words = np.array(code.words(addresses), np.int64)
+        self._tapes.append(words)
+        return words.ctypes.data
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         arrays = [*arrays, *([_empty(shape, dtype) for shape, dtype in self._written]

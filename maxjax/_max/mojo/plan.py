@@ -18,6 +18,7 @@ from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
+from maxjax._max.mojo.bytecode import Code, assemble
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import threads_for
 from maxjax._max.mojo.emit import emit
@@ -60,7 +61,7 @@ class Step(NamedTuple):
 
     function: str
     kernel: str
-    integers: list[Any]     # integers, and Tapes, which become their address and length
+    integers: list[Any]     # integers, Tapes, which become their address and length, and Code
     note: str = ""
 
 
@@ -89,6 +90,8 @@ class Plan:
     def __init__(self, jaxpr: Jaxpr, cores: int):
         self.cores = cores
         self.kernels: dict[str, None] = {}
+        self.codes: list[Code] = []
+        self.runs_without_kernels = True
         self.functions: dict[str, None] = {}
         self.texts: dict[Any, str] = {}
         self._constants: list[bytes] = []
@@ -467,9 +470,16 @@ class Part:
         pieces = _pieces(kernel.kind, point_count, n, threads)
         items = point_count * pieces
         threads = max(1, min(threads, items))
-        integers = KernelLayout(len(operands)).write(KernelIntegers(
+        integers: list[Any] = KernelLayout(len(operands)).write(KernelIntegers(
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
+        code = assemble(kernel.emitter, kernel.outputs, n)
+        if code is None:
+            self.plan.runs_without_kernels = False
+            integers.append(0)
+        else:
+            self.plan.codes.append(code)
+            integers.append(code)
         note = _signature([x.node for x in operands if not x.is_output],
                           [x.node for x in operands if x.is_output])
         if threads > 1:

@@ -20,14 +20,6 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.linearize import linearize_jaxpr
 from maxjax._transforms.simplify import eliminate_dead_code, has_effects
 
-HOST_REASON = "MAX graphs do without control flow"
-
-
-def on_host(*avals: ShapedArray, **params: Any) -> str | None:
-    """Why the graph backend leaves control flow to the host; other backends need not ask."""
-    return HOST_REASON
-
-
 # --- tracing --------------------------------------------------------------------------------------
 
 

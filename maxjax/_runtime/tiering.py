@@ -17,6 +17,7 @@ import numpy as np
 from maxjax._base import config, dtypes, monitoring, spans, threads
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
+from maxjax._ir.control_flow import iterations
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from maxjax._max import session
 from maxjax._max.mojo.crew import cores
@@ -320,7 +321,7 @@ def estimated_seconds(jaxpr: Jaxpr) -> float:
         total += 1e-6 + bytes_moved * 5e-10
         inner = sum(estimated_seconds(x.jaxpr if isinstance(x, ClosedJaxpr) else x)
                     for x in subjaxprs(eqn.params))
-        total += inner * eqn.params.get("length", 1)
+        total += inner * iterations(eqn)
         if eqn.primitive.flops is not None:
             avals = [atom.aval for atom in eqn.invars]
             total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11

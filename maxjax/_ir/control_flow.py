@@ -1,0 +1,242 @@
+"""How the operands, the jaxprs and the results of a loop or a choice belong together.
+
+A primitive says it once, by the groups that its operands come in (``Primitive.control_flow``):
+
+    scan     constants, carries, scanned     the body takes all
+    while    constants, constants, carries   the predicate takes the first and the carries, the body
+                                             the second and the carries
+    cond     the index, constants            each branch takes the constants
+
+``structure_of(eqn)`` is what that comes to for an equation. The first results are the carries, in
+their order; those that follow are the other outputs of the body, stacked if it is a loop.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from maxjax._base.errors import InternalError
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
+from maxjax._ir.types import ShapedArray
+
+T = TypeVar("T")
+
+
+class Role(enum.Enum):
+    """What an operand is to the jaxprs inside."""
+
+    INDEX = "index"            # which of the branches runs: no branch takes it
+    CONSTANT = "constant"      # taken as it is, in each iteration
+    CARRY = "carry"            # what the first iteration starts from
+    SCANNED = "scanned"        # each iteration takes its slice, along the first dimension
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Operands of one role, next to one another.
+
+    Attributes:
+      count: how many: a number, or the parameter that holds it. None: all that the other groups
+        leave, in one group of a primitive.
+    """
+
+    role: Role
+    count: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BodyRule:
+    """A parameter that holds a jaxpr, or a tuple of jaxprs of which one runs.
+
+    Attributes:
+      param: its name.
+      label: what the jaxpr is called in pictures.
+      takes: the groups of operands that the jaxpr takes, in their order.
+      decides: whether its one output says if there is another iteration; else the outputs are
+        carries and results.
+    """
+
+    param: str
+    label: str
+    takes: tuple[int, ...]
+    decides: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """One jaxpr of an equation.
+
+    Attributes:
+      label: what it is called in pictures.
+      jaxpr: it.
+      groups: the operands that it takes, by their numbers.
+      takes: for each input the number of the operand that it is, or starts from, or is a slice of.
+      decides: see ``BodyRule``.
+    """
+
+    label: str
+    jaxpr: ClosedJaxpr
+    groups: tuple[range, ...]
+    takes: tuple[int, ...]
+    decides: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What the operands and results of an application are.
+
+    Attributes:
+      groups: the operands of each group, by their numbers.
+      roles: of each operand.
+      bodies: its jaxprs, in the order in which they run.
+      index, carries, scanned: the operands of those roles.
+      length: the number of iterations; None where it is not known, or where there are none.
+      reverse: whether the first iteration takes the last slices.
+    """
+
+    groups: tuple[range, ...]
+    roles: tuple[Role, ...]
+    bodies: tuple[Body, ...]
+    index: range
+    carries: range
+    scanned: range
+    length: int | None
+    reverse: bool
+
+    @property
+    def is_loop(self) -> bool:
+        return not self.index
+
+    @property
+    def predicate(self) -> Body | None:
+        """What decides whether there is another iteration."""
+        return next((body for body in self.bodies if body.decides), None)
+
+    @property
+    def giving(self) -> list[Body]:
+        """The jaxprs that give carries and results: a loop's body, or the branches."""
+        return [body for body in self.bodies if not body.decides]
+
+    def parts(self, values: Sequence[T]) -> list[list[T]]:
+        """Something for each operand, by groups."""
+        return [list(values[group.start:group.stop]) for group in self.groups]
+
+    def inside(self, operand: int, aval: ShapedArray) -> ShapedArray:
+        """The type of the input that an operand of some type is to a jaxpr."""
+        return aval.without_dim(0) if self.roles[operand] is Role.SCANNED else aval
+
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        """The types of the results."""
+        outs, count = self.giving[0].jaxpr.out_avals, len(self.carries)
+        if self.length is None:
+            return tuple(outs)
+        return (*outs[:count], *(aval.with_leading(self.length) for aval in outs[count:]))
+
+
+@dataclass(frozen=True, slots=True)
+class ControlFlow:
+    """What a primitive says of its operands and jaxprs.
+
+    Attributes:
+      groups: the operands.
+      bodies: the parameters that hold jaxprs, in the order in which those run.
+      length, reverse: the parameters that hold how many iterations there are, and whether they
+        begin at the end; None: it is not known, and they do not.
+      marks: a parameter with something for each operand, which is nothing to us: False.
+    """
+
+    groups: tuple[Group, ...]
+    bodies: tuple[BodyRule, ...]
+    length: str | None = None
+    reverse: str | None = None
+    marks: str | None = None
+
+    def jaxprs(self, params: dict[str, Any]) -> Iterator[ClosedJaxpr]:
+        """The jaxprs of an application."""
+        for rule in self.bodies:
+            value = params[rule.param]
+            yield from value if isinstance(value, tuple) else (value,)
+
+    def with_jaxprs(self, params: dict[str, Any],
+                    jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
+        """The parameters with other jaxprs, in the order of ``jaxprs``."""
+        given = iter(jaxprs)
+        return {**params, **{
+            rule.param: tuple([next(given) for _ in params[rule.param]])
+            if isinstance(params[rule.param], tuple) else next(given) for rule in self.bodies}}
+
+    def structure(self, params: dict[str, Any], count: int) -> Structure:
+        """What the operands of an application are, of which there are so many."""
+        sizes = [params[group.count] if isinstance(group.count, str) else group.count
+                 for group in self.groups]
+        rest = count - sum([size for size in sizes if size is not None])
+        groups: list[range] = []
+        roles: list[Role] = []
+        of_role = {Role.INDEX: range(0), Role.CARRY: range(0), Role.SCANNED: range(0)}
+        for group, size in zip(self.groups, sizes, strict=True):
+            start = len(roles)
+            roles += [group.role] * (rest if size is None else size)
+            numbers = of_role[group.role] = range(start, len(roles))
+            groups.append(numbers)
+        bodies: list[Body] = []
+        for rule in self.bodies:
+            value = params[rule.param]
+            mine = tuple([groups[number] for number in rule.takes])
+            takes = tuple([number for group in mine for number in group])
+            if isinstance(value, tuple):
+                bodies += [Body(f"{rule.label} {number}", jaxpr, mine, takes, rule.decides)
+                           for number, jaxpr in enumerate(value)]
+            else:
+                bodies.append(Body(rule.label, value, mine, takes, rule.decides))
+        return Structure(
+            tuple(groups), tuple(roles), tuple(bodies),
+            index=of_role[Role.INDEX], carries=of_role[Role.CARRY], scanned=of_role[Role.SCANNED],
+            length=None if self.length is None else params[self.length],
+            reverse=self.reverse is not None and params[self.reverse])
+
+    def regrouped(self, params: dict[str, Any], counts: Sequence[int],
+                  jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
+        """The parameters of an application with so many operands in each group.
+
+        Args:
+          jaxprs: for those operands, in the order of ``jaxprs``.
+        """
+        new = self.with_jaxprs(params, jaxprs)
+        for group, count in zip(self.groups, counts, strict=True):
+            if isinstance(group.count, str):
+                new[group.count] = count
+        if self.marks is not None:
+            new[self.marks] = (False,) * sum(counts)
+        return new
+
+
+def _flow_of(eqn: JaxprEqn) -> ControlFlow:
+    flow = eqn.primitive.control_flow
+    if flow is None:
+        raise InternalError(f"{eqn.primitive} is neither a loop nor a choice")
+    return flow
+
+
+def structure_of(eqn: JaxprEqn) -> Structure:
+    """What the operands and results of a loop or a choice are."""
+    return _flow_of(eqn).structure(eqn.params, len(eqn.invars))
+
+
+def bodies_of(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
+    """The jaxprs of a loop or a choice; nothing of others."""
+    flow = eqn.primitive.control_flow
+    return iter(()) if flow is None else flow.jaxprs(eqn.params)
+
+
+def with_bodies(eqn: JaxprEqn, jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
+    """The parameters of a loop or a choice with other jaxprs, in the order of ``bodies_of``."""
+    return _flow_of(eqn).with_jaxprs(eqn.params, jaxprs)
+
+
+def iterations(eqn: JaxprEqn) -> int:
+    """How often the jaxprs of an equation run, as far as it says: else once."""
+    flow = eqn.primitive.control_flow
+    return 1 if flow is None or flow.length is None else eqn.params[flow.length]

@@ -1,4 +1,4 @@
-"""From a program of whole values and their shardings to the program of one shard.
+"""From a program of global values and their shardings to the program of one shard.
 
 The result is a jaxpr of local shapes under named axes, one for each mesh axis, with the collectives
 that move values between the layouts in which they are made, kept and used.
@@ -10,18 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from maxjax._base.source import scopes, told_lines
+from maxjax._base.source import inherited_source_lines, scopes
 from maxjax._higher_order.debugging import ShardingInspector
 from maxjax._ir.control_flow import Role, Structure, structure_of, with_bodies
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._sharding.assignment import Assignment, assign
 from maxjax._sharding.combine import joined_reductions
-from maxjax._sharding.cost import CostModel, link_bytes
+from maxjax._sharding.cost_model import CostModel, link_bytes
 from maxjax._sharding.local import apply_local, apply_step, on_first
-from maxjax._sharding.partials import accumulators, kept
-from maxjax._sharding.reshard import Layout, Step, way
+from maxjax._sharding.reshard import Layout, Step, cheapest_path
 from maxjax._sharding.specs import Dims, Mesh, local_aval, product
+from maxjax._sharding.unreduced import accumulators, unreduced_values
 from maxjax._transforms.simplify import has_effects
 
 
@@ -123,13 +123,13 @@ class Partitioner:
             for number, var in enumerate(jaxpr.invars):
                 body.settle(var, f"input {number} of the program" if times == 1 else "the body")
             for eqn in jaxpr.eqns:
-                scopes.told = eqn.source
+                scopes.source_line = eqn.source
                 body.equation(eqn)
             return [body.read(atom, layout, f"output {number}")
                     for number, (atom, layout) in enumerate(
                         zip(jaxpr.outvars, out_layouts, strict=True))]
 
-        with told_lines():
+        with inherited_source_lines():
             result = trace_to_jaxpr(function, avals, jaxpr.debug_info)
         live, closed = _without_dead_code(result)
         closed, together = joined_reductions(closed, self.model)
@@ -156,16 +156,16 @@ class _Body:
             if (eqn not in self.assigned and eqn.primitive.control_flow is None
                     and owner.constrained(eqn) is None):
                 self.assigned[eqn] = owner.assign(eqn)
-        asked = {atom: dict(layout.partial) for atom, layout in zip(
-            jaxpr.outvars, out_layouts, strict=True) if isinstance(atom, Var) and layout.partial}
-        given = {var: dict(layout.partial) for var, layout in zip(
-            jaxpr.invars, in_layouts, strict=True) if layout.partial}
-        self.parts, self.through = kept(jaxpr, self._made, self._used, self._axes_of, asked,
-                                        self._price, given)
+        asked = {atom: dict(layout.unreduced) for atom, layout in zip(
+            jaxpr.outvars, out_layouts, strict=True) if isinstance(atom, Var) and layout.unreduced}
+        given = {var: dict(layout.unreduced) for var, layout in zip(
+            jaxpr.invars, in_layouts, strict=True) if layout.unreduced}
+        self.unreduced, self.through = unreduced_values(
+            jaxpr, self._made, self._used, self._axes_of, asked, self._price, given)
 
     def _made(self, eqn: JaxprEqn) -> dict[str, str]:
         found = self.assigned.get(eqn)
-        return found.parts if found is not None else {}
+        return found.unreduced if found is not None else {}
 
     def _used(self, eqn: JaxprEqn) -> set[str]:
         found = self.assigned.get(eqn)
@@ -186,12 +186,13 @@ class _Body:
             self.values[var] = Value({layout: value}, var.aval.nbytes)
 
     def settle(self, var: Var, reason: str) -> None:
-        """Brings a value into the layout that propagation gave it, but for parts that it keeps."""
+        """Brings a value into the layout that propagation gave it, unreduced along the axes along
+        which it stays so."""
         self.read(var, self.layout_of(var), reason)
 
     def layout_of(self, atom: Atom) -> Layout:
-        parts = self.parts.get(atom, {}) if isinstance(atom, Var) else {}
-        return Layout(self.owner.dims_of(atom), tuple(sorted(parts.items())))
+        axes = self.unreduced.get(atom, {}) if isinstance(atom, Var) else {}
+        return Layout(self.owner.dims_of(atom), tuple(sorted(axes.items())))
 
     def read(self, atom: Atom, layout: Layout, reason: str) -> Any:
         """An atom in some layout, from the version of it that is nearest."""
@@ -199,9 +200,10 @@ class _Body:
             return literal_operand(atom)
         value = self.values[atom]
         if layout not in value.versions:
-            ways = [(*way(start, layout, value.nbytes, self.items, self.owner.model), start)
-                    for start in value.versions if set(layout.partial) <= set(start.partial)]
-            _, steps, start = min(ways, key=lambda found: found[0])
+            paths = [
+                (*cheapest_path(start, layout, value.nbytes, self.items, self.owner.model), start)
+                for start in value.versions if set(layout.unreduced) <= set(start.unreduced)]
+            _, steps, start = min(paths, key=lambda found: found[0])
             x = value.versions[start]
             for step in steps:
                 results = apply_step(step, x, self.mesh)
@@ -247,12 +249,12 @@ class _Body:
         staying = self.through[eqn]
         operands = []
         for number, (atom, dims) in enumerate(zip(eqn.invars, assignment.operands, strict=True)):
-            here = self.parts.get(atom, {}) if isinstance(atom, Var) else {}
+            here = self.unreduced.get(atom, {}) if isinstance(atom, Var) else {}
             keep = tuple(sorted((axis, kind) for axis, kind in here.items() if axis in staying))
             operands.append(self.read(atom, Layout(dims, keep), f"operand {number} of {name}"))
         results = apply_local(eqn, assignment.rule, operands, assignment.operands,
                               assignment.results, self.mesh)
-        made = tuple(sorted({**assignment.parts, **staying}.items()))
+        made = tuple(sorted({**assignment.unreduced, **staying}.items()))
         self.define_all(eqn.outvars, results, [Layout(dims, made) for dims in assignment.results])
         for var in eqn.outvars:
             self.settle(var, f"result of {name}")
@@ -280,12 +282,12 @@ def _stacked(layout: Layout) -> Layout:
     return replace(layout, dims=((), *layout.dims))
 
 
-def _accumulated(body: _Body, flow: Structure, ins: Sequence[Layout], outs: Sequence[Layout],
-                 times: int) -> dict[int, Layout]:
-    """The carries of a scan that may stay in parts until after the loop, with their layouts.
+def _unreduced_carries(body: _Body, flow: Structure, ins: Sequence[Layout],
+                       outs: Sequence[Layout], times: int) -> dict[int, Layout]:
+    """The carries of a scan that may stay unreduced until after the loop, with their layouts.
 
-    A sum over iterations of partial sums, as gradients of what all iterations share, is reduced
-    once.
+    A sum over iterations of unreduced values, such as the gradient of what all iterations share, is
+    reduced once.
 
     Args:
       ins, outs: of the operands as the loop's body takes them, and of its outputs.
@@ -301,14 +303,15 @@ def _accumulated(body: _Body, flow: Structure, ins: Sequence[Layout], outs: Sequ
         for axis, size in body.mesh.items():
             if axis in taken or size == 1:
                 continue
-            tried = replace(layout, partial=tuple(sorted([
-                *found.get(number, layout).partial, (axis, "add")])))
+            tried = replace(layout, unreduced=tuple(sorted([
+                *found.get(number, layout).unreduced, (axis, "add")])))
             trial = {**found, number: tried}
             starts = {flow.carries[place]: one for place, one in trial.items()}
             inside = _Body(
                 body.owner, jaxpr, [starts.get(place, ins[place]) for place in step.takes],
                 [trial.get(place, one) for place, one in enumerate(outs)], times)
-            if all(isinstance(var, Var) and dict(inside.parts.get(var, {})) == dict(one.partial)
+            if all(isinstance(var, Var)
+                   and dict(inside.unreduced.get(var, {})) == dict(one.unreduced)
                    for place, one in trial.items()
                    for var in (carried[place], jaxpr.outvars[place])):
                 found = trial
@@ -333,9 +336,9 @@ def _control_flow(body: _Body, eqn: JaxprEqn) -> None:
         _stacked(layout) if role is Role.SCANNED else layout
         for layout, role in zip(inside, flow.roles, strict=True)])
     if flow.length is not None:
-        for number, layout in _accumulated(body, flow, inside, outs, times).items():
+        for number, layout in _unreduced_carries(body, flow, inside, outs, times).items():
             # The start counts once.
-            axes = tuple(axis for axis, _ in layout.partial)
+            axes = tuple(axis for axis, _ in layout.unreduced)
             place = flow.carries[number]
             operands[place] = on_first(operands[place], axes, body.mesh)
             inside[place] = outs[number] = layout

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maxjax._higher_order.control import chosen, either, merged, needed_inputs, rearranged
-from maxjax._ir.control_flow import Body, ControlFlow, Role, Structure, structure_of
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
+from maxjax._ir.control_flow import Body, ControlFlow, Operands, Role, Structure, structure_of
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray
@@ -100,51 +100,54 @@ class Differentiated:
 
     def __init__(self, flow: Structure, tangents: Sequence[Any]):
         self.flow = flow
-        giving, count = flow.giving, len(flow.carries)
-        taken = {number for body in giving for number in body.takes}
-        self.operands = [tangent is not None and number in taken
-                         for number, tangent in enumerate(tangents)]
-        wanted = (*[self.operands[number] for number in flow.carries],
-                  *(False,) * (len(giving[0].jaxpr.out_avals) - count))
-        while True:
-            pairs = [jvp_jaxpr(body.jaxpr, tuple([self.operands[number] for number in body.takes]),
-                               wanted) for body in giving]
-            self.results = wanted
-            for _, found in pairs:
-                self.results = either(self.results, found)
-            if self.results[:count] == wanted[:count] and all(
-                    found == self.results for _, found in pairs):
-                break
-            wanted = self.results
-            for number, flag in zip(flow.carries, wanted[:count], strict=True):
-                self.operands[number] = flag
-        outputs = self._outputs()
-        both = iter(pairs)
-        self.jaxprs = [
-            self._predicate(body) if body.decides else
-            rearranged(next(both)[0], self._inputs(body), outputs) for body in flow.bodies]
+        first, *others = [body.jaxpr for body in flow.bodies]
+        self.jaxprs, self.operands, self.results = _differentiated(
+            first, tuple(others), flow.operands, tuple([x is not None for x in tangents]))
 
-    def _inputs(self, body: Body) -> tuple[int, ...]:
-        """Primals are followed by tangents where a jaxpr was differentiated: here by groups."""
-        start = len(body.takes)
-        tangents = [number for number in body.takes if self.operands[number]]
-        return _by_groups(body, {number: start + place for place, number in enumerate(tangents)})
 
-    def _outputs(self) -> tuple[int, ...]:
-        count, total = len(self.flow.carries), len(self.results)
-        carried = sum(self.results[:count])
-        return (*range(count), *range(total, total + carried), *range(count, total),
-                *range(total + carried, total + sum(self.results)))
-
-    def _predicate(self, body: Body) -> ClosedJaxpr:
-        """It takes the carries' tangents, and uses none."""
-        avals = self.flow.giving[0].jaxpr.out_avals
-        return rearranged(body.jaxpr, _by_groups(body, {
-            number: avals[place].tangent() for place, number in enumerate(self.flow.carries)
-            if self.operands[number]}))
+@derived
+def _differentiated(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], numbers: Operands,
+                    nonzero: tuple[bool, ...]) -> tuple[
+                        list[ClosedJaxpr], list[bool], tuple[bool, ...]]:
+    """What a ``Differentiated`` holds."""
+    flow = Structure(numbers, (first, *others))
+    giving, count = flow.giving, len(flow.carries)
+    taken = {number for body in giving for number in body.takes}
+    operands = [flag and number in taken for number, flag in enumerate(nonzero)]
+    wanted = (*[operands[number] for number in flow.carries],
+              *(False,) * (len(giving[0].jaxpr.out_avals) - count))
+    while True:
+        pairs = [jvp_jaxpr(body.jaxpr, tuple([operands[number] for number in body.takes]), wanted)
+                 for body in giving]
+        results = wanted
+        for _, found in pairs:
+            results = either(results, found)
+        if results[:count] == wanted[:count] and all(found == results for _, found in pairs):
+            break
+        wanted = results
+        for number, flag in zip(flow.carries, wanted[:count], strict=True):
+            operands[number] = flag
+    total, carried = len(results), sum(results[:count])
+    outputs = (*range(count), *range(total, total + carried), *range(count, total),
+               *range(total + carried, total + sum(results)))
+    carry_avals = giving[0].jaxpr.out_avals
+    both = iter(pairs)
+    jaxprs = []
+    for body in flow.bodies:
+        if body.decides:      # it takes the carries' tangents, and uses none
+            jaxprs.append(rearranged(body.jaxpr, _by_groups(body, {
+                number: carry_avals[place].tangent() for place, number in enumerate(flow.carries)
+                if operands[number]})))
+        else:                 # tangents are behind all primals
+            tangents = [number for number in body.takes if operands[number]]
+            start = len(body.takes)
+            jaxprs.append(rearranged(next(both)[0], _by_groups(body, {
+                number: start + place for place, number in enumerate(tangents)}), outputs))
+    return jaxprs, operands, results
 
 
 def _by_groups(body: Body, tangents: Mapping[int, int | ShapedArray]) -> tuple[Any, ...]:
+    """The inputs of a jaxpr with tangents behind each group."""
     inputs: list[Any] = []
     start = 0
     for group in body.groups:
@@ -198,16 +201,23 @@ class Batched:
         giving, count = flow.giving, len(flow.carries)
         carried = tuple([axes[number] is not None for number in flow.carries])
         wanted = (*carried, *(False,) * (len(giving[0].jaxpr.out_avals) - count))
+        inner = list(axes)
+        for number in flow.scanned:
+            inner[number] = None if axes[number] is None else 0
         while True:
             self.carried = wanted[:count]
-            inner = self._inner_axes()
-            decisions = [batch_jaxpr(body.jaxpr, size, inner(body))
-                         for body in flow.bodies if body.decides]
+            for number, flag in zip(flow.carries, self.carried, strict=True):
+                inner[number] = 0 if flag else None
+            decisions = [
+                batch_jaxpr(body.jaxpr, size, tuple([inner[number] for number in body.takes]))
+                for body in flow.bodies if body.decides]
             self.predicate = any(found[0] for _, found in decisions)
             if self.predicate and not all(self.carried):
                 wanted = (*(True,) * count, *wanted[count:])
                 continue
-            pairs = [batch_jaxpr(body.jaxpr, size, inner(body), wanted) for body in giving]
+            pairs = [
+                batch_jaxpr(body.jaxpr, size, tuple([inner[number] for number in body.takes]),
+                            wanted) for body in giving]
             results = wanted
             for _, found in pairs:
                 results = either(results, found)
@@ -219,17 +229,6 @@ class Batched:
         self.out_axes: list[int | None] = [
             (1 if flow.is_loop and number >= count else 0) if flag else None
             for number, flag in enumerate(results)]
-
-    def _inner_axes(self) -> Any:
-        carried = dict(zip(self.flow.carries, self.carried, strict=True))
-
-        def axis_of(number: int) -> int | None:
-            axis = self.axes[number]
-            if number in carried:
-                return 0 if carried[number] else None
-            return 0 if axis is not None and self.flow.roles[number] is Role.SCANNED else axis
-
-        return lambda body: tuple([axis_of(number) for number in body.takes])
 
     def operands(self, values: Sequence[Any]) -> list[Any]:
         """The operands as the jaxprs take them: carries along axis 0, slices behind the scan's."""

@@ -16,8 +16,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from maxjax._base import caches
 from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.types import ShapedArray
@@ -65,46 +66,70 @@ class BodyRule:
     decides: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """One jaxpr of an equation.
 
     Attributes:
       label: what it is called in pictures.
-      jaxpr: it.
       groups: the operands that it takes, by their numbers.
       takes: for each input the number of the operand that it is, or starts from, or is a slice of.
       decides: see ``BodyRule``.
+      jaxpr: it.
     """
 
     label: str
-    jaxpr: ClosedJaxpr
     groups: tuple[range, ...]
     takes: tuple[int, ...]
     decides: bool
+    jaxpr: ClosedJaxpr
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """What the operands and results of an application are.
+@dataclass(frozen=True, slots=True, eq=False)
+class Operands:
+    """The numbers of operands by what they are: all that does not depend on the jaxprs.
 
     Attributes:
-      groups: the operands of each group, by their numbers.
+      groups: the operands of each group.
       roles: of each operand.
-      bodies: its jaxprs, in the order in which they run.
+      bodies: of each jaxpr the fields of a ``Body``, but for the last.
       index, carries, scanned: the operands of those roles.
-      length: the number of iterations; None where it is not known, or where there are none.
-      reverse: whether the first iteration takes the last slices.
     """
 
     groups: tuple[range, ...]
     roles: tuple[Role, ...]
-    bodies: tuple[Body, ...]
+    bodies: tuple[tuple[str, tuple[range, ...], tuple[int, ...], bool], ...]
     index: range
     carries: range
     scanned: range
-    length: int | None
-    reverse: bool
+
+
+class Structure:
+    """What the operands and results of an application are.
+
+    Attributes:
+      operands: their numbers.
+      groups, roles, index, carries, scanned: as ``operands`` has them.
+      bodies: its jaxprs, in the order in which they run.
+      length: the number of iterations; None where it is not known, or where there are none.
+      reverse: whether the first iteration takes the last slices.
+    """
+
+    __slots__ = ("bodies", "carries", "groups", "index", "length", "operands", "reverse", "roles",
+                 "scanned")
+
+    def __init__(self, operands: Operands, jaxprs: Iterable[ClosedJaxpr], length: int | None = None,
+                 reverse: bool = False):
+        self.operands = operands
+        self.groups = operands.groups
+        self.roles = operands.roles
+        self.index = operands.index
+        self.carries = operands.carries
+        self.scanned = operands.scanned
+        self.bodies = [Body(label, groups, takes, decides, jaxpr)
+                       for (label, groups, takes, decides), jaxpr in zip(
+                           operands.bodies, jaxprs, strict=True)]
+        self.length = length
+        self.reverse = reverse
 
     @property
     def is_loop(self) -> bool:
@@ -136,7 +161,7 @@ class Structure:
         return (*outs[:count], *(aval.with_leading(self.length) for aval in outs[count:]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ControlFlow:
     """What a primitive says of its operands and jaxprs.
 
@@ -170,8 +195,25 @@ class ControlFlow:
 
     def structure(self, params: dict[str, Any], count: int) -> Structure:
         """What the operands of an application are, of which there are so many."""
-        sizes = [params[group.count] if isinstance(group.count, str) else group.count
-                 for group in self.groups]
+        jaxprs = [*self.jaxprs(params)]
+        return Structure(
+            self._operands(params, count, len(jaxprs)), jaxprs,
+            None if self.length is None else params[self.length],
+            self.reverse is not None and params[self.reverse])
+
+    def _operands(self, params: dict[str, Any], count: int, jaxprs: int) -> Operands:
+        sizes = tuple([params[group.count] if isinstance(group.count, str) else group.count
+                       for group in self.groups])
+        key = (self, sizes, count, jaxprs)
+        known = _operands.get(key)
+        if known is None:
+            if len(_operands) >= _OPERANDS_LIMIT:
+                _operands.clear()
+            known = _operands[key] = self._counted(params, sizes, count)
+        return known
+
+    def _counted(self, params: dict[str, Any], sizes: Sequence[int | None],
+                 count: int) -> Operands:
         rest = count - sum([size for size in sizes if size is not None])
         groups: list[range] = []
         roles: list[Role] = []
@@ -181,21 +223,17 @@ class ControlFlow:
             roles += [group.role] * (rest if size is None else size)
             numbers = of_role[group.role] = range(start, len(roles))
             groups.append(numbers)
-        bodies: list[Body] = []
+        bodies: list[tuple[str, tuple[range, ...], tuple[int, ...], bool]] = []
         for rule in self.bodies:
             value = params[rule.param]
             mine = tuple([groups[number] for number in rule.takes])
             takes = tuple([number for group in mine for number in group])
-            if isinstance(value, tuple):
-                bodies += [Body(f"{rule.label} {number}", jaxpr, mine, takes, rule.decides)
-                           for number, jaxpr in enumerate(value)]
-            else:
-                bodies.append(Body(rule.label, value, mine, takes, rule.decides))
-        return Structure(
-            tuple(groups), tuple(roles), tuple(bodies),
-            index=of_role[Role.INDEX], carries=of_role[Role.CARRY], scanned=of_role[Role.SCANNED],
-            length=None if self.length is None else params[self.length],
-            reverse=self.reverse is not None and params[self.reverse])
+            labels = ([f"{rule.label} {number}" for number in range(len(value))]
+                      if isinstance(value, tuple) else [rule.label])
+            bodies += [(label, mine, takes, rule.decides) for label in labels]
+        return Operands(
+            tuple(groups), tuple(roles), tuple(bodies), index=of_role[Role.INDEX],
+            carries=of_role[Role.CARRY], scanned=of_role[Role.SCANNED])
 
     def regrouped(self, params: dict[str, Any], counts: Sequence[int],
                   jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
@@ -211,6 +249,11 @@ class ControlFlow:
         if self.marks is not None:
             new[self.marks] = (False,) * sum(counts)
         return new
+
+
+# The operands of applications, by the primitive's description and how many there are in each group.
+_operands: dict[Any, Operands] = caches.cache()
+_OPERANDS_LIMIT = 10_000
 
 
 def _flow_of(eqn: JaxprEqn) -> ControlFlow:

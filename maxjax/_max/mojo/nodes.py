@@ -252,7 +252,9 @@ class Loop(Unit):
 
     @property
     def details(self) -> tuple[Any, ...]:
-        return self.name, self.flow
+        flow = self.flow
+        return (self.name, flow.operands, *(id(body.jaxpr) for body in flow.bodies), flow.length,
+                flow.reverse)
 
 
 @node_class

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from maxjax._higher_order.calls import call_primitive
-from maxjax._higher_order.jit import hoist_tracers, jit_p
+from maxjax._higher_order.constants import hoist_tracers
+from maxjax._higher_order.jit import jit_p
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._higher_order.jit import signature_of
+from maxjax._base.signatures import signature_of
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.trace import aval_of, context

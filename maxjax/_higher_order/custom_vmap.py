@@ -15,7 +15,7 @@ from maxjax._higher_order.custom_rules import Positional, forwarded, name_of
 from maxjax._higher_order.scan import scan_for
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.trace import aval_of
-from maxjax._primitives.shape import move_axis
+from maxjax._primitives.layout import move_axis
 from maxjax._transforms.autodiff import jvp, leaf_operand
 from maxjax._transforms.batching import batch_flat
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr

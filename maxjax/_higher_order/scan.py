@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from maxjax._base import config, pytree
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._base.signatures import first_parameter, parameter_names
 from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
     Traced,
@@ -20,7 +21,6 @@ from maxjax._higher_order.control import (
     dependent,
     either,
     empty_like,
-    first_parameter,
     merged,
     needed_inputs,
     operands_of,
@@ -419,7 +419,7 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
 
 
 def _carry_name(function: Any, in_fori: bool) -> str:
-    names = refs.parameter_names(function)
+    names = parameter_names(function)
     return names[in_fori] if len(names) > in_fori else "args[0]"
 
 

@@ -11,8 +11,8 @@ from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import call_factors
-from maxjax._primitives.shape import move_axis
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 from maxjax._transforms.simplify import eliminate_dead_code

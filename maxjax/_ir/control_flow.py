@@ -165,8 +165,10 @@ class Structure:
 class ControlFlow:
     """What a primitive says of its operands and jaxprs.
 
+    A choice has an index; a loop has a jaxpr that decides, or a length.
+
     Attributes:
-      groups: the operands.
+      groups: the operands; one group at most of each role, but for constants.
       bodies: the parameters that hold jaxprs, in the order in which those run.
       length, reverse: the parameters that hold how many iterations there are, and whether they
         begin at the end; None: it is not known, and they do not.
@@ -178,6 +180,16 @@ class ControlFlow:
     length: str | None = None
     reverse: str | None = None
     marks: str | None = None
+
+    def __post_init__(self) -> None:
+        roles = [group.role for group in self.groups if group.role is not Role.CONSTANT]
+        if len(set(roles)) < len(roles):
+            raise InternalError("two groups of operands have the same role, and are no constants")
+        ends = [Role.INDEX in roles, any(rule.decides for rule in self.bodies),
+                self.length is not None]
+        if sum(ends) != 1:
+            raise InternalError("a choice has an index, a loop a jaxpr that decides or a length; "
+                                f"this has {sum(ends)} of these")
 
     def jaxprs(self, params: dict[str, Any]) -> Iterator[ClosedJaxpr]:
         """The jaxprs of an application."""

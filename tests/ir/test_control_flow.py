@@ -110,6 +110,16 @@ def test_every_parameter_that_is_named_is_there():
         assert named - {None} <= set(eqn.params)
 
 
+@pytest.mark.parametrize("groups, decides, length, words", [
+    ([CARRY, CARRY], False, "length", "two groups"),
+    ([CARRY], False, None, "this has 0"), ([CARRY], True, "length", "this has 2"),
+    ([INDEX, CONSTANT], True, None, "this has 2"),
+])
+def test_descriptions_that_contradict(groups, decides, length, words):
+    with pytest.raises(InternalError, match=words):
+        ControlFlow(tuple(map(Group, groups)), (BodyRule("jaxpr", "body", (0,), decides),), length)
+
+
 # --- a loop of one's own --------------------------------------------------------------------------
 
 def _run(*values, jaxpr, times, shared):

@@ -108,7 +108,7 @@ class Differentiated:
 @derived
 def _differentiated(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], numbers: Operands,
                     nonzero: tuple[bool, ...]) -> tuple[
-                        list[ClosedJaxpr], list[bool], tuple[bool, ...]]:
+                        tuple[ClosedJaxpr, ...], tuple[bool, ...], tuple[bool, ...]]:
     """What a ``Differentiated`` holds."""
     flow = Structure(numbers, (first, *others))
     giving, count = flow.giving, len(flow.carries)
@@ -143,7 +143,7 @@ def _differentiated(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], numbers
             start = len(body.takes)
             jaxprs.append(rearranged(next(both)[0], _by_groups(body, {
                 number: start + place for place, number in enumerate(tangents)}), outputs))
-    return jaxprs, operands, results
+    return tuple(jaxprs), tuple(operands), results
 
 
 def _by_groups(body: Body, tangents: Mapping[int, int | ShapedArray]) -> tuple[Any, ...]:

@@ -74,10 +74,9 @@ def without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
         eliminate_dead_code(rearranged(
             body.jaxpr, tuple(n for n, number in enumerate(body.takes) if needed[number]),
             None if body.decides else outputs)) for body in flow.bodies]
-    control_flow: Any = eqn.primitive.control_flow
     return eqn.replace(
         invars=chosen(eqn.invars, needed), outvars=chosen(eqn.outvars, live),
-        params=control_flow.regrouped(eqn.params, list(map(sum, flow.parts(needed))), jaxprs))
+        params=flow.regrouped(eqn.params, list(map(sum, flow.parts(needed))), jaxprs))
 
 
 # --- derivatives ----------------------------------------------------------------------------------
@@ -111,14 +110,14 @@ def _differentiated(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], numbers
                         tuple[ClosedJaxpr, ...], tuple[bool, ...], tuple[bool, ...]]:
     """What a ``Differentiated`` holds."""
     flow = Structure(numbers, (first, *others))
-    giving, count = flow.giving, len(flow.carries)
-    taken = {number for body in giving for number in body.takes}
+    producers, count = flow.producers, len(flow.carries)
+    taken = {number for body in producers for number in body.takes}
     operands = [flag and number in taken for number, flag in enumerate(nonzero)]
     wanted = (*[operands[number] for number in flow.carries],
-              *(False,) * (len(giving[0].jaxpr.out_avals) - count))
+              *(False,) * (len(producers[0].jaxpr.out_avals) - count))
     while True:
         pairs = [jvp_jaxpr(body.jaxpr, tuple([operands[number] for number in body.takes]), wanted)
-                 for body in giving]
+                 for body in producers]
         results = wanted
         for _, found in pairs:
             results = either(results, found)
@@ -130,7 +129,7 @@ def _differentiated(first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], numbers
     total, carried = len(results), sum(results[:count])
     outputs = (*range(count), *range(total, total + carried), *range(count, total),
                *range(total + carried, total + sum(results)))
-    carry_avals = giving[0].jaxpr.out_avals
+    carry_avals = producers[0].jaxpr.out_avals
     both = iter(pairs)
     jaxprs = []
     for body in flow.bodies:
@@ -169,8 +168,7 @@ def bind_jvp(primitive: Primitive, primals: Sequence[Any], tangents: Sequence[An
                    if both.operands[number]]]
         operands += given
         counts.append(len(given))
-    control_flow: Any = primitive.control_flow
-    results = primitive.bind(*operands, **control_flow.regrouped(params, counts, both.jaxprs))
+    results = primitive.bind(*operands, **flow.regrouped(params, counts, both.jaxprs))
     count, total = len(flow.carries), len(both.results)
     carried = sum(both.results[:count])
     end = total + carried
@@ -198,9 +196,9 @@ class Batched:
         self.flow = flow
         self.size = size
         self.axes = axes
-        giving, count = flow.giving, len(flow.carries)
+        producers, count = flow.producers, len(flow.carries)
         carried = tuple([axes[number] is not None for number in flow.carries])
-        wanted = (*carried, *(False,) * (len(giving[0].jaxpr.out_avals) - count))
+        wanted = (*carried, *(False,) * (len(producers[0].jaxpr.out_avals) - count))
         inner = list(axes)
         for number in flow.scanned:
             inner[number] = None if axes[number] is None else 0
@@ -217,7 +215,7 @@ class Batched:
                 continue
             pairs = [
                 batch_jaxpr(body.jaxpr, size, tuple([inner[number] for number in body.takes]),
-                            wanted) for body in giving]
+                            wanted) for body in producers]
             results = wanted
             for _, found in pairs:
                 results = either(results, found)

@@ -112,7 +112,7 @@ def _bodies(flow: Structure, avals: Sequence[ShapedArray]) -> list[tuple[Any, ..
     if any(aval.shape[0] != flow.length for aval in scanned):
         raise ValueError(f"not all of {scanned} are of length {flow.length}")
     carries = [avals[number] for number in flow.carries]
-    outs = flow.giving[0].jaxpr.out_avals
+    outs = flow.producers[0].jaxpr.out_avals
     wanted = [*carries, *outs[len(carries):]]
     return [(body.jaxpr, [flow.inside(number, avals[number]) for number in body.takes],
              [ShapedArray((), dtypes.bool_)] if body.decides else wanted) for body in flow.bodies]

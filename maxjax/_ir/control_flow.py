@@ -89,12 +89,14 @@ class Operands:
     """The numbers of operands by what they are: all that does not depend on the jaxprs.
 
     Attributes:
+      description: what the primitive says.
       groups: the operands of each group.
       roles: of each operand.
       bodies: of each jaxpr the fields of a ``Body``, but for the last.
       index, carries, scanned: the operands of those roles.
     """
 
+    description: ControlFlow
     groups: tuple[range, ...]
     roles: tuple[Role, ...]
     bodies: tuple[tuple[str, tuple[range, ...], tuple[int, ...], bool], ...]
@@ -141,8 +143,8 @@ class Structure:
         return next((body for body in self.bodies if body.decides), None)
 
     @property
-    def giving(self) -> list[Body]:
-        """The jaxprs that give carries and results: a loop's body, or the branches."""
+    def producers(self) -> list[Body]:
+        """The jaxprs that produce carries and results: a loop's body, or the branches."""
         return [body for body in self.bodies if not body.decides]
 
     def parts(self, values: Sequence[T]) -> list[list[T]]:
@@ -153,9 +155,25 @@ class Structure:
         """The type of the input that an operand of some type is to a jaxpr."""
         return aval.without_dim(0) if self.roles[operand] is Role.SCANNED else aval
 
+    def regrouped(self, params: dict[str, Any], counts: Sequence[int],
+                  jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
+        """The parameters of an application with so many operands in each group.
+
+        Args:
+          jaxprs: for those operands, in the order of ``bodies``.
+        """
+        description = self.operands.description
+        new = description.with_jaxprs(params, jaxprs)
+        for group, count in zip(description.groups, counts, strict=True):
+            if isinstance(group.count, str):
+                new[group.count] = count
+        if description.marks is not None:
+            new[description.marks] = (False,) * sum(counts)
+        return new
+
     def out_avals(self) -> tuple[ShapedArray, ...]:
         """The types of the results."""
-        outs, count = self.giving[0].jaxpr.out_avals, len(self.carries)
+        outs, count = self.producers[0].jaxpr.out_avals, len(self.carries)
         if self.length is None:
             return tuple(outs)
         return (*outs[:count], *(aval.with_leading(self.length) for aval in outs[count:]))
@@ -172,7 +190,7 @@ class ControlFlow:
       bodies: the parameters that hold jaxprs, in the order in which those run.
       length, reverse: the parameters that hold how many iterations there are, and whether they
         begin at the end; None: it is not known, and they do not.
-      marks: a parameter with something for each operand, which is nothing to us: False.
+      marks: a parameter that holds False for each operand, because JAX shows marks there.
     """
 
     groups: tuple[Group, ...]
@@ -244,23 +262,8 @@ class ControlFlow:
                       if isinstance(value, tuple) else [rule.label])
             bodies += [(label, mine, takes, rule.decides) for label in labels]
         return Operands(
-            tuple(groups), tuple(roles), tuple(bodies), index=of_role[Role.INDEX],
+            self, tuple(groups), tuple(roles), tuple(bodies), index=of_role[Role.INDEX],
             carries=of_role[Role.CARRY], scanned=of_role[Role.SCANNED])
-
-    def regrouped(self, params: dict[str, Any], counts: Sequence[int],
-                  jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
-        """The parameters of an application with so many operands in each group.
-
-        Args:
-          jaxprs: for those operands, in the order of ``jaxprs``.
-        """
-        new = self.with_jaxprs(params, jaxprs)
-        for group, count in zip(self.groups, counts, strict=True):
-            if isinstance(group.count, str):
-                new[group.count] = count
-        if self.marks is not None:
-            new[self.marks] = (False,) * sum(counts)
-        return new
 
 
 # The operands of applications, by the primitive's description and how many there are in each group.

@@ -147,7 +147,7 @@ def _ties(eqn: JaxprEqn, flow: Structure) -> tuple[list[Tie], list[Tie]]:
     after: list[Tie] = []
     count = len(flow.carries)
     carries: dict[int, Var] = {}
-    for body in flow.giving:
+    for body in flow.producers:
         inputs = zip(body.takes, body.jaxpr.jaxpr.invars, strict=True)
         carries.update((number, var) for number, var in inputs if number in flow.carries)
         outs, carried = body.jaxpr.jaxpr.outvars, list(carries.values())

@@ -292,7 +292,7 @@ def _unreduced_carries(body: _Body, flow: Structure, ins: Sequence[Layout],
     Args:
       ins, outs: of the operands as the loop's body takes them, and of its outputs.
     """
-    step, = flow.giving
+    step, = flow.producers
     jaxpr = step.jaxpr.jaxpr
     inputs = dict(zip(step.takes, jaxpr.invars, strict=True))
     carried = [inputs[number] for number in flow.carries]
@@ -326,7 +326,7 @@ def _control_flow(body: _Body, eqn: JaxprEqn) -> None:
     outs = body.plain(eqn.outvars)
     times = 1 if flow.length is None else flow.length
     if flow.is_loop:
-        step, = flow.giving
+        step, = flow.producers
         for each in (*flow.bodies, step):      # a carry lies as it does in the loop's body
             for number, layout in zip(each.takes, body.plain(each.jaxpr.invars), strict=True):
                 inside[number] = layout

@@ -80,7 +80,7 @@ def test_kinds():
         "scan": (True, 3, True), "while": (True, None, False), "cond": (False, None, False)}
     assert flows["while"].predicate is flows["while"].bodies[0]
     assert flows["scan"].predicate is None
-    assert [len(flow.giving) for flow in flows.values()] == [1, 1, 3]
+    assert [len(flow.producers) for flow in flows.values()] == [1, 1, 3]
     assert [iterations(only(name, *program)[1])
             for name, program in (("scan", SCAN), ("while", WHILE), ("cond", COND))] == [3, 1, 1]
 

@@ -260,7 +260,7 @@ def _loop_types(node: Loop) -> tuple[dict[int, _Kind], list[_Kind]]:
         require(types(flow.predicate.jaxpr.out_avals) == [((), _BOOL)], node,
                 "its condition is not one bool")
     found = []
-    for body in flow.giving:
+    for body in flow.producers:
         avals = body.jaxpr.out_avals
         require(types(avals[:count]) == [operands[number] for number in flow.carries], node,
                 "its body does not give back what it carries")

@@ -80,7 +80,7 @@ class _LoopCalls:
         return self.temporary(nbytes_of(aval)) if place is None else place
 
     def scan(self, flow: Structure) -> None:
-        body, = flow.giving
+        body, = flow.producers
         avals, length = body.jaxpr.out_avals, flow.length or 0
         inside = dict(enumerate(self.operands))
         outputs: list[Place | None] = []
@@ -123,7 +123,7 @@ class _LoopCalls:
             *exchanges, tape], f"{length} times")
 
     def while_loop(self, flow: Structure, condition: Body) -> None:
-        body, = flow.giving
+        body, = flow.producers
         avals = body.jaxpr.out_avals
         inside = dict(enumerate(self.operands))
         fixed = unchanged(body, flow)

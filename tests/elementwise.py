@@ -205,7 +205,7 @@ def _special(name: str, units: float, *ranges: Any, domain: Interval | None = (0
              **options: Any) -> Operation:
     """A function of ``jax.scipy.special``; a range by itself is that of the one operand."""
     regions = tuple(part if isinstance(part, tuple) else (part,) for part in ranges)
-    return Operation(name, "scipy.special", operands=len(regions[0]),
+    return Operation(name, "scipy.special", operands=len(regions[0]) if regions else 1,
                      domain=(domain,) if domain else (), units=units, ranges=regions,
                      **{"tolerance": "loose", "primitives": (), **options})
 
@@ -320,6 +320,7 @@ _SPECIAL = [
     _special("loggamma", 1, SIZES, primitives=("loggamma_complex",)),
     _special("gamma", 1, powers(1e-30, 34), LEFT, primitives=("gamma", "gamma_complex"),
              domain=(-3.7, 4.0)),
+    _special("gammasgn", 0),
     _special("digamma", 1, powers(1e-20, 1e20), LEFT),
     _special("polygamma", 2, (ORDERS, spread(0.05, 100)), domain=None),
     _special("zeta", 1, (spread(1.05, 20), spread(0.1, 50)), domain=(1.6, 4.0),

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elementwise import LAX
-
 from compat.spec import Case, array, case, cases, check, floats, shaped, special
+from tests.support.elementwise import LAX
 
 TABLE: dict[str, list[Case]] = {}
 LOOSE = {"tol": "loose", "signed_zeros": False}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from elementwise import LAX, Operation
-
 from compat.spec import (
     Case,
     array,
@@ -17,6 +15,7 @@ from compat.spec import (
     shaped,
     special,
 )
+from tests.support.elementwise import LAX, Operation
 
 
 def _lax(row: Operation) -> list[Case]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from elementwise import LAX
-
 from compat import surface
 from compat.spec import array, case, cases, check, floats, ints, shaped
+from tests.support.elementwise import LAX
 
 SUM = {"tol": "accumulate"}
 _NUMBERS = "n = lax.RaggedDotDimensionNumbers"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from elementwise import SPECIAL, Operation
-
 from compat.spec import Case, Input, array, case, cases, check, floats, shaped
+from tests.support.elementwise import SPECIAL, Operation
 
 TABLE: dict[str, list[Case]] = {}
 

@@ -335,16 +335,17 @@ Interval = tuple[float, float]
 
 
 def elementwise(count: int, domain: Interval | tuple[Interval, ...] = (-3.0, 3.0), *,
-                dtypes: str = DTYPES, tol: str = "elementwise", grad: bool = True,
-                call: str | None = None, edges: bool = True, x64: bool = True,
-                promotes: bool = True,
-                integers: tuple[int, int] | None = None, signed_zeros: bool = True) -> list[Case]:
+                dtypes: str = DTYPES, tol: str = "elementwise", complex_tol: str = "",
+                grad: bool = True, call: str | None = None, edges: bool = True, x64: bool = True,
+                promotes: bool = True, integers: tuple[int, int] | None = None,
+                signed_zeros: bool = True) -> list[Case]:
     """A function of ``count`` arrays, element by element.
 
     Over the dtypes, 0-d, empty, size-one, high-rank, strided and broadcast operands, Python
     scalars, special values (``edges``), and float64 with x64 on. JAX decides which dtypes raise.
 
     Args:
+      complex_tol: the tolerance of complex numbers, if it differs.
       domain: of floating and complex inputs, or of each of them; ``integers`` that of integers, if
         it differs.
       promotes: takes operands of different dtypes and shapes (jax.numpy does, jax.lax does not).
@@ -366,7 +367,8 @@ def elementwise(count: int, domain: Interval | tuple[Interval, ...] = (-3.0, 3.0
             for name, shape, limit in zip(names, itertools.cycle(shapes), bounds)}
         if modes is None and derivative is False:
             modes = "eager jit vmap"
-        return case(text, dtypes=dtype, modes=modes, tol=tol, raises=None,
+        chosen = complex_tol or tol if kind_of(dtype) == "c" else tol
+        return case(text, dtypes=dtype, modes=modes, tol=chosen, raises=None,
                     signed_zeros=signed_zeros, **made, **options)
 
     rows: list[Case] = []

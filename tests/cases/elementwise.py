@@ -116,7 +116,7 @@ for _row in derived(1):
             add(f"{_row.name}-complex", ops(_row.name), [_z.astype(np.complex64)],
                 smooth=_row.name != "sign",
                 # The derivative 1 + tan(x)**2 cancels.
-                tolerance="loose" if _row.name == "tan" else _row.tolerance)
+                tolerance="loose" if _row.name == "tan" else _row.in_plane)
     if _types := integers(_row):
         add(f"{_row.name}-integers", each(_row.name), map(whole, _types), tolerance="exact")
     if takes(_row, bool):
@@ -141,7 +141,7 @@ for _row in derived(2):
             add(f"{_name}-complex", ops(_name),
                 [np.array([1 + 2j, -1.5 + 0.5j, 0.2 - 0.7j], np.complex64),
                  np.array([0.5 - 1j, 1.5 + 0.5j, -0.3 + 0.4j], np.complex64)],
-                tolerance=_row.tolerance)
+                tolerance=_row.in_plane)
     if _types := integers(_row):
         add(f"{_name}-integers", each_pair(_name),
             [side for dtype in _types for side in pairs(whole(dtype))])

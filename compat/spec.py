@@ -14,6 +14,8 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 
+from tests.support.elementwise import Interval
+
 MODES = ("eager", "jit", "grad", "vmap", "jvg")      # jvg: jit of vmap of grad
 X64 = ("float64", "int64", "uint64", "complex128")
 BATCH = 3
@@ -329,9 +331,6 @@ def undecided(rows: Sequence[Case]) -> list[Case]:
 # --- families -------------------------------------------------------------------------------------
 
 DTYPES = "float32 bfloat16 float16 int32 int8 uint8 bool complex64"
-
-
-Interval = tuple[float, float]
 
 
 def elementwise(count: int, domain: Interval | tuple[Interval, ...] = (-3.0, 3.0), *,

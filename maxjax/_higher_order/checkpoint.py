@@ -40,7 +40,7 @@ from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.autodiff import FlatFunction
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
-from maxjax._transforms.linearize import LinearVar, linearize_flat, linearize_jaxpr
+from maxjax._transforms.linearize import linearize_flat, linearize_jaxpr
 from maxjax._transforms.simplify import (
     called_by,
     eliminate_dead_code,
@@ -563,11 +563,10 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
     trace = StagingTrace()
     inputs = [trace.new_input(x.aval) for x in values]
     with current_trace(trace):
-        _, linear = linearize_flat(FlatFunction(call, tree), inputs)
-    found: dict[int, Any] = {}
-    for eqn in linear.equations:
-        found.update((id(x), x) for x in eqn.operands if type(x) is not LinearVar)
-    jaxpr = trace.close(list(found.values())).jaxpr
+        _, linear, _ = linearize_flat(FlatFunction(call, tree), inputs)
+    literals = {id(atom.val): atom.val for eqn in linear.eqns for atom in eqn.invars
+                if isinstance(atom, Literal)}
+    jaxpr = trace.close([*literals.values(), *linear.consts]).jaxpr
     return _sources(jaxpr, argument_names(f, tree))
 
 

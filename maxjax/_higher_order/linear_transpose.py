@@ -17,7 +17,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.rules import Linear
 from maxjax._primitives.shape import full
 from maxjax._transforms.simplify import called_by, eliminate_dead_code, inline_calls
-from maxjax._transforms.transpose import backward_pass, missing_transpose
+from maxjax._transforms.transpose import missing_transpose, transpose_partly
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any,
@@ -68,7 +68,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any,
             raise TypeError(f"cotangent type does not match function output, expected "
                             f"{tuple(out_avals)} but got {given}")
         _check_linear(closed.jaxpr, len(body.consts))
-        results = backward_pass(closed.jaxpr, closed.consts, operands, values)[len(body.consts):]
+        results = transpose_partly(closed.jaxpr, closed.consts, operands, values)
         return pytree.unflatten(tree, [
             _zeros(aval) if x is None else x for x, aval in zip(results, avals, strict=True)])
 

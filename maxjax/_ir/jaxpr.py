@@ -81,9 +81,9 @@ class JaxprEqn:
     def __init__(self, primitive: Primitive, invars: Sequence[Atom], params: dict[str, Any],
                  outvars: Sequence[Var], source: SourceLine | None = None):
         self.primitive = primitive
-        self.invars = list(invars)
+        self.invars = [*invars]
         self.params = params
-        self.outvars = list(outvars)
+        self.outvars = [*outvars]
         self.source = source
 
     @property
@@ -121,10 +121,10 @@ class Jaxpr:
     def __init__(self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom],
                  eqns: Sequence[JaxprEqn], debug_info: str = "", *, effects: Any = None):
         # JAX's constructor is told the effects, which follow from the equations.
-        self.constvars = list(constvars)
-        self.invars = list(invars)
-        self.outvars = list(outvars)
-        self.eqns = list(eqns)
+        self.constvars = [*constvars]
+        self.invars = [*invars]
+        self.outvars = [*outvars]
+        self.eqns = [*eqns]
         self.debug_info = debug_info
 
     @property
@@ -157,7 +157,7 @@ class ClosedJaxpr:
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = (), refs: tuple[RefUse, ...] = ()):
         self.jaxpr = jaxpr
-        self.consts = list(consts)
+        self.consts = [*consts]
         # The array references that the last inputs are values of, and, of those that are written,
         # the last outputs.
         self.refs = refs

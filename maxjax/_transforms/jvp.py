@@ -82,13 +82,17 @@ class JVPTrace(Trace):
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)
-        primals, tangents = [], []
+        primals: list[Any] = []
+        tangents: list[Any] = []
         active = False
         for arg in args:
-            primal, tangent = self.dual(arg)
-            primals.append(primal)
-            tangents.append(tangent)
-            active = active or tangent is not None
+            if type(arg) is JVPTracer and arg._trace is self:
+                primals.append(arg.primal)
+                tangents.append(arg.tangent)
+                active = True
+            else:
+                primals.append(self.dual(arg)[0])
+                tangents.append(None)
         if not active:
             return self.parent.apply(primitive, tuple(primals), params)
         if primitive.jvp is None:

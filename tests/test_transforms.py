@@ -15,17 +15,13 @@ from against_jax import agree, assert_tree_same
 import maxjax
 import maxjax.tree_util
 from maxjax._ir.check import check_jaxpr
+from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import aval_of
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.simplify import (
-    eliminate_common_subexpressions,
-    eliminate_dead_code,
-    inline_calls,
-    simplify,
-)
+from maxjax._transforms.simplify import eliminate_common_subexpressions, inline_calls, simplify
 from maxjax._transforms.transpose import transpose_jaxpr
 
 X = np.array([0.5, -1.25, 2.0], np.float32)

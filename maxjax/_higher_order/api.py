@@ -23,10 +23,10 @@ from maxjax._higher_order.jit import (
 from maxjax._higher_order.jit_sharded import on_device, with_shardings
 from maxjax._higher_order.target import Target
 from maxjax._ir.axes import named_axes
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import AbstractRef, Ref
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.symbolic import scope_of
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray

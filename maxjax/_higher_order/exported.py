@@ -18,11 +18,12 @@ from maxjax._higher_order.custom_vjp import custom_vjp
 from maxjax._higher_order.dynamic import MAX_SIZES
 from maxjax._higher_order.jit import PjitFunction, jit_p, make_jit
 from maxjax._ir.dimensions import is_dimension
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
+from maxjax._ir.evaluate import eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
+from maxjax._ir.liveness import eliminate_dead_code, read_inputs
 from maxjax._ir.refs import RefsTouched
 from maxjax._ir.runtime import installed
 from maxjax._ir.serialize import NotSerializable, encode
-from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.symbolic import scope_of, solve
 from maxjax._ir.trace import aval_of, context
@@ -30,7 +31,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, placements
 from maxjax._transforms import autodiff
 from maxjax._transforms.autodiff import leaf_operand
-from maxjax._transforms.simplify import eliminate_dead_code, inline_calls
+from maxjax._transforms.simplify import inline_calls
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
@@ -125,11 +126,9 @@ class Exported:
     @property
     def module_kept_var_idx(self) -> tuple[int, ...]:
         """The arguments that the result depends on."""
-        jaxpr = self.program.jaxpr
-        used = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
-        used.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
         taken = [n for n, aval in enumerate(self.in_avals) if aval.dtype != dtypes.float0]
-        return tuple(n for n, var in zip(taken, jaxpr.invars, strict=True) if var in used)
+        return tuple(
+            n for n, read in zip(taken, read_inputs(self.program), strict=True) if read)
 
     @property
     def uses_global_constants(self) -> bool:

@@ -19,12 +19,14 @@ from maxjax._higher_order.cache_misses import explain
 from maxjax._higher_order.dynamic import MAX_SIZES, DynamicDims
 from maxjax._higher_order.jit_refs import returned_ref, traced_argument, used_refs
 from maxjax._higher_order.target import Target
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var, derived
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, derived
+from maxjax._ir.liveness import read_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import Ref, RefUse, read, read_all, write_back
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import call_factors, is_linear
@@ -184,20 +186,18 @@ def usable_donations(closed: ClosedJaxpr, donated: Sequence[int], keep_unused: b
 
     Inputs that nothing reads are no part of the program, unless they are to be kept.
     """
-    jaxpr = closed.jaxpr
-    read = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
-    read.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
-    room = Counter(aval.nbytes for aval in jaxpr.out_avals)
+    read = read_inputs(closed)
+    room = Counter(aval.nbytes for aval in closed.out_avals)
     taken, unusable = [], []
     for position in donated:
-        var = jaxpr.invars[position]
-        if var not in read and not keep_unused:
+        aval = closed.in_avals[position]
+        if not read[position] and not keep_unused:
             continue
-        if room[var.aval.nbytes]:
-            room[var.aval.nbytes] -= 1
+        if room[aval.nbytes]:
+            room[aval.nbytes] -= 1
             taken.append(position)
         else:
-            unusable.append(var.aval)
+            unusable.append(aval)
     return tuple(taken), unusable
 
 

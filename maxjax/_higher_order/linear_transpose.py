@@ -12,11 +12,12 @@ from maxjax._higher_order.control import operands_of, traced
 from maxjax._higher_order.custom_jvp import custom_jvp_call_p
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Var
+from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.rules import Linear
 from maxjax._primitives.shape import full
-from maxjax._transforms.simplify import called_by, eliminate_dead_code, inline_calls
+from maxjax._transforms.simplify import called_by, inline_calls
 from maxjax._transforms.transpose import missing_transpose, transpose_partly
 
 

@@ -7,7 +7,7 @@ Every variable is assigned once. Higher-order primitives hold jaxprs in their pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._ir.effects import Effect
@@ -66,6 +66,11 @@ class Literal:
 
 
 Atom = Var | Literal
+
+
+def replaced(atoms: Iterable[Atom], env: Mapping[Any, Atom]) -> list[Atom]:
+    """The atoms, with what has come in the place of some."""
+    return [env.get(atom, atom) for atom in atoms]
 
 
 class JaxprEqn:

@@ -22,13 +22,15 @@ from maxjax._base.meshes import (
     use_abstract_mesh,
 )
 from maxjax._base.shardings import NamedSharding
-from maxjax._higher_order.control import chosen, merged, needed_inputs, rearranged
+from maxjax._higher_order.control import chosen, merged, rearranged
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.axes import axes_of, named_axes
 from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived, subjaxprs
+from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import div_p
@@ -43,7 +45,6 @@ from maxjax._sharding.shard_body import runnable
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code
 from maxjax._transforms.transpose import transpose_jaxpr
 
 P = PartitionSpec

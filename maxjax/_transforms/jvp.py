@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Trace, Tracer, context, current_trace, leaked_tracer_error
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._primitives.convert import convert_element_type

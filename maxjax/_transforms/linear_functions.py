@@ -14,10 +14,10 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import ADD, Ref, read, write
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents

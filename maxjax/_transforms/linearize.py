@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.primitive import Primitive, result_types
-from maxjax._ir.staging import StagingTrace, eval_jaxpr
+from maxjax._ir.staging import StagingTrace
 from maxjax._ir.trace import Array, Trace, Tracer, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.jvp import JVPTrace, JVPTracer, instantiate
@@ -48,12 +49,12 @@ class LinearTrace(Trace):
     def known(self, value: Any) -> Atom:
         """What stands for a known operand: a scalar of NumPy's is a literal."""
         var = self.constvars.get(id(value))
-        if var is None:
-            aval = aval_of(value)
-            if not aval.shape and not isinstance(value, Array):
-                return Literal(value, aval)
-            var = self.constvars[id(value)] = Var(aval)
-            self.consts.append(value)
+        if var is not None:
+            return var
+        if not isinstance(value, Array) and not value.shape:
+            return Literal(value, aval_of(value))
+        self.consts.append(value)
+        var = self.constvars[id(value)] = Var(aval_of(value))
         return var
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

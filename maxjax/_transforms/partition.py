@@ -13,7 +13,7 @@ from typing import Any
 
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var, subjaxprs
-from maxjax._transforms.simplify import has_effects
+from maxjax._ir.liveness import has_effects
 
 # What MAX computes with on a CPU: it has float8 dtypes, and compiles nothing of them there.
 COMPILED_DTYPES = frozenset((dtypes.bool_, *dtypes.INTS, *dtypes.FLOATS))

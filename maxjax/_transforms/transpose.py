@@ -8,11 +8,11 @@ from typing import Any
 from maxjax._base.errors import ShardingTypeError
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding
+from maxjax._ir.evaluate import apply_equation, literal_operand
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched
-from maxjax._ir.staging import literal_operand, trace_to_jaxpr
-from maxjax._ir.trace import context
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import Linear
 from maxjax._primitives.sharding import freed, reshard_p
@@ -112,10 +112,9 @@ def transpose_partly(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any
     eqns = []
     for eqn in jaxpr.eqns:
         if all(type(atom) is Literal or atom in known for atom in eqn.invars):
-            result = context.trace.apply(eqn.primitive, tuple([
+            results = apply_equation(eqn, [
                 literal_operand(atom) if type(atom) is Literal else known[atom]
-                for atom in eqn.invars]), eqn.params)
-            results = result if eqn.primitive.multiple_results else [result]
+                for atom in eqn.invars])
             known.update(zip(eqn.outvars, results, strict=True))
         else:
             eqns.append(eqn)

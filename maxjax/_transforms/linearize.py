@@ -39,7 +39,7 @@ class LinearTrace(Trace):
         super().__init__()
         self.parent = parent
         self.eqns: list[JaxprEqn] = []
-        # The residuals, and by the id of each its variable.
+        # The residuals, which are held here, and by the id of each its variable.
         self.consts: list[Any] = []
         self.constvars: dict[int, Var] = {}
 
@@ -47,14 +47,11 @@ class LinearTrace(Trace):
         return LinearTracer(self, Var(aval))
 
     def known(self, value: Any) -> Atom:
-        """What stands for a known operand: a scalar of NumPy's is a literal."""
-        var = self.constvars.get(id(value))
-        if var is not None:
-            return var
+        """What is to stand for a known operand: a scalar of NumPy's is a literal."""
         if not isinstance(value, Array) and not value.shape:
             return Literal(value, aval_of(value))
-        self.consts.append(value)
         var = self.constvars[id(value)] = Var(aval_of(value))
+        self.consts.append(value)
         return var
 
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -70,14 +67,21 @@ class LinearTrace(Trace):
                 return self.parent.apply(primitive, args, params)
             finally:
                 context.trace = previous
-        atoms = [arg._var if type(arg) is LinearTracer and arg._trace is self else self.known(arg)
-                 for arg in args]
-        types = result_types(primitive, tuple([atom.aval for atom in atoms]), params)
+        atoms: list[Atom] = []
+        avals = []
+        for arg in args:
+            is_own = type(arg) is LinearTracer and arg._trace is self
+            atom = arg._var if is_own else self.constvars.get(id(arg)) or self.known(arg)
+            atoms.append(atom)
+            avals.append(atom.aval)
+        types = result_types(primitive, tuple(avals), params)
+        if not primitive.multiple_results:
+            var = Var(types[0])
+            self.eqns.append(JaxprEqn(primitive, atoms, params, (var,)))
+            return LinearTracer(self, var)
         outvars = [Var(aval) for aval in types]
         self.eqns.append(JaxprEqn(primitive, atoms, params, outvars))
-        if primitive.multiple_results:
-            return [LinearTracer(self, var) for var in outvars]
-        return LinearTracer(self, outvars[0])
+        return [LinearTracer(self, var) for var in outvars]
 
     def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
                          **params: Any) -> list[Any]:

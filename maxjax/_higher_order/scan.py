@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from maxjax._base import config, pytree
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._base.signatures import first_parameter, parameter_names
 from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
     Traced,
@@ -19,7 +20,6 @@ from maxjax._higher_order.control import (
     chosen,
     either,
     empty_like,
-    first_parameter,
     merged,
     on_host,
     operands_of,
@@ -31,7 +31,7 @@ from maxjax._higher_order.control import (
 )
 from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.liveness import dependent_outputs, eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
@@ -39,8 +39,8 @@ from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import Linear, call_factors, is_linear
-from maxjax._primitives.shape import move_axis
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 from maxjax._transforms.simplify import simplify_once
@@ -532,7 +532,7 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
 
 
 def _carry_name(function: Any, in_fori: bool) -> str:
-    names = refs.parameter_names(function)
+    names = parameter_names(function)
     return names[in_fori] if len(names) > in_fori else "args[0]"
 
 
@@ -547,7 +547,7 @@ def _scan_references(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs_lea
 
     with_slices.__wrapped__ = f      # type: ignore[attr-defined]  # for messages
     values = elements.values(xs_leaves)
-    with elements.away():
+    with elements.borrowed():
         last, (ys, finals) = scan_for(
             with_slices, init, values, length, reverse, unroll, name=first_parameter(f))
     elements.write(finals)
@@ -626,9 +626,8 @@ def _handed_on(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Any:
     _, carries, slices = _parts(jaxpr.invars, num_consts, num_carry)
     fixed = tuple(before is after for before, after in zip(
         carries, jaxpr.outvars[:num_carry], strict=True))
-    numbers = {var: number for number, var in enumerate(slices)}
-    copies = tuple(numbers.get(atom) if isinstance(atom, Var) else None
-                   for atom in jaxpr.outvars[num_carry:])
+    numbers: dict[Atom, int] = {var: number for number, var in enumerate(slices)}
+    copies = tuple(numbers.get(atom) for atom in jaxpr.outvars[num_carry:])
     if not any(fixed) and all(source is None for source in copies):
         return False
     before = range(num_consts, num_consts + num_carry)

@@ -48,11 +48,11 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
     ending = last_uses(jaxpr)
-    retold = rule is None and scopes.told.__class__ is not str
+    inherits_lines = rule is None and scopes.source_line.__class__ is not str
     for position, eqn in enumerate(jaxpr.eqns):
-        if retold:
-            scopes.told = eqn.source
-        operands = [literal(atom) if type(atom) is Literal else values[atom]
+        if inherits_lines:
+            scopes.source_line = eqn.source
+        operands = [literal(atom) if isinstance(atom, Literal) else values[atom]
                     for atom in eqn.invars]
         if rule is not None:
             values.update(zip(eqn.outvars, rule(eqn, operands), strict=True))
@@ -65,7 +65,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
         if position in ending:
             for var in ending[position]:
                 del values[var]
-    return [literal(atom) if type(atom) is Literal else values[atom] for atom in jaxpr.outvars]
+    return [literal(atom) if isinstance(atom, Literal) else values[atom] for atom in jaxpr.outvars]
 
 
 def eval_with_refs(closed: ClosedJaxpr, *args: Any) -> list[Any]:

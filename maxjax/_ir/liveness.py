@@ -12,36 +12,42 @@ from maxjax._ir.jaxpr import (
     JaxprEqn,
     Literal,
     Var,
-    derived,
     subjaxprs,
 )
 
 
 def variables(atoms: Iterable[Atom]) -> list[Var]:
     """The atoms that are no literals."""
-    return [atom for atom in atoms if type(atom) is not Literal]
+    return [atom for atom in atoms if not isinstance(atom, Literal)]
 
 
 def read_variables(eqns: Iterable[JaxprEqn], outvars: Iterable[Atom] = ()) -> dict[Var, None]:
     """The variables that equations or outputs read, each once, in order."""
-    found = {atom: None for eqn in eqns for atom in eqn.invars if type(atom) is not Literal}
-    found.update({atom: None for atom in outvars if type(atom) is not Literal})
+    found = {atom: None for eqn in eqns for atom in eqn.invars if not isinstance(atom, Literal)}
+    found.update({atom: None for atom in outvars if not isinstance(atom, Literal)})
     return found
 
 
-@derived
 def read_inputs(closed: ClosedJaxpr) -> Sequence[bool]:
     """Which inputs anything reads."""
-    read = read_variables(closed.eqns, closed.outvars)
-    return [var in read for var in closed.invars]
+    known = closed.cache.get("read inputs")
+    if known is None:
+        read = read_variables(closed.eqns, closed.outvars)
+        known = closed.cache["read inputs"] = [var in read for var in closed.invars]
+    return known
+
+
+def count_as_read(closed: ClosedJaxpr) -> None:
+    """Has ``read_inputs`` say that all of them are read."""
+    closed.cache["read inputs"] = [True] * len(closed.invars)
 
 
 def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
     """For the position of an equation, the variables that nothing reads after it."""
     last = {atom: position for position, eqn in enumerate(jaxpr.eqns) for atom in eqn.invars
-            if type(atom) is not Literal}
-    for atom in jaxpr.outvars:
-        last.pop(atom, None)
+            if not isinstance(atom, Literal)}
+    for var in variables(jaxpr.outvars):
+        last.pop(var, None)
     ending: dict[int, list[Var]] = {}
     for var, position in last.items():
         ending.setdefault(position, []).append(var)

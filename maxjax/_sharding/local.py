@@ -1,6 +1,6 @@
 """An application on one shard, and the steps that move values between layouts.
 
-A primitive does on a shard what it does on the whole value: its factor rule says that. Where its
+A primitive does on a shard what it does on the global value: its factor rule says that. Where its
 parameters hold sizes, or something depends on where the shard stands, the primitive says so.
 """
 
@@ -14,6 +14,7 @@ import numpy as np
 from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._primitives.arithmetic import add, mul
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.collective import (
     all_gather_p,
     all_to_all_p,
@@ -26,9 +27,10 @@ from maxjax._primitives.collective import (
 )
 from maxjax._primitives.comparison import eq_p
 from maxjax._primitives.convert import convert_element_type_p
+from maxjax._primitives.creation import zeros_like
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.rules import FactorRule
-from maxjax._primitives.shape import broadcast_in_dim, select, zeros_like
+from maxjax._primitives.slicing import select
 from maxjax._sharding.reshard import Step
 from maxjax._sharding.specs import Axes, Dims, Mesh, local_shape, product
 
@@ -100,7 +102,7 @@ class Shard:
         return product(axes, self._mesh)
 
     def counted_from_start(self, x: Any, dimension: int, axes: Axes) -> Any:
-        """Indices along a dimension of this shard as those of the whole."""
+        """Indices along a dimension of this shard as those of the global value."""
         start = mul(self.position(axes), np.int32(x.shape[dimension]))
         return add(x, convert_element_type_p.bind(start, new_dtype=x.dtype, weak_type=False))
 

@@ -9,7 +9,8 @@ from maxjax._base.errors import ShardingTypeError
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.evaluate import apply_equation, literal_operand
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
+from maxjax._ir.liveness import variables
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched
 from maxjax._ir.staging import trace_to_jaxpr
@@ -25,28 +26,27 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]
       jaxpr: each equation depends on the inputs.
       consts: the values of its constants: operands that are known, as literals are.
     """
-    known: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    accumulated: dict[Var, Any] = {}
+    known: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    accumulated: dict[Atom, Any] = {}
     for var, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         if cotangent is not None:
             accumulated[var] = add_tangents(accumulated.get(var), cotangent)
     for eqn in reversed(jaxpr.eqns):
-        cotangent: Any      # of the result, or those of all results
+        given: Any      # the cotangent of the result, or those of all results
         if eqn.primitive.multiple_results:
-            cotangent = [accumulated.pop(var, None) for var in eqn.outvars]
-            if all(x is None for x in cotangent):
+            given = [accumulated.pop(var, None) for var in eqn.outvars]
+            if all(cotangent is None for cotangent in given):
                 continue
-        elif (cotangent := accumulated.pop(eqn.outvars[0], None)) is None:
+        elif (given := accumulated.pop(eqn.outvars[0], None)) is None:
             continue
         operands = [
             known[atom] if atom in known
-            else literal_operand(atom) if type(atom) is Literal else Linear(atom.aval)
+            else literal_operand(atom) if isinstance(atom, Literal) else Linear(atom.aval)
             for atom in eqn.invars]
-        for atom, operand, result in zip(
-                eqn.invars, operands, _transpose(eqn, cotangent, operands), strict=True):
-            if result is not None and type(operand) is Linear:
-                accumulated[atom] = (
-                    add_tangents(accumulated[atom], result) if atom in accumulated else result)
+        for atom, operand, cotangent in zip(
+                eqn.invars, operands, _transpose(eqn, given, operands), strict=True):
+            if cotangent is not None and type(operand) is Linear:
+                accumulated[atom] = add_tangents(accumulated.get(atom), cotangent)
     return [accumulated.get(var) for var in jaxpr.invars]
 
 
@@ -111,15 +111,15 @@ def transpose_partly(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any
             known[var] = operand
     eqns = []
     for eqn in jaxpr.eqns:
-        if all(type(atom) is Literal or atom in known for atom in eqn.invars):
+        if known.keys() >= set(variables(eqn.invars)):
             results = apply_equation(eqn, [
-                literal_operand(atom) if type(atom) is Literal else known[atom]
+                literal_operand(atom) if isinstance(atom, Literal) else known[atom]
                 for atom in eqn.invars])
             known.update(zip(eqn.outvars, results, strict=True))
         else:
             eqns.append(eqn)
     outputs = [(atom, cotangent) for atom, cotangent in zip(jaxpr.outvars, cotangents, strict=True)
-               if type(atom) is not Literal and atom not in known]
+               if not isinstance(atom, Literal) and atom not in known]
     linear = Jaxpr(list(known), inputs, [var for var, _ in outputs], eqns)
     return backward_pass(linear, list(known.values()), [cotangent for _, cotangent in outputs])
 

@@ -1,0 +1,226 @@
+"""Running compiled programs: MAX is first imported here, when something is first loaded.
+
+The parts used are those under ``max.engine`` and ``max.driver`` (``max._core``). The public
+modules wrap the same objects and cost three times as much to import (85 ms against 29 ms, for
+the graph dialects, asyncio and psutil), which every process would pay before its first compiled
+call; they also claim SIGUSR2. Graphs are built and compiled by the worker, through the public ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from maxjax._base import threads
+from maxjax._base.lazy import import_module
+
+# Up to this size copying a read-only array costs less than sharing it.
+_COPY_BYTES = 1 << 15
+
+_lock = threads.lock()
+_core: Any = None
+_session: Any = None
+_used = False       # from the moment on when the first session is made
+_inherited = False  # in a forked child: the session's threads stayed behind in the parent
+
+
+def telemetry_off() -> None:
+    """Keeps MAX from reporting its use, unless the user decided; before the first import."""
+    os.environ.setdefault("MODULAR_TELEMETRY_ENABLED", "0")
+
+
+def _import_core() -> Any:
+    global _core
+    if _core is None:
+        telemetry_off()
+        _core = import_module("max._core")
+    return _core
+
+
+def import_compiler() -> tuple[Any, Any, Any]:
+    """``max.engine``, ``max.driver`` and ``max.graph``, for the worker."""
+    telemetry_off()
+    return (import_module("max.engine"), import_module("max.driver"),
+            import_module("max.graph"))
+
+
+def resolve(path: str) -> Callable[..., Any]:
+    """The function that ``"module:function"`` names, its module imported now.
+
+    The graph builder stands on a higher floor than the worker that calls it, and in tests
+    outside the package; so it is named and not imported.
+    """
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+def why_unavailable() -> str | None:
+    """Why MAX cannot run programs in this process, or None when it can."""
+    if _inherited:
+        return ("this process was forked from one that had already used MAX, whose threads do "
+                "not survive a fork (start it with the 'spawn' or 'forkserver' method instead)")
+    return None
+
+
+def session() -> Any:
+    """The process's one inference session, on the CPU; made at the first call.
+
+    Returns the object inside a ``max.engine.InferenceSession``.
+
+    Raises:
+      ImportError: MAX is not installed.
+      RuntimeError: the process was forked from one with a session.
+    """
+    global _session, _used
+    if _inherited:
+        raise RuntimeError(f"MAX cannot be used here: {why_unavailable()}")
+    if _session is None:
+        with _lock:
+            if _session is None:
+                _used = True
+                core = _import_core()
+                _session = core.engine.InferenceSession([core.driver.CPU()], [], 0)
+    return _session
+
+
+@threads.after_fork
+def _after_fork_in_child() -> None:
+    global _inherited
+    _inherited = _used
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The models of an artifact, by the names of their graphs.
+
+    Raises:
+      RuntimeError: the file is missing, damaged, or made by another version of MAX.
+      ImportError: MAX is not installed.
+    """
+    current = session()
+    compiled = _core.engine.read(str(path))
+    return {model.name: model for model in current._load_all(current._wrap_compiled(compiled), {})}
+
+
+class _WritableView:
+    """Offers a read-only array's memory as writable, and keeps the array alive."""
+
+    __slots__ = ("__array_interface__", "array")
+
+    def __init__(self, array: np.ndarray):
+        interface = array.__array_interface__
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+        self.array = array
+
+
+def _shareable(array: np.ndarray) -> np.ndarray:
+    """The array's values in a form that NumPy exports: contiguous, aligned, not read-only.
+
+    DLPack, as MAX speaks it, has no read-only arrays. MAX does not write to the inputs of a
+    graph, so sharing their memory under another flag is safe. Clearing the flag on the array
+    itself would race with other threads.
+    """
+    if array.nbytes <= _COPY_BYTES or not (array.flags.c_contiguous and array.flags.aligned):
+        return np.array(array, order="C", subok=False)
+    return np.asarray(_WritableView(array))
+
+
+def _element_type(name: str) -> np.dtype:
+    return np.dtype(getattr(np, name) if hasattr(np, name) else getattr(ml_dtypes, name))
+
+
+def _storage(core: Any, dtype: np.dtype) -> tuple[np.dtype, Any] | None:
+    """The unsigned type that stands in for one that DLPack does not carry, for NumPy and MAX."""
+    if dtype.kind in "iuf" and not dtype.name.startswith(("bfloat", "float8")):
+        return None
+    bits = 8 * dtype.itemsize
+    return np.dtype(f"uint{bits}"), getattr(core.dtype.DType, f"uint{bits}")
+
+
+def _sender(core: Any, kind: Any) -> Callable[[np.ndarray], Any]:
+    """The cheapest conversion of an array of one element type to a buffer."""
+    from_dlpack = core.driver.Buffer._from_dlpack
+    dtype = _element_type(kind.name)
+    storage = _storage(core, dtype)
+    if storage is None:
+        def send(array: np.ndarray) -> Any:
+            return from_dlpack(array if array.flags.carray else _shareable(array))
+        return send
+    stand_in = storage[0]
+
+    def send_stand_in(array: np.ndarray) -> Any:
+        if array.dtype != dtype:
+            raise ValueError(f"expected an array of {dtype}, got {array.dtype}")
+        array = array if array.flags.carray else _shareable(array)
+        return from_dlpack(array.view(stand_in))._view(kind, array.shape)
+    return send_stand_in
+
+
+def _receiver(core: Any, kind: Any) -> Callable[[Any], np.ndarray]:
+    """The cheapest conversion of a buffer of one element type to an array, sharing memory."""
+    dtype = _element_type(kind.name)
+    storage = _storage(core, dtype)
+    if storage is None or dtype == np.bool_:
+        return np.from_dlpack
+    stand_in = storage[1]
+
+    def receive(buffer: Any) -> np.ndarray:
+        return np.from_dlpack(buffer._view(stand_in, buffer.shape)).view(dtype)
+    return receive
+
+
+class Executable:
+    """One loaded model, called with NumPy arrays and answering with NumPy arrays.
+
+    Arrays of the model's dtypes and shapes go in without a copy unless they are strided,
+    misaligned, or small and read-only. Results share MAX's memory and keep it alive; where MAX
+    returns a view of an input or the same memory twice, they are copies.
+
+    Raises, when called:
+      ValueError: the number, shapes or dtypes of the arrays are not the model's.
+      RuntimeError: the program failed, or the process was forked from one that used MAX.
+    """
+
+    __slots__ = ("model", "input_dtypes", "output_dtypes", "_execute", "_senders", "_receivers")
+
+    def __init__(self, model: Any):
+        core = _import_core()
+        self.model = model
+        inputs = [spec.dtype for spec in model.input_metadata]
+        outputs = [spec.dtype for spec in model.output_metadata]
+        self.input_dtypes = [_element_type(kind.name) for kind in inputs]
+        self.output_dtypes = [_element_type(kind.name) for kind in outputs]
+        self._execute = model._execute_device_tensors
+        self._senders = [_sender(core, kind) for kind in inputs]
+        self._receivers = [_receiver(core, kind) for kind in outputs]
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if _inherited:
+            raise RuntimeError(f"MAX cannot be used here: {why_unavailable()}")
+        if len(arrays) != len(self._senders):
+            raise ValueError(f"expected {len(self._senders)} arrays, got {len(arrays)}")
+        buffers = [send(array) for send, array in zip(self._senders, arrays)]
+        outputs = self._execute(buffers)
+        # A slice or a reshape of an input comes back as a view of the input's memory, which the
+        # caller may write to later; one result under two names comes back as one buffer.
+        spans = []
+        for buffer, array in zip(buffers, arrays):
+            start = buffer._data_ptr()
+            spans.append((start, start + array.nbytes))
+        results = []
+        for buffer, receive in zip(outputs, self._receivers):
+            result = receive(buffer)
+            pointer = buffer._data_ptr()
+            for start, stop in spans:
+                if start <= pointer < stop:
+                    result = result.copy()
+                    break
+            else:
+                spans.append((pointer, pointer + result.nbytes))
+            results.append(result)
+        return results

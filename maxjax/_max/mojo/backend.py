@@ -1,0 +1,177 @@
+"""The Mojo backend: pieces of a program as tapes of the kernel pack and of generated kernels."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from maxjax._base import threads
+from maxjax._ir.jaxpr import Jaxpr
+from maxjax._max import backend
+from maxjax._max.backend import Done, Progress, Runs, nothing_compiled
+from maxjax._max.mojo import crew
+from maxjax._max.mojo.emitter import HEADER
+from maxjax._max.mojo.executable import Executable, runner
+from maxjax._max.mojo.pack_library import Pack
+from maxjax._max.mojo.plan import Plan, physical_types
+from maxjax._max.mojo.store import KernelStore
+from maxjax._transforms.partition import host_reason, partition
+
+_DRIVER = "run_program"
+_PACK_PRIORITY = 1e18
+
+
+@dataclass(frozen=True)
+class Prepared(backend.Prepared):
+    """Adds the plans of the pieces that are compiled, by their numbers."""
+
+    plans: Mapping[int, Plan] = field(default_factory=dict)
+
+    @property
+    def peak_bytes(self) -> int:
+        return max((plan.peak_bytes for plan in self.plans.values()), default=0)
+
+    @property
+    def source(self) -> str:
+        return "\n".join(plan.source for plan in self.plans.values())
+
+
+class MojoBackend(backend.Backend[Prepared, "_Compile"]):
+    """Compiles with the Mojo compiler, kernel by kernel; for CPUs."""
+
+    name = "mojo"
+    DISPATCH_NANOSECONDS = 1_500
+
+    @threads.cached
+    def store(self) -> KernelStore:
+        return KernelStore(header=HEADER)
+
+    @threads.cached
+    def pack(self) -> Pack:
+        return Pack()
+
+    @property
+    def directory(self) -> str:
+        return str(self.store.libraries.cache.directory)
+
+    @property
+    def broken(self) -> str | None:
+        return self.pack.broken or self.store.broken
+
+    def prepare(self, jaxpr: Jaxpr) -> Prepared:
+        pieces = partition(jaxpr, functools.partial(host_reason, control_flow=True))
+        plans = {number: Plan(piece.jaxpr, crew.cores())
+                 for number, piece in enumerate(pieces) if not piece.on_host}
+        return Prepared(pieces, nothing_compiled(pieces), plans)
+
+    def is_kept(self, prepared: Prepared) -> bool:
+        return not self.missing(prepared)
+
+    def missing(self, prepared: Prepared) -> list[str]:
+        """Kernels and the pack's functions that are not there."""
+        missing = []
+        for plan in prepared.plans.values():
+            found = self.store.find(plan.kernels)
+            missing += [source for source in plan.kernels if source not in found]
+            missing += [name for name in (_DRIVER, *plan.functions)
+                        if self.pack.address(name) is None]
+        return missing
+
+    def find(self, prepared: Prepared) -> Runs | None:
+        """The pieces linked, if all their kernels are known, whoever first needed them."""
+        if self.missing(prepared):
+            return None
+        return {number: MojoPiece(self, prepared.pieces[number].jaxpr, plan)
+                for number, plan in prepared.plans.items()}
+
+    def link(self, jaxpr: Jaxpr, plan: Plan) -> Executable:
+        addresses = dict(self.store.find(plan.kernels))
+        for name in (_DRIVER, *plan.functions):
+            address = self.pack.address(name)
+            if address is None:
+                raise RuntimeError(f"the kernel pack has lost {name}")
+            addresses[name] = address
+        return Executable(plan, physical_types(jaxpr), addresses, _runner(addresses[_DRIVER]))
+
+    def submit(self, prepared: Prepared, priority: float, done: Done) -> _Compile:
+        return _Compile(self, prepared, priority, done)
+
+    def wait(self, job: _Compile, progress: Progress | None) -> None:
+        job.wait(progress)
+
+
+class _Compile:
+    """A program's way to its kernels: those of the pack, then its own."""
+
+    def __init__(self, backend: MojoBackend, prepared: Prepared, priority: float, done: Done):
+        self.backend = backend
+        self.prepared = prepared
+        self.done = done
+        self.ready = threads.Event()
+        self._lock = threads.lock()
+        self._errors: list[str] = []
+        functions = {_DRIVER, *(name for plan in prepared.plans.values()
+                                for name in plan.functions)}
+        kernels = [source for plan in prepared.plans.values() for source in plan.kernels]
+        needs_pack = any(backend.pack.address(name) is None for name in functions)
+        # By names, as a forked child begins jobs anew that were about to end in the parent.
+        self._left = {"pack", "kernels"} if needs_pack else {"kernels"}
+        if needs_pack:
+            backend.pack.request(
+                functools.partial(self._part, "pack"), _PACK_PRIORITY, functions)
+        self._job = backend.store.request(
+            kernels, functools.partial(self._part, "kernels"), priority)
+
+    def _part(self, name: str, error: str | None) -> None:
+        """Called when the pack, or the kernels, are there or have failed."""
+        with self._lock:
+            self._left.discard(name)
+            if error is not None:
+                self._errors.append(error)
+            if self._left:
+                return
+        runs, reason = None, None
+        try:
+            runs = self.backend.find(self.prepared)
+        except Exception as failure:
+            reason = f"{type(failure).__name__}: {failure}"
+        if runs is None:
+            # The pack's failure matters only where this program needs what failed.
+            reason = reason or "; ".join(dict.fromkeys(self._errors)) or "a kernel is gone"
+        try:
+            self.done(runs, reason)
+        finally:
+            self.ready.set()
+
+    def wait(self, progress: Progress | None) -> None:
+        self.backend.store.wait(self._job, progress)
+        started = time.monotonic()
+        while not self.ready.is_set():
+            time.sleep(0.02)        # as in `Queue.wait`: an interrupt must leave no lock behind
+            if progress is not None:
+                progress(time.monotonic() - started)
+
+
+class MojoPiece:
+    """A piece of a program on the Mojo backend."""
+
+    def __init__(self, backend: MojoBackend, jaxpr: Jaxpr, plan: Plan):
+        self.backend = backend
+        self.plan = plan
+        self.executable = backend.link(jaxpr, plan)
+        self.process = -1
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if self.process != threads.process.forks:    # threads do not survive a fork
+            crew.start(self.backend.pack)
+            self.process = threads.process.forks
+        return self.executable(arrays)
+
+
+@functools.cache
+def _runner(address: int) -> Callable[..., int]:
+    return runner(address)

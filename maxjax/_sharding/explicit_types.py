@@ -1,0 +1,278 @@
+"""Sharding in types: how results lie along Explicit axes, from how the operands do.
+
+The factor rules decide, as in propagation, but forwards only, and nothing is ever chosen: where
+operands disagree, a sharded dimension is contracted, or a result would be split twice over one
+axis, it is an error, and the caller says what is wanted by ``reshard`` or ``out_sharding``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from maxjax._base.errors import ShardingTypeError
+from maxjax._base.meshes import AbstractMesh, PartitionSpec, entry_axes
+from maxjax._base.shardings import NamedSharding
+from maxjax._ir.jaxpr import JaxprEqn, Var
+from maxjax._ir.primitive import Primitive, mesh_rules
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.collective import reduce_scatter_p
+from maxjax._primitives.comparison import (
+    clamp_p,
+    select_n_p,
+)
+from maxjax._primitives.contraction import dot_general_p
+from maxjax._primitives.cumulative import (
+    cumlogsumexp_p,
+    cummax_p,
+    cummin_p,
+    cumprod_p,
+    cumsum_p,
+)
+from maxjax._primitives.dynamic_slice import (
+    dynamic_slice_p,
+    dynamic_update_slice_p,
+)
+from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.joining import concatenate_p, split_p
+from maxjax._primitives.layout import reshape_p, rev_p
+from maxjax._primitives.slicing import pad_p, slice_p
+from maxjax._primitives.sorting import sort_p
+from maxjax._sharding.projection import project, rule_of
+from maxjax._sharding.specs import Dims, product
+from maxjax._sharding.unreduced_types import axes_of_results
+
+# Primitives whose operands must all lie alike, and how many come before those.
+ALIKE = {concatenate_p: 0, select_n_p: 1, clamp_p: 0}
+# Along a dimension that these shorten or lengthen, the shards stay shards where that divides.
+RESIZED = (slice_p, dynamic_slice_p, concatenate_p, pad_p, rev_p, dynamic_update_slice_p, split_p)
+CUMULATIVE = (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
+INDEXED = (slice_p, dynamic_slice_p, gather_p)
+
+
+def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
+                 out_avals: tuple[ShapedArray, ...]) -> tuple[ShapedArray, ...]:
+    """The types of the results with their specs.
+
+    Raises:
+      ValueError: the operands are on different meshes.
+      ShardingTypeError: the operands' types do not determine the results'.
+    """
+    mesh = _mesh(in_avals)
+    if mesh is None:
+        return out_avals
+    ins = [_dims(aval) for aval in in_avals]
+    unreduced, reduced = axes_of_results(primitive, in_avals)
+    if not (unreduced or reduced or mesh.explicit_axes):
+        return out_avals
+    if not any(axes for dims in ins for axes in dims):
+        unsplit = PartitionSpec(unreduced=unreduced, reduced=reduced)
+        return tuple(aval.on_mesh(mesh, unsplit) for aval in out_avals)
+    if primitive.axis_names is not None and len(in_avals) == len(out_avals) == 1:
+        outs = [_of_collective(primitive, params, ins[0], out_avals[0].ndim)]
+    else:
+        outs = _Application(
+            primitive, in_avals, params, out_avals, dict(mesh.shape_tuple), ins).run()
+    return tuple(
+        aval.on_mesh(mesh, PartitionSpec(*dims, unreduced=unreduced, reduced=reduced))
+        for aval, dims in zip(out_avals, outs, strict=True))
+
+
+mesh_rules.sharding = result_types
+
+
+def _of_collective(primitive: Primitive, params: Mapping[str, Any], dims: Dims, ndim: int) -> Dims:
+    """Communication along a manual axis leaves the others: of the dimensions, what stays."""
+    if ndim == len(dims):
+        return dims
+    if ndim > len(dims):
+        dim = params["all_gather_dimension"]
+        return *dims[:dim], (), *dims[dim:]
+    gone = ([params["scatter_dimension"]] if primitive is reduce_scatter_p else
+            [axis for axis in params["axes"] if isinstance(axis, int)])
+    return tuple(axes for dim, axes in enumerate(dims) if dim not in gone)
+
+
+def _mesh(avals: Sequence[ShapedArray]) -> AbstractMesh | None:
+    found: AbstractMesh | None = None
+    for aval in avals:
+        if aval.mesh_spec is not None:
+            mesh = aval.mesh_spec[0]
+            if found is not None and mesh != found:
+                raise ValueError("Mesh for all inputs should be equal. Got one mesh: "
+                                 f"{found} and another mesh: {mesh}")
+            found = mesh
+    return found
+
+
+def _dims(aval: ShapedArray) -> Dims:
+    if aval.mesh_spec is None:
+        return ((),) * aval.ndim
+    return tuple(entry_axes(entry) for entry in aval.mesh_spec[1])
+
+
+def _entries(dims: Dims) -> tuple[Any, ...]:
+    """As a partition spec shows them."""
+    return PartitionSpec(*dims).partitions
+
+
+class _Application:
+    """One application, of operands of which some are sharded."""
+
+    def __init__(self, primitive: Primitive, in_avals: Sequence[ShapedArray],
+                 params: dict[str, Any], out_avals: Sequence[ShapedArray],
+                 sizes: Mapping[str, int], ins: Sequence[Dims]):
+        self.primitive = primitive
+        self.name = primitive.name
+        self.in_avals = in_avals
+        self.out_avals = out_avals
+        self.params = params
+        self.sizes = sizes
+        self.ins = ins
+        self.rule = rule_of(JaxprEqn(
+            primitive, [Var(aval.off_mesh()) for aval in in_avals], params,
+            [Var(aval.off_mesh()) for aval in out_avals]))
+
+    def run(self) -> list[Dims]:
+        if self.primitive in ALIKE:
+            self._check_alike()
+        if self.primitive in RESIZED:
+            return self._resized()
+        if self.primitive is dot_general_p:
+            self._check_contraction()
+        factors = self._factors()
+        outs = []
+        for dims in self.rule.results:
+            entries = []
+            for names in dims:
+                axes: tuple[str, ...] = ()
+                for number, name in enumerate(names):
+                    if factors.get(name) and number and not factors.get(names[number - 1]):
+                        raise self._not_supported()
+                    axes += factors.get(name, ())
+                entries.append(axes)
+            outs.append(tuple(entries))
+        self._check_results(outs)
+        return outs
+
+    def _factors(self) -> dict[Any, tuple[str, ...]]:
+        """The axes that split each factor."""
+        found: dict[Any, tuple[str, ...]] = {}
+        kept = {name for dims in self.rule.results for names in dims for name in names}
+        for dims, names, aval in zip(self.ins, self.rule.operands, self.in_avals, strict=True):
+            projected = project(dims, names, self.rule.sizes, self.sizes)
+            for axes, factors, size in zip(dims, names, aval.shape, strict=True):
+                # A dimension of one element has no factor.
+                if sum(len(projected.get(f, ())) for f in factors) != len(axes) and size != 1:
+                    raise self._not_supported()
+            for factor, axes in projected.items():
+                if not axes:
+                    continue
+                if found.setdefault(factor, axes) != axes:
+                    raise self._incompatible()
+                if self.primitive is gather_p and factor in self.rule.reduction or (
+                        factor in self.rule.replicated
+                        and (factor in kept or self.primitive in INDEXED)):
+                    raise self._needs_unsplit(aval, [factor in f for f in names].index(True))
+        return found
+
+    def _resized(self) -> list[Dims]:
+        first = self.ins[0]
+        sizes = [(aval.shape, dim, axes, size) for aval in self.out_avals
+                 for dim, (axes, size) in enumerate(zip(first, aval.shape, strict=True))]
+        for shape, dim, axes, size in sizes:
+            if size % product(axes, self.sizes):
+                if self.primitive in (pad_p, split_p):
+                    what = "padding" if self.primitive is pad_p else "split"
+                    raise ShardingTypeError(
+                        f"{what} on sharded dims where out dim ({size}) is not divisible by mesh "
+                        f"axes ({product(axes, self.sizes)}) with spec ({', '.join(axes)}) is not "
+                        f"implemented. Got input type={_short(self.in_avals[0])} and output "
+                        f"shape={shape}")
+                raise self._needs_unsplit(self.in_avals[0], dim)
+        return [first] * len(self.out_avals)
+
+    def _check_results(self, outs: Sequence[Dims]) -> None:
+        for dims, aval in zip(outs, self.out_avals, strict=True):
+            used = [axis for axes in dims for axis in axes]
+            if len(set(used)) < len(used):
+                sizes = ",".join(
+                    f"{size}@{axes[0] if len(axes) == 1 else '(' + ','.join(axes) + ')'}"
+                    if axes else str(size) for size, axes in zip(aval.shape, dims, strict=True))
+                name = aval.off_mesh().str_short(short_dtypes=True).partition("[")[0]
+                raise ShardingTypeError(
+                    f"{self.name} operation with inputs: {', '.join(map(_short, self.in_avals))} "
+                    f"produces an illegally sharded result: {name}[{sizes}]")
+
+    def _check_alike(self) -> None:
+        if self.primitive is clamp_p:
+            return
+        group = self.in_avals[ALIKE[self.primitive]:]
+        # Of what no mesh knows nothing is asked.
+        dims = [_dims(aval) for aval in group if aval.ndim and aval.mesh_spec is not None]
+        if all(other == dims[0] for other in dims):
+            return
+        shown = [_sharding(aval) for aval in group]
+        if self.primitive is select_n_p:
+            raise ShardingTypeError(
+                f"select cases must have the same shardings, got [{', '.join(shown)}].")
+        raise ShardingTypeError("All operands should have the same sharding. Got shardings "
+                                + ", ".join(shown))
+
+    def _check_contraction(self) -> None:
+        (lhs, rhs), _ = self.params["dimension_numbers"]
+        left, right = (_entries(tuple(self.ins[n][dim] for dim in dims))
+                       for n, dims in enumerate((lhs, rhs)))
+        for a, b in zip(left, right, strict=True):
+            if a is not None and b is not None and a != b:
+                raise ShardingTypeError(
+                    "dot_general requires contracting dimensions to have consistent sharding, "
+                    f"got {left} and {right}.")
+        if any(a is not None and b is not None for a, b in zip(left, right, strict=True)):
+            raise ShardingTypeError(
+                "Contracting dimensions are sharded and it is ambiguous how the output should be "
+                "sharded. Please specify the output sharding via the `out_sharding` parameter. "
+                f"Got lhs_contracting_spec={left} and rhs_contracting_spec={right}")
+
+    def _incompatible(self) -> ShardingTypeError:
+        shown = ", ".join(str(_entries(dims)) for dims in self.ins if dims)
+        return ShardingTypeError(
+            f"{self.name} got incompatible shardings for broadcasting: {shown}.")
+
+    def _not_supported(self) -> ShardingTypeError:
+        operand = self.in_avals[0]
+        if self.primitive is reshape_p:
+            return ShardingTypeError(
+                "This reshape is not supported. Please specify the sharding of the output via the "
+                f"`out_sharding` argument of jax.lax.reshape. Got operand type: {operand}, new "
+                f"sizes: {self.out_avals[0].shape}")
+        return ShardingTypeError(
+            f"{self.name} cannot keep its operands' shardings, {', '.join(map(str, self.in_avals))}"
+            f", in a result of shape {self.out_avals[0].shape}: use `reshard` on the operands.")
+
+    def _needs_unsplit(self, aval: ShapedArray, dim: int) -> ShardingTypeError:
+        if self.primitive is sort_p:
+            return ShardingTypeError(
+                "Arguments to sort must be unsharded over the sorting dimension. Got arg "
+                f"sharding={_sharding(aval)} and sorting dimension={dim}")
+        if self.primitive in CUMULATIVE:
+            return ShardingTypeError("Input should be unsharded over the axis being reduced. Got "
+                                     f"input type={aval} and axis={dim}")
+        if self.primitive in INDEXED:
+            return ShardingTypeError(
+                "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather "
+                "indexing as out sharding could not be resolved unambiguously (or would require "
+                f"collectives on inputs). Got operand={aval!r}"
+                + (f", indices={self.in_avals[1]!r}" if self.primitive is gather_p else ""))
+        return ShardingTypeError(
+            f"{self.name} needs dimension {dim} of {aval} whole: use `reshard` on the operand.")
+
+
+def _short(aval: ShapedArray) -> str:
+    return aval.str_short(short_dtypes=True)
+
+
+def _sharding(aval: ShapedArray) -> str:
+    if aval.mesh_spec is None:
+        return "replicated"
+    return repr(NamedSharding(*aval.mesh_spec))

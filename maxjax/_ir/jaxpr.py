@@ -232,3 +232,12 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
             for item in value:
                 if isinstance(item, (ClosedJaxpr, Jaxpr)):
                     yield item
+
+
+def every_equation(jaxpr: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
+    """The equations of a jaxpr, each before those of the jaxprs inside it."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        if not eqn.primitive.cacheable:      # the parameters of those that are hold no jaxprs
+            for inner in subjaxprs(eqn.params):
+                yield from every_equation(inner)

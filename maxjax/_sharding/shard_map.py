@@ -27,7 +27,7 @@ from maxjax._higher_order.jit import jit_p
 from maxjax._ir.axes import axes_of, named_axes
 from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, derived, subjaxprs
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, derived, every_equation
 from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
@@ -252,15 +252,8 @@ def manual_results(closed: ClosedJaxpr) -> list[NamedSharding | None]:
 @derived
 def manual_mesh(closed: ClosedJaxpr) -> Mesh | None:
     """The devices of the first ``shard_map`` in a program."""
-    for eqn in closed.eqns:
-        if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh):
-            return eqn.params["mesh"]
-        if not eqn.primitive.cacheable:
-            for inner in subjaxprs(eqn.params):
-                found = manual_mesh(inner) if isinstance(inner, ClosedJaxpr) else None
-                if found is not None:
-                    return found
-    return None
+    return next((eqn.params["mesh"] for eqn in every_equation(closed)
+                 if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh)), None)
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Any,

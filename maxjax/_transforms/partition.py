@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import dtypes
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var, subjaxprs
+from maxjax._ir.jaxpr import Atom, DropVar, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.liveness import has_effects, read_variables
 
 # What MAX computes with on a CPU: it has float8 dtypes, and compiles nothing of them there.
@@ -45,8 +45,7 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
         if dtypes.is_key(dtype) and dtypes.physical(dtype) not in COMPILED_DTYPES:
             return f"MAX has no {dtype.name}"
     for inner in subjaxprs(eqn.params):
-        jaxpr = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
-        for inner_eqn in jaxpr.eqns:
+        for inner_eqn in inner.eqns:
             reason = host_reason(inner_eqn, control_flow)
             if reason is not None:
                 return f"its body has {inner_eqn.primitive.name}: {reason}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from maxjax._base import config, pytree
@@ -188,6 +188,16 @@ class StagingTrace(Trace):
                      f"operation {eqn.primitive.name}.")
         return text
 
+    def drop_unused(self, eqns: Sequence[JaxprEqn], outvars: Sequence[Atom]) -> Collection[Var]:
+        """Drops the results that neither equations nor outputs read; returns what they do read."""
+        used = read_variables(eqns, outvars)
+        for eqn in eqns:
+            unused = [var for var in eqn.outvars if var not in used]
+            if unused:
+                self.dropped.update(dict.fromkeys(unused, eqn))
+                eqn.outvars = [var if var in used else DropVar(var.aval) for var in eqn.outvars]
+        return used
+
     def close(self, outputs: Sequence[Any], with_refs: bool = False) -> ClosedJaxpr:
         """The finished jaxpr that gives ``outputs`` (tracers or concrete values).
 
@@ -199,10 +209,7 @@ class StagingTrace(Trace):
         outvars = [self.atom(value) for value in [*outputs, *(x.value for x in written)]]
         invars = [*self.invars, *(state.initial._var for state in captured)]
         self.live = False
-        used = read_variables(self.eqns, outvars)
-        for eqn in self.eqns:
-            self.dropped.update((v, eqn) for v in eqn.outvars if v not in used)
-            eqn.outvars = [v if v in used else DropVar(v.aval) for v in eqn.outvars]
+        used = self.drop_unused(self.eqns, outvars)
         constvars, consts = [], []
         for var, value in self.constants.values():
             if var in used:

@@ -175,6 +175,22 @@ def test_pullback_can_be_called_again():
     agree(run)
 
 
+def test_the_leaves_of_a_pullback_are_its_residuals():
+    def run(j):
+        def fun(x):
+            return j.numpy.sum(j.numpy.sin(x) * np.arange(3.0, dtype=np.float32)) + x[
+                np.array([0, 1])].sum()
+        _, pullback = j.vjp(fun, X)
+        residuals, tree = j.tree.flatten(pullback)
+        doubled = j.tree.unflatten(tree, [x * 2 if x.dtype == np.float32 else x for x in residuals])
+        ones = j.numpy.ones(())
+        made = j.jit(lambda x: j.vjp(fun, x)[1])
+        assert j.tree.structure(made(X)) == j.tree.structure(made(Y))
+        return (sorted(x.shape for x in residuals), pullback(ones), doubled(ones), made(Y)(ones),
+                j.vmap(lambda x: j.vjp(fun, x)[1](ones))(np.stack([X, Y])))
+    agree(run)
+
+
 # --- vmap -----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("in_axes,out_axes", [

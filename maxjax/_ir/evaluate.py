@@ -7,7 +7,7 @@ from typing import Any
 
 from maxjax._base.errors import InternalError
 from maxjax._base.source import scopes
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from maxjax._ir.liveness import last_uses
 from maxjax._ir.refs import read_all, write_back
 from maxjax._ir.runtime import installed
@@ -37,7 +37,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
                literal: Callable[[Literal], Any] = literal_operand) -> list[Any]:
     """The outputs of a jaxpr; its equations are applied in turn under the current trace.
 
-    A value is let go of after its last use.
+    Values are let go of after their last use, unless there is a rule.
 
     Args:
       rule: what gives the results of an equation instead, ``rule(equation, operands)``.
@@ -45,9 +45,9 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
     """
     if len(args) != len(jaxpr.invars):
         raise InternalError(f"a jaxpr of {len(jaxpr.invars)} inputs was given {len(args)} values")
-    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
-    ending = last_uses(jaxpr)
+    last = last_uses(jaxpr) if rule is None else {}
     inherits_lines = rule is None and scopes.source_line.__class__ is not str
     for position, eqn in enumerate(jaxpr.eqns):
         if inherits_lines:
@@ -56,15 +56,15 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
                     for atom in eqn.invars]
         if rule is not None:
             values.update(zip(eqn.outvars, rule(eqn, operands), strict=True))
+            continue
+        result = context.trace.apply(eqn.primitive, tuple(operands), eqn.params)
+        if eqn.primitive.multiple_results:
+            values.update(zip(eqn.outvars, result, strict=True))
         else:
-            result = context.trace.apply(eqn.primitive, tuple(operands), eqn.params)
-            if eqn.primitive.multiple_results:
-                values.update(zip(eqn.outvars, result, strict=True))
-            else:
-                values[eqn.outvars[0]] = result
-        if position in ending:
-            for var in ending[position]:
-                del values[var]
+            values[eqn.outvars[0]] = result
+        for atom in eqn.invars:
+            if last.get(atom) == position:
+                values.pop(atom, None)
     return [literal(atom) if isinstance(atom, Literal) else values[atom] for atom in jaxpr.outvars]
 
 

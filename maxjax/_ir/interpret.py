@@ -47,7 +47,7 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, Any]) -> str:
         return name(atom)
 
     parameters = [name(var) for var in (*jaxpr.constvars, *jaxpr.invars)]
-    ending = last_uses(jaxpr)
+    last = last_uses(jaxpr)
     lines = [f"def program({', '.join(parameters)}):"]
     for position, eqn in enumerate(jaxpr.eqns):
         run = runner(eqn)
@@ -63,9 +63,10 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, Any]) -> str:
             if not eqn.outvars:
                 results = "_"
         lines.append(f"    {results} = {expression}")
-        freed = [name(var) for var in ending.get(position, ()) if var.aval.nbytes > _FREE_BYTES]
+        freed = [atom for atom in eqn.invars if last.get(atom) == position
+                 and atom.aval.nbytes > _FREE_BYTES]
         if freed:
-            lines.append(f"    {' = '.join(freed)} = None")
+            lines.append(f"    {' = '.join(map(read, dict.fromkeys(freed)))} = None")
     lines.append(f"    return [{', '.join(map(read, jaxpr.outvars))}]")
     return "\n".join(lines)
 

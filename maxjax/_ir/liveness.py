@@ -42,16 +42,15 @@ def count_as_read(closed: ClosedJaxpr) -> None:
     closed.cache["read inputs"] = [True] * len(closed.invars)
 
 
-def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
-    """For the position of an equation, the variables that nothing reads after it."""
-    last = {atom: position for position, eqn in enumerate(jaxpr.eqns) for atom in eqn.invars
-            if not isinstance(atom, Literal)}
-    for var in variables(jaxpr.outvars):
-        last.pop(var, None)
-    ending: dict[int, list[Var]] = {}
-    for var, position in last.items():
-        ending.setdefault(position, []).append(var)
-    return ending
+def last_uses(jaxpr: Jaxpr) -> dict[Atom, int]:
+    """Of each variable the position of the equation after which nothing reads it; outputs have none.
+    """
+    last: dict[Atom, int] = {
+        atom: position for position, eqn in enumerate(jaxpr.eqns) for atom in eqn.invars
+        if not isinstance(atom, Literal)}
+    for atom in jaxpr.outvars:
+        last.pop(atom, None)
+    return last
 
 
 # --- what depends on inputs -----------------------------------------------------------------------

@@ -43,8 +43,7 @@ def count_as_read(closed: ClosedJaxpr) -> None:
 
 
 def last_uses(jaxpr: Jaxpr) -> dict[Atom, int]:
-    """Of each variable the position of the equation after which nothing reads it; outputs have none.
-    """
+    """Of each variable the position of the equation that reads it last; outputs have none."""
     last: dict[Atom, int] = {
         atom: position for position, eqn in enumerate(jaxpr.eqns) for atom in eqn.invars
         if not isinstance(atom, Literal)}

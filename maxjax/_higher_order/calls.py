@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from maxjax._higher_order.control import chosen, merged, needed_inputs, rearranged
+from maxjax._higher_order.control import chosen, merged, rearranged
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
+from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import read_all, write_back
 from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code
 from maxjax._transforms.transpose import transpose_with_refs
 
 # ``(params, jaxpr, operands) -> results``: how a jaxpr that is made of a call's is applied.

@@ -27,10 +27,11 @@ from maxjax._higher_order.python_control import known
 from maxjax._higher_order.structured import Batched, structured
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.effects import io_effect, ordered_io_effect
+from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
-from maxjax._ir.staging import eval_jaxpr, eval_with_refs, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.broadcasting import broadcast_in_dim

@@ -12,8 +12,8 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.signatures import signature_of
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.trace import aval_of, context
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._transforms.autodiff import leaf_operand

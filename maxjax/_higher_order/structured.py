@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from maxjax._higher_order.control import chosen, either, merged, needed_inputs, rearranged
+from maxjax._higher_order.control import chosen, either, merged, rearranged
 from maxjax._ir.control_flow import Body, ControlFlow, Operands, Role, Structure, structure_of
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
+from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray
@@ -15,7 +16,6 @@ from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import call_factors
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code
 
 
 def structured(name: str, flow: ControlFlow, **rules: Any) -> Primitive:

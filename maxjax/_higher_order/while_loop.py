@@ -26,11 +26,12 @@ from maxjax._higher_order.scan import scan_for
 from maxjax._higher_order.structured import Batched, Differentiated, bind_jvp, structured
 from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.effects import io_effect, ordered_io_effect
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Tracer
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.broadcasting import broadcast_in_dim

@@ -14,14 +14,12 @@ from typing import Any
 from maxjax._base import threads
 from maxjax._ir.control_flow import Role, Structure, bodies_of, structure_of, with_bodies
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.rules import FactorRule
 from maxjax._primitives.slicing import slice_p
 from maxjax._sharding.projection import rule_of
-from maxjax._transforms.simplify import (
-    eliminate_dead_code,
-    inline_calls,
-)
+from maxjax._transforms.simplify import inline_calls
 
 
 def normalize(closed: ClosedJaxpr) -> ClosedJaxpr:

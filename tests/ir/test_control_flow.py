@@ -22,8 +22,8 @@ from maxjax._ir.control_flow import (
 )
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.primitive import registry
-from maxjax._transforms.simplify import eliminate_dead_code
 
 INDEX, CONSTANT, CARRY, SCANNED = Role.INDEX, Role.CONSTANT, Role.CARRY, Role.SCANNED
 

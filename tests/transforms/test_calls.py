@@ -13,7 +13,8 @@ from maxjax._higher_order.calls import call_primitive, only_shown, without_dead_
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.check import check_jaxpr, check_operands
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._transforms.simplify import eliminate_dead_code, inline_calls
+from maxjax._ir.liveness import eliminate_dead_code
+from maxjax._transforms.simplify import inline_calls
 
 RULES = ("jvp", "linearize", "transpose", "batch")
 own_p = call_primitive(

@@ -17,6 +17,7 @@ import numpy as np
 from maxjax._base import config, dtypes, monitoring, spans, threads
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
+from maxjax._ir.control_flow import iterations
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, every_equation, subjaxprs
 from maxjax._max.backend import Backend, Prepared, Runs
 from maxjax._max.graph.backend import GraphBackend
@@ -313,8 +314,7 @@ def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:
     for eqn in jaxpr.eqns:
         bytes_moved = sum(var.aval.nbytes for var in eqn.outvars)
         total += 1e-6 + bytes_moved * 5e-10
-        inner = sum(map(estimated_seconds, subjaxprs(eqn.params)))
-        total += inner * eqn.params.get("length", 1)
+        total += sum(map(estimated_seconds, subjaxprs(eqn.params))) * iterations(eqn)
         if eqn.primitive.flops is not None:
             avals = [atom.aval for atom in eqn.invars]
             total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11

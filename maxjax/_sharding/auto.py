@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.lazy import scipy_optimize, scipy_sparse
+from maxjax._ir.control_flow import bodies_of, iterations
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._sharding.assignment import Assignment, computed_rule, finished
 from maxjax._sharding.cost_model import CostModel
@@ -38,7 +39,6 @@ from maxjax._sharding.graph import Operation, normalize, operations
 from maxjax._sharding.propagate import AGGRESSIVE
 from maxjax._sharding.reshard import Layout, cheapest_path
 from maxjax._sharding.specs import Axes, Dim, Dims, Mesh, Spec, product, show
-from maxjax._transforms.simplify import bodies_of
 
 _MOST_SPLITS = 64      # of one operation, the cheapest to compute first
 
@@ -347,5 +347,5 @@ def _times(jaxpr: Jaxpr, often: int = 1) -> dict[int, int]:
     for eqn in jaxpr.eqns:
         found[id(eqn)] = often
         for body in bodies_of(eqn):
-            found.update(_times(body.jaxpr, often * eqn.params.get("length", 1)))
+            found.update(_times(body.jaxpr, often * iterations(eqn)))
     return found

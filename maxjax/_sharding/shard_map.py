@@ -8,6 +8,7 @@ specs name, and a value of a type without an axis is the same on all shards alon
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,13 +23,13 @@ from maxjax._base.meshes import (
     use_abstract_mesh,
 )
 from maxjax._base.shardings import NamedSharding
+from maxjax._higher_order.calls import without_dead_code
 from maxjax._higher_order.control import chosen, merged, rearranged
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.axes import axes_of, named_axes
 from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, derived, every_equation
-from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, derived, every_equation
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import context
@@ -482,20 +483,6 @@ def _varying_inputs(jaxpr: ClosedJaxpr, marks: tuple[bool, ...],
                           jaxpr.jaxpr.debug_info)
 
 
-def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-    params = eqn.params
-    jaxpr = params["jaxpr"]
-    needed = needed_inputs(jaxpr.jaxpr, used)
-    if all(used) and all(needed):
-        return eqn
-    body = eliminate_dead_code(rearranged(
-        jaxpr, tuple(chosen(range(len(needed)), needed)), tuple(chosen(range(len(used)), used))))
-    return eqn.replace(
-        invars=chosen(eqn.invars, needed), outvars=chosen(eqn.outvars, used),
-        params={**params, "jaxpr": body, "in_specs": tuple(chosen(params["in_specs"], needed)),
-                "out_specs": tuple(chosen(params["out_specs"], used))})
-
-
 shard_map_p = Primitive(
     "shard_map",
     abstract=_abstract,
@@ -509,6 +496,7 @@ shard_map_p = Primitive(
     multiple_results=True,
     cacheable=False,
     calls=program_of,
-    dead_code=_without_dead_code,
+    dead_code=functools.partial(
+        without_dead_code, per_operand=("in_specs",), per_result=("out_specs",)),
     shown=lambda params: {**params, "jaxpr": params["jaxpr"].jaxpr},
 )

@@ -91,11 +91,11 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes,
         if rule is not None:
             result = rule(*operands, **eqn.params)
             return result if eqn.primitive.multiple_results else [result]
-        params = eqn.params if eqn.primitive.cacheable else {
-            name: _param(value, sizes, copied) for name, value in eqn.params.items()}
-        if eqn.primitive in _CALLBACKS and params["vmap_method"] is None:
-            params["vmap_method"] = "sequential"
-        eqn = eqn.replace(params=params)
+        if not eqn.primitive.cacheable:
+            params = {name: _param(value, sizes, copied) for name, value in eqn.params.items()}
+            if eqn.primitive in _CALLBACKS and params["vmap_method"] is None:
+                params["vmap_method"] = "sequential"
+            eqn = eqn.replace(params=params)
         for _ in range(_extra_prints(eqn, sizes, copied)):
             apply_equation(eqn, operands)
         return apply_equation(eqn, operands)

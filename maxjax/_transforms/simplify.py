@@ -11,15 +11,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import bodies_of, with_bodies
 from maxjax._ir.evaluate import eval_jaxpr, itself
-from maxjax._ir.jaxpr import (
-    Atom,
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Var,
-    replaced,
-)
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, replaced
 from maxjax._ir.liveness import eliminate_dead_code, has_effects
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p

@@ -30,7 +30,7 @@ class RuntimeTracebackMode(enum.StrEnum):
         return cls.__members__.get(value.upper()) if isinstance(value, str) else None
 
 
-def _refuse_all_but_text(value: Any) -> None:
+def _refuse_all_but_text(value: object) -> None:
     if value is not None and not isinstance(value, (str, dict)):
         raise ValueError("new string config value must be None or of type dict | str, got "
                          f"{value} of type {type(value)}.")

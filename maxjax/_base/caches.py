@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 _clearers: list[Callable[[], None]] = []
 
@@ -24,7 +26,7 @@ def cache_by_owner() -> weakref.WeakKeyDictionary[Any, dict[Any, Any]]:
     return known
 
 
-def memoized(function: Callable[..., Any]) -> Callable[..., Any]:
+def memoized(function: Callable[..., Result]) -> Callable[..., Result]:
     """Decorates a function of hashable arguments: ``clear`` forgets its results."""
     cached = functools.lru_cache(maxsize=4096)(function)
     _clearers.append(cached.cache_clear)

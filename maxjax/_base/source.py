@@ -118,7 +118,7 @@ def current_line(depth: int = 2) -> SourceLine | None:
     return None if frame is None else SourceLine(frame.f_code, frame.f_lasti, scopes.names)
 
 
-def unwrapped(function: Any) -> Any:
+def unwrapped(function: object) -> Any:
     """The function that decorators and ``functools.partial`` have been put around."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
@@ -127,7 +127,7 @@ def unwrapped(function: Any) -> Any:
     return function
 
 
-def function_location(function: Any) -> str:
+def function_location(function: object) -> str:
     """``name at file:line``, as far as they are known."""
     function = unwrapped(function)
     name = getattr(function, "__name__", None) or type(function).__name__

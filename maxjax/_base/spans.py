@@ -33,7 +33,7 @@ def set_recorder(record: Recorder | None) -> None:
         call()
 
 
-def add(name: str, category: str, start: int, **arguments: Any) -> None:
+def add(name: str, category: str, start: int, **arguments: object) -> None:
     """A span that ends now, if anybody wants it."""
     record = state.record
     if record is not None:

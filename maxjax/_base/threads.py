@@ -112,7 +112,7 @@ def lock() -> Any:
     return made
 
 
-def condition(of: Any) -> threading.Condition:
+def condition(of: threading.RLock) -> threading.Condition:
     """A condition on a lock that ``lock`` has made."""
     return threading.Condition(of)
 
@@ -164,7 +164,7 @@ class cached(Generic[_Result]):
     @overload
     def __get__(self, instance: object, owner: type) -> _Result: ...
 
-    def __get__(self, instance: Any, owner: type) -> Any:
+    def __get__(self, instance: object, owner: type) -> Any:
         if instance is None:
             return self
         return instance.__dict__.setdefault(self.name, self.compute(instance))

@@ -556,6 +556,8 @@ def concrete_meshes(abstract: AbstractMesh) -> list[Mesh]:
     return [mesh for mesh in list(_meshes.values()) if mesh.abstract_mesh == abstract]
 
 
+# With devices, or of axes alone.
+AnyMesh = Mesh | AbstractMesh
 EMPTY_MESH = Mesh(np.empty((), object), ())
 
 

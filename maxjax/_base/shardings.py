@@ -11,7 +11,7 @@ from maxjax._base import threads
 from maxjax._base.errors import DuplicateSpecError, IndivisibleError
 from maxjax._base.meshes import (
     UNCONSTRAINED,
-    AbstractMesh,
+    AnyMesh,
     AxisName,
     AxisType,
     Mesh,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from maxjax._base.meshes import DeviceLike
 
     class _Changes(TypedDict, total=False):
-        mesh: Mesh | AbstractMesh
+        mesh: AnyMesh
         spec: PartitionSpec
         memory_kind: str | None
 
@@ -187,7 +187,7 @@ class NamedSharding(Sharding):
       DuplicateSpecError: it names one twice.
     """
 
-    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *,
+    def __init__(self, mesh: AnyMesh, spec: PartitionSpec, *,
                  memory_kind: str | None = None):
         if not isinstance(spec, PartitionSpec):
             if spec is None:
@@ -283,7 +283,7 @@ class NamedSharding(Sharding):
         return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{memory})"
 
 
-def _restore(mesh: Mesh | AbstractMesh, spec: PartitionSpec,
+def _restore(mesh: AnyMesh, spec: PartitionSpec,
              memory_kind: str | None) -> NamedSharding:
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
@@ -296,7 +296,7 @@ def _position(axes: tuple[AxisName, ...], where: Mapping[AxisName, int],
     return index
 
 
-def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
+def _check_spec(mesh: AnyMesh, spec: PartitionSpec) -> None:
     seen = set()
     for axis in spec_axes(spec):
         if axis not in mesh.axis_names:

@@ -13,7 +13,7 @@ from typing import Any
 from maxjax._ir.jaxpr import Atom, JaxprEqn
 from maxjax._primitives.rules import FactorRule
 from maxjax._sharding.cost_model import CostModel
-from maxjax._sharding.projection import project, rivals, rule_of, unproject
+from maxjax._sharding.projection import Factor, project, rivals, rule_of, unproject
 from maxjax._sharding.reshard import Layout, cheapest_path
 from maxjax._sharding.specs import Axes, Dims, Mesh, product
 
@@ -56,7 +56,8 @@ def computed_rule(eqn: JaxprEqn) -> FactorRule:
     return rule
 
 
-def finished(eqn: JaxprEqn, rule: FactorRule, axes: Mapping[Any, Axes], mesh: Mesh) -> Assignment:
+def finished(eqn: JaxprEqn, rule: FactorRule, axes: Mapping[Factor, Axes], mesh: Mesh
+             ) -> Assignment:
     """The assignment of given axes, without those that some value cannot be cut by."""
     axes = {factor: found for factor, found in axes.items() if found}
     values = [*rule.operands, *rule.results]
@@ -122,7 +123,7 @@ def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
             yield finished(eqn, rule, option, mesh)
 
 
-def _moved(rule: FactorRule, axes: Mapping[Any, Axes], displaced: Iterable[str],
+def _moved(rule: FactorRule, axes: Mapping[Factor, Axes], displaced: Iterable[str],
            mesh: Mesh) -> dict[Any, Axes]:
     """With the axes of dimensions that must not be split put to use on others: on the factor of
     which the largest part is left, of those that all operands and results have."""

@@ -16,7 +16,7 @@ the hand-made specs it is compared with: what is given back is the cheapest of a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -277,7 +277,7 @@ def _solve(jaxpr: Jaxpr, mesh: Mesh, fixed: Mapping[Var, tuple[Spec, str]], mode
 
 
 def _join_stacked(problem: _Program, operation: Operation, options: Mapping[Var, dict[Dims, int]],
-                  head: Any) -> None:
+                  head: Callable[[Var], Var]) -> None:
     """A scan's stacked value is split as its slices are, and not along the loop."""
     first, second = (var for var, _ in operation.values) if len(operation.values) == 2 else (
         None, None)

@@ -75,7 +75,7 @@ def _join(eqns: Sequence[JaxprEqn]) -> tuple[list[JaxprEqn], Var]:
     made: list[JaxprEqn] = []
 
     def apply(primitive: Primitive, operands: Sequence[Atom], out: ShapedArray | Var,
-              **params: Any) -> Var:
+              **params: object) -> Var:
         var = out if isinstance(out, Var) else Var(out)
         made.append(JaxprEqn(primitive, operands, params, [var], eqns[0].source))
         return var

@@ -139,7 +139,7 @@ def fixed_specs(jaxpr: Jaxpr, mesh: Mapping[str, int], in_specs: Specs, out_spec
     """What is given and where from; the first to say something of a variable counts."""
     fixed: dict[Var, tuple[Spec, str]] = {}
 
-    def give(var: Any, spec: Spec | None, what: str, origin: str) -> None:
+    def give(var: Atom, spec: Spec | None, what: str, origin: str) -> None:
         if spec is not None:
             spec = check(spec, var.aval, mesh, what)
             if isinstance(var, Var):

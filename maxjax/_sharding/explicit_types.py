@@ -13,7 +13,7 @@ from typing import Any
 from maxjax._base.errors import ShardingTypeError
 from maxjax._base.meshes import AbstractMesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding
-from maxjax._ir.jaxpr import JaxprEqn, Var
+from maxjax._ir.jaxpr import JaxprEqn, Params, Var
 from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.collective import reduce_scatter_p
@@ -55,7 +55,7 @@ CUMULATIVE = (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
 INDEXED = (slice_p, dynamic_slice_p, gather_p)
 
 
-def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
+def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: Params,
                  out_avals: tuple[ShapedArray, ...]) -> tuple[ShapedArray, ...]:
     """The types of the results with their specs.
 
@@ -86,7 +86,7 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params
 mesh_rules.sharding = result_types
 
 
-def _of_collective(primitive: Primitive, params: Mapping[str, Any], dims: Dims, ndim: int) -> Dims:
+def _of_collective(primitive: Primitive, params: Params, dims: Dims, ndim: int) -> Dims:
     """Communication along a manual axis leaves the others: of the dimensions, what stays."""
     if ndim == len(dims):
         return dims
@@ -125,7 +125,7 @@ class _Application:
     """One application, of operands of which some are sharded."""
 
     def __init__(self, primitive: Primitive, in_avals: Sequence[ShapedArray],
-                 params: dict[str, Any], out_avals: Sequence[ShapedArray],
+                 params: Params, out_avals: Sequence[ShapedArray],
                  sizes: Mapping[str, int], ins: Sequence[Dims]):
         self.primitive = primitive
         self.name = primitive.name

@@ -7,7 +7,7 @@ that one propagation covers the bodies of scan and while and the branches of con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,14 +72,14 @@ class Operation:
         return [(atom, factors) for atom, factors in pairs if isinstance(atom, Var) and factors]
 
 
-def operations(jaxpr: Jaxpr, known: dict[Any, FactorRule] | None = None) -> list[Operation]:
+def operations(jaxpr: Jaxpr, known: dict[Hashable, FactorRule] | None = None) -> list[Operation]:
     """All operations of a normalized jaxpr, bodies included, in order of execution.
 
     Operations that are alike, as those of many layers, share a rule, which is in ``known``.
     """
     found: list[Operation] = []
     known = {} if known is None else known
-    sliced: dict[Any, Atom] = {}
+    sliced: dict[Var, Atom] = {}
     for eqn in jaxpr.eqns:
         if eqn.primitive is slice_p:
             sliced[eqn.outvars[0]] = eqn.invars[0]
@@ -99,7 +99,7 @@ def operations(jaxpr: Jaxpr, known: dict[Any, FactorRule] | None = None) -> list
     return found
 
 
-def _rolled(eqn: JaxprEqn, sliced: dict[Any, Atom]) -> Atom | None:
+def _rolled(eqn: JaxprEqn, sliced: dict[Var, Atom]) -> Atom | None:
     """The value of whose slices, put together, a result of its shape is made, as by ``roll``: they
     lie alike, even where the slices cannot."""
     if eqn.primitive is not concatenate_p:
@@ -109,7 +109,7 @@ def _rolled(eqn: JaxprEqn, sliced: dict[Any, Atom]) -> Atom | None:
     return source if source is not None and source.aval.shape == eqn.outvars[0].aval.shape else None
 
 
-def _known_rule(eqn: JaxprEqn, known: dict[Any, FactorRule]) -> FactorRule:
+def _known_rule(eqn: JaxprEqn, known: dict[Hashable, FactorRule]) -> FactorRule:
     key = (eqn.primitive, tuple(eqn.params.items()), *[atom.aval for atom in eqn.invars])
     try:
         rule = known.get(key)

@@ -17,7 +17,8 @@ from maxjax._higher_order.scan import scan_p
 from maxjax._higher_order.while_loop import while_p
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import literal_operand, trace_to_jaxpr
+from maxjax._ir.staging import DynamicJaxprTracer, literal_operand, trace_to_jaxpr
+from maxjax._ir.trace import Operand
 from maxjax._sharding.assignment import Assignment, assign
 from maxjax._sharding.combine import joined_reductions
 from maxjax._sharding.cost_model import CostModel, link_bytes
@@ -119,7 +120,7 @@ class Partitioner:
         avals = [local_aval(var.aval, layout.dims, self.mesh)
                  for var, layout in zip(jaxpr.invars, in_layouts, strict=True)]
 
-        def function(*args: Any) -> list[Any]:
+        def function(*args: Operand) -> list[Any]:
             body.define_all(jaxpr.constvars, closed.consts, [
                 Layout(((),) * var.aval.ndim) for var in jaxpr.constvars])
             body.define_all(jaxpr.invars, args, in_layouts)
@@ -183,7 +184,7 @@ class _Body:
 
     # --- values ---
 
-    def define_all(self, variables: Sequence[Var], values: Sequence[Any],
+    def define_all(self, variables: Sequence[Var], values: Sequence[Operand],
                    layouts: Sequence[Layout]) -> None:
         for var, value, layout in zip(variables, values, layouts, strict=True):
             self.values[var] = Value({layout: value}, var.aval.nbytes)
@@ -216,7 +217,7 @@ class _Body:
                 value.versions.setdefault(start, x)
         return value.versions[layout]
 
-    def note(self, step: Step, results: Sequence[Any], atom: Var, reason: str,
+    def note(self, step: Step, results: Sequence[DynamicJaxprTracer], atom: Var, reason: str,
              before: Layout) -> None:
         axes = tuple(reversed(step.axes)) if step.kind == "all_gather" else step.axes
         groups = [axes] if len(results) == 1 else [(axis,) for axis in axes]
@@ -269,7 +270,7 @@ class _Body:
         return [self.read(atom, layout, f"operand {number} of {eqn.primitive.name}")
                 for number, (atom, layout) in enumerate(zip(eqn.invars, layouts, strict=True))]
 
-    def finish(self, eqn: JaxprEqn, results: Sequence[Any], layouts: Sequence[Layout]) -> None:
+    def finish(self, eqn: JaxprEqn, results: Sequence[Operand], layouts: Sequence[Layout]) -> None:
         self.define_all(eqn.outvars, results, layouts)
         for var in eqn.outvars:
             self.settle(var, f"result of {eqn.primitive.name}")

@@ -7,13 +7,15 @@ second only when the first is split completely.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._primitives.rules import FactorRule, call_factors, replicated_factors
 from maxjax._sharding.specs import Axes, Dims, Mesh
 
+# The name of a factor in a rule.
+Factor = Hashable
 # How partial results combine in a collective; for other reductions the factor must not be split.
 COMBINES = {"add": "psum", "max": "pmax", "min": "pmin"}
 
@@ -40,7 +42,7 @@ def rule_of(eqn: JaxprEqn) -> FactorRule:
     return rule
 
 
-def project(dims: Dims, factors: Sequence[Sequence[Any]], sizes: Mapping[Any, int],
+def project(dims: Dims, factors: Sequence[Sequence[Factor]], sizes: Mapping[Factor, int],
             mesh: Mesh) -> dict[Any, Axes]:
     """The axes of each factor of a value.
 
@@ -64,8 +66,8 @@ def project(dims: Dims, factors: Sequence[Sequence[Any]], sizes: Mapping[Any, in
     return result
 
 
-def unproject(axes_of: Mapping[Any, Axes], factors: Sequence[Sequence[Any]],
-              sizes: Mapping[Any, int], mesh: Mesh) -> Dims:
+def unproject(axes_of: Mapping[Factor, Axes], factors: Sequence[Sequence[Factor]],
+              sizes: Mapping[Factor, int], mesh: Mesh) -> Dims:
     """The axes of each dimension, as far as blocks of the factors are blocks of the dimension."""
     dims = []
     for names in factors:

@@ -22,7 +22,7 @@ from typing import Any
 
 from maxjax._ir.jaxpr import Var
 from maxjax._sharding.graph import Operation
-from maxjax._sharding.projection import project, unproject
+from maxjax._sharding.projection import Factor, project, unproject
 from maxjax._sharding.specs import Axes, Dims, Mesh, Spec, product
 
 BASIC, AGGRESSIVE = "basic", "aggressive"
@@ -151,8 +151,8 @@ class Propagation:
             self.agreed.add(number)
         return changed
 
-    def update(self, var: Var, dims: Dims, factors: Sequence[Any], strengths: Mapping[Any, int],
-               round_: int, aggressive: bool, name: str) -> bool:
+    def update(self, var: Var, dims: Dims, factors: Sequence[Sequence[Factor]],
+               strengths: Mapping[Factor, int], round_: int, aggressive: bool, name: str) -> bool:
         """Adds to a variable's dimensions what the resolved factors, as ``dims``, have more."""
         state = self.states[var]
         wanted: dict[int, Axes] = {}

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.meshes import AxisName
 from maxjax._higher_order.callback import pure_callback_p
 from maxjax._higher_order.debugging import debug_callback_p, debug_print_p
 from maxjax._ir.axes import axis_size, named_axes
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
-from maxjax._ir.trace import context
+from maxjax._ir.trace import Operand, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import mul
 from maxjax._primitives.collective import (
@@ -64,11 +66,13 @@ from maxjax._primitives.varying import (
 )
 from maxjax._transforms.simplify import inline_calls
 
-Sizes = tuple[tuple[Any, int], ...]
+Sizes = tuple[tuple[AxisName, int], ...]
+# The numbers of the shards of each group.
+Groups = Sequence[Sequence[int]]
 
 
 @derived
-def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[Any, ...] = ()) -> ClosedJaxpr:
+def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[AxisName, ...] = ()) -> ClosedJaxpr:
     """The program of one shard, for ``global_program``.
 
     Args:
@@ -77,7 +81,7 @@ def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[Any, ...] = ()) ->
     """
     inlined = inline_calls(closed)
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: Operand) -> list[Any]:
         return _run(inlined.jaxpr, inlined.consts, args, sizes, copied)
 
     with named_axes(sizes), manual_axes(None):
@@ -89,12 +93,12 @@ def _plain(aval: ShapedArray) -> ShapedArray:
     return aval.off_mesh()
 
 
-def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes,
-         copied: tuple[Any, ...]) -> list[Any]:
+def _run(jaxpr: Jaxpr, consts: Sequence[Operand], args: Sequence[Operand], sizes: Sizes,
+         copied: tuple[AxisName, ...]) -> list[Any]:
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
 
-    def read(atom: Any) -> Any:
+    def read(atom: Atom) -> Any:
         return literal_operand(atom) if isinstance(atom, Literal) else values[atom]
 
     for eqn in jaxpr.eqns:
@@ -118,7 +122,7 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes,
 _CALLBACKS = (pure_callback_p,)
 
 
-def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[Any, ...]) -> int:
+def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[AxisName, ...]) -> int:
     """How many shards print the same as another one."""
     if not copied or eqn.primitive not in (debug_callback_p, debug_print_p):
         return 0
@@ -126,7 +130,7 @@ def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[Any, ...]) -> int:
     return math.prod(size for name, size in sizes if name in copied and name not in varying) - 1
 
 
-def _param(value: Any, sizes: Sizes, copied: tuple[Any, ...]) -> Any:
+def _param(value: object, sizes: Sizes, copied: tuple[AxisName, ...]) -> Any:
     if isinstance(value, ClosedJaxpr):
         return runnable(value, sizes, copied)
     if isinstance(value, ShapedArray):
@@ -139,7 +143,7 @@ def _param(value: Any, sizes: Sizes, copied: tuple[Any, ...]) -> Any:
 # --- collectives ----------------------------------------------------------------------------------
 
 
-def _gathered(x: Any, names: Sequence[Any]) -> Any:
+def _gathered(x: Operand, names: Sequence[AxisName]) -> Any:
     """What all shards along the axes have, along a new first dimension."""
     shape = x.shape
     for name in reversed(names):
@@ -148,7 +152,7 @@ def _gathered(x: Any, names: Sequence[Any]) -> Any:
     return reshape(x, (math.prod(axis_size(name) for name in names), *shape))
 
 
-def _row(table: np.ndarray, names: Sequence[Any]) -> Any:
+def _row(table: np.ndarray, names: Sequence[AxisName]) -> Any:
     """The running shard's row of a table with one for each."""
     index = flat_index(names)
     zero = scalar_like(0, dtypes.int32)
@@ -157,7 +161,7 @@ def _row(table: np.ndarray, names: Sequence[Any]) -> Any:
     return squeeze_p.bind(row, dimensions=(0,))
 
 
-def _taken(x: Any, rows: Any) -> Any:
+def _taken(x: Operand, rows: Operand) -> Any:
     """The rows of those numbers."""
     rest = x.shape[1:]
     return gather_p.bind(
@@ -167,7 +171,7 @@ def _taken(x: Any, rows: Any) -> Any:
         mode=GatherScatterMode.PROMISE_IN_BOUNDS, fill_value=None)
 
 
-def _of_group(x: Any, names: Sequence[Any], groups: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+def _of_group(x: Operand, names: Sequence[AxisName], groups: Groups) -> tuple[Any, Any]:
     """What the members of the running shard's group have; which of them it is."""
     if len({len(group) for group in groups}) > 1:
         raise NotImplementedError(f"axis_index_groups of different sizes: {groups}")
@@ -175,7 +179,7 @@ def _of_group(x: Any, names: Sequence[Any], groups: Sequence[Sequence[int]]) -> 
     return _taken(_gathered(x, names), _row(members, names)), _row(positions, names)
 
 
-def _members(names: Sequence[Any], groups: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+def _members(names: Sequence[AxisName], groups: Groups) -> tuple[Any, Any]:
     """For each shard the members of its group, the first one again where it is shorter than
     others; which of them it is."""
     count = math.prod(axis_size(name) for name in names)
@@ -190,12 +194,13 @@ def _members(names: Sequence[Any], groups: Sequence[Sequence[int]]) -> tuple[Any
     return members, positions
 
 
-def _sum(x: Any, *, axes: Sequence[Any]) -> Any:
+def _sum(x: Operand, *, axes: Sequence[AxisName]) -> Any:
     return psum_p.bind(x, axes=axes, axis_index_groups=None)
 
 
-def _reduction(primitive: Any, positional: Any) -> Callable[..., Any]:
-    def reduced(x: Any, *, axes: Sequence[Any], axis_index_groups: Any = None) -> Any:
+def _reduction(primitive: Primitive, positional: Primitive) -> Callable[..., Any]:
+    def reduced(x: Operand, *, axes: Sequence[AxisName], axis_index_groups: Groups | None = None
+                ) -> Any:
         groups = axis_index_groups
         if groups is None:
             return primitive.bind(x, axes=axes, axis_index_groups=None)
@@ -211,8 +216,8 @@ def _reduction(primitive: Any, positional: Any) -> Callable[..., Any]:
     return reduced
 
 
-def _all_gather(x: Any, *, all_gather_dimension: int, axis_name: Any, tiled: bool, axis_size: int,
-                axis_index_groups: Any = None) -> Any:
+def _all_gather(x: Operand, *, all_gather_dimension: int, axis_name: Sequence[AxisName],
+                tiled: bool, axis_size: int, axis_index_groups: Groups | None = None) -> Any:
     dim = all_gather_dimension
     if axis_index_groups is None:
         gathered = _gathered(x, axis_name)
@@ -222,14 +227,14 @@ def _all_gather(x: Any, *, all_gather_dimension: int, axis_name: Any, tiled: boo
     return _flattened(gathered, dim) if tiled else gathered
 
 
-def _flattened(x: Any, dim: int) -> Any:
+def _flattened(x: Operand, dim: int) -> Any:
     """The dimension and the next one as one."""
     shape = x.shape
     return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:]))
 
 
-def _reduce_scatter(x: Any, *, scatter_dimension: int, axis_name: Any, axis_size: int,
-                    tiled: bool, axis_index_groups: Any = None) -> Any:
+def _reduce_scatter(x: Operand, *, scatter_dimension: int, axis_name: Sequence[AxisName],
+                    axis_size: int, tiled: bool, axis_index_groups: Groups | None = None) -> Any:
     if axis_index_groups is None and len(axis_name) == 1:
         return reduce_scatter_p.bind(
             x, scatter_dimension=scatter_dimension, axis_name=axis_name, axis_size=axis_size,
@@ -244,7 +249,7 @@ def _reduce_scatter(x: Any, *, scatter_dimension: int, axis_name: Any, axis_size
     return part if tiled else squeeze_p.bind(part, dimensions=(scatter_dimension,))
 
 
-def _block(x: Any, dim: int, count: int, number: Any) -> Any:
+def _block(x: Operand, dim: int, count: int, number: Operand) -> Any:
     """One of so many equal parts along a dimension."""
     shape = x.shape
     size = shape[dim] // count
@@ -255,8 +260,8 @@ def _block(x: Any, dim: int, count: int, number: Any) -> Any:
         slice_sizes=(*shape[:dim], size, *shape[dim + 1:]))
 
 
-def _all_to_all(x: Any, *, split_axis: int, concat_axis: int, axis_name: Any,
-                axis_index_groups: Any, **params: Any) -> Any:
+def _all_to_all(x: Operand, *, split_axis: int, concat_axis: int, axis_name: Sequence[AxisName],
+                axis_index_groups: Groups | None, **params: object) -> Any:
     if axis_index_groups is None:
         return all_to_all_p.bind(x, split_axis=split_axis, concat_axis=concat_axis,
                                  axis_name=axis_name, axis_index_groups=None, **params)
@@ -266,7 +271,7 @@ def _all_to_all(x: Any, *, split_axis: int, concat_axis: int, axis_name: Any,
     return _flattened(move_axis(parts, 0, concat_axis), concat_axis)
 
 
-def _ppermute(x: Any, *, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+def _ppermute(x: Operand, *, axis_name: Sequence[AxisName], perm: Sequence[tuple[int, int]]) -> Any:
     count = math.prod(axis_size(name) for name in axis_name)
     for ends in zip(*perm, strict=True):
         if len(set(ends)) < len(ends):

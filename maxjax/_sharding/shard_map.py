@@ -14,9 +14,12 @@ from typing import Any
 
 from maxjax._base import dtypes
 from maxjax._base.meshes import (
+    AnyMesh,
+    AxisName,
     AxisType,
     Mesh,
     PartitionSpec,
+    SpecEntry,
     entry_axes,
     spec_axes,
     use_abstract_mesh,
@@ -26,15 +29,15 @@ from maxjax._higher_order.control import chosen, merged, needed_inputs, rearrang
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.axes import axes_of, named_axes
 from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived, subjaxprs
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Params, Var, derived, subjaxprs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import context
+from maxjax._ir.trace import Array, Operand, Trace, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import div_p
 from maxjax._primitives.collective import psum_p
 from maxjax._primitives.comparison import eq_p
-from maxjax._primitives.rules import is_linear, replicated_factors, scalar_like
+from maxjax._primitives.rules import Linear, is_linear, replicated_factors, scalar_like
 from maxjax._primitives.shape import expand_axis, select, squeeze_p, zeros_like
 from maxjax._primitives.sharding import sharding_constraint_p
 from maxjax._primitives.varying import flat_index, like_type, manual_axes
@@ -57,19 +60,19 @@ def dims_of(spec: PartitionSpec, ndim: int) -> tuple[tuple[Any, ...], ...]:
     return (*entries, *[()] * (ndim - len(entries)))
 
 
-def shard_shape(shape: Sequence[int], spec: PartitionSpec, mesh: Any) -> tuple[int, ...]:
+def shard_shape(shape: Sequence[int], spec: PartitionSpec, mesh: AnyMesh) -> tuple[int, ...]:
     """The shape of one shard of a global value."""
     return tuple(size // _shard_count(axes, mesh)
                  for size, axes in zip(shape, dims_of(spec, len(shape)), strict=True))
 
 
-def _shard_count(axes: Sequence[Any], mesh: Any) -> int:
+def _shard_count(axes: Sequence[AxisName], mesh: AnyMesh) -> int:
     sizes = dict(mesh.shape_tuple)
     return math.prod(sizes[axis] for axis in axes)
 
 
-def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, check_vma: bool,
-               manual: frozenset[Any]) -> ShapedArray:
+def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: AnyMesh, check_vma: bool,
+               manual: frozenset[AxisName]) -> ShapedArray:
     """The type of one shard of a global value of that type; what it says of Explicit axes that do
     not become manual it keeps."""
     axes = aval.vma.union(spec_axes(spec)) if check_vma else frozenset()
@@ -83,7 +86,7 @@ def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, check_vma: boo
     return local.on_mesh(_inner_mesh(mesh, manual), restrict_spec(aval.mesh_spec[1], rest))
 
 
-def stacked_spec(aval: ShapedArray, axes: Sequence[Any], check_vma: bool) -> PartitionSpec:
+def stacked_spec(aval: ShapedArray, axes: Sequence[AxisName], check_vma: bool) -> PartitionSpec:
     """A spec for a result that nobody specified: its shards along the first dimension, over all of
     these axes that it may differ along."""
     names = tuple(axis for axis in axes if not check_vma or axis in aval.vma)
@@ -91,7 +94,8 @@ def stacked_spec(aval: ShapedArray, axes: Sequence[Any], check_vma: bool) -> Par
     return P(*[names] if names else [], unreduced=states.unreduced, reduced=states.reduced)
 
 
-def global_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) -> ShapedArray:
+def global_aval(aval: ShapedArray, spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[AxisName]
+                ) -> ShapedArray:
     """The type of the global value of which a shard has that type."""
     shape = tuple(size * _shard_count(axes, mesh)
                   for size, axes in zip(aval.shape, dims_of(spec, aval.ndim), strict=True))
@@ -106,17 +110,17 @@ def global_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) 
     return ShapedArray(shape, aval.dtype, aval.weak_type, on_mesh, aval.vma.difference(manual))
 
 
-def restrict_spec(spec: PartitionSpec, axes: frozenset[Any]) -> PartitionSpec:
+def restrict_spec(spec: PartitionSpec, axes: frozenset[AxisName]) -> PartitionSpec:
     """A spec without the other axes."""
     return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes) for entry in spec])
 
 
-def _inner_mesh(mesh: Any, manual: frozenset[Any]) -> Any:
+def _inner_mesh(mesh: AnyMesh, manual: frozenset[AxisName]) -> Any:
     return mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
 
 
 @contextlib.contextmanager
-def inside(mesh: Any, manual: frozenset[Any], check_vma: bool) -> Iterator[None]:
+def inside(mesh: AnyMesh, manual: frozenset[AxisName], check_vma: bool) -> Iterator[None]:
     """The surroundings of a body: the mesh's axes are bound, these ones manual.
 
     Of axes whose types do not tell, those of a ``shard_map`` around are no different.
@@ -128,7 +132,7 @@ def inside(mesh: Any, manual: frozenset[Any], check_vma: bool) -> Iterator[None]
         yield
 
 
-def _inside(params: dict[str, Any]) -> Any:
+def _inside(params: Params) -> Any:
     return inside(params["mesh"], params["newly_manual_axes"], params["check_vma"])
 
 
@@ -136,9 +140,9 @@ def _inside(params: dict[str, Any]) -> Any:
 
 
 @derived
-def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
-             out_specs: tuple[PartitionSpec, ...], manual: frozenset[Any],
-             copied: tuple[Any, ...]) -> ClosedJaxpr:
+def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, ...],
+             out_specs: tuple[PartitionSpec, ...], manual: frozenset[AxisName],
+             copied: tuple[AxisName, ...]) -> ClosedJaxpr:
     ordered = [effect for effect in jaxpr.effects if effect in ORDERED]
     if ordered and mesh.size > 1:
         raise ValueError("The following ordered effects are not supported for more than 1 device: "
@@ -154,7 +158,7 @@ def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
     if mesh.explicit_axes or mesh.manual_axes:
         return program
 
-    def constrained(*values: Any) -> list[Any]:
+    def constrained(*values: Operand) -> list[Any]:
         return [_constrained(output, spec, mesh, manual) if any(spec_axes(spec)) else output
                 for output, spec in zip(eval_jaxpr(program.jaxpr, program.consts, *values),
                                         out_specs, strict=True)]
@@ -162,7 +166,8 @@ def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
     return trace_to_jaxpr(constrained, program.in_avals, jaxpr.jaxpr.debug_info)
 
 
-def _constrained(output: Any, spec: PartitionSpec, mesh: Any, manual: frozenset[Any]) -> Any:
+def _constrained(output: Array, spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[AxisName]
+                 ) -> Any:
     """A result that lies as its spec says; along axes that are not manual that is left open."""
     is_open = manual != frozenset(mesh.axis_names)
     entries = (*spec, *[None] * (len(output.shape) - len(spec)))
@@ -182,13 +187,13 @@ def with_unreduced(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
     if not any(spec.unreduced for spec in (*in_specs, *out_specs)):
         return local
 
-    def summand(x: Any, axes: frozenset[Any]) -> Any:
+    def summand(x: Operand, axes: frozenset[AxisName]) -> Any:
         if not axes:
             return x
         first = eq_p.bind(flat_index(sorted(axes, key=str)), scalar_like(0, dtypes.int32))
         return select(first, zeros_like(x), x)
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: Operand) -> list[Any]:
         results = eval_jaxpr(local.jaxpr, local.consts, *[
             summand(x, spec.unreduced) for x, spec in zip(args, in_specs, strict=True)])
         return [psum_p.bind(x, axes=tuple(spec.unreduced), axis_index_groups=None)
@@ -200,7 +205,7 @@ def with_unreduced(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
 ORDERED = (ordered_debug_effect, ordered_io_effect)
 
 
-def program_of(params: dict[str, Any], once: bool = False) -> ClosedJaxpr:
+def program_of(params: Params, once: bool = False) -> ClosedJaxpr:
     """The program of global values that an application runs.
 
     Args:
@@ -220,7 +225,7 @@ def _program_outside(**params: Any) -> tuple[ClosedJaxpr, list[NamedSharding]]:
     return program_of(params, once=True), out_shardings_of(params)
 
 
-def out_shardings_of(params: dict[str, Any]) -> list[NamedSharding]:
+def out_shardings_of(params: Params) -> list[NamedSharding]:
     """How the results of an application lie."""
     mesh = params["mesh"]
     if mesh.auto_axes:
@@ -259,14 +264,14 @@ def manual_mesh(closed: ClosedJaxpr) -> Mesh | None:
     return None
 
 
-def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Any,
-              out_specs: Sequence[PartitionSpec], newly_manual_axes: frozenset[Any],
+def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: AnyMesh,
+              out_specs: Sequence[PartitionSpec], newly_manual_axes: frozenset[AxisName],
               **params: Any) -> tuple[ShapedArray, ...]:
     return tuple([global_aval(aval, spec, mesh, newly_manual_axes)
                   for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)])
 
 
-def _axis_names(jaxpr: ClosedJaxpr, newly_manual_axes: frozenset[Any],
+def _axis_names(jaxpr: ClosedJaxpr, newly_manual_axes: frozenset[AxisName],
                 **params: Any) -> frozenset[Any]:
     used = frozenset().union(*[axes_of(eqn.primitive, eqn.params) for eqn in jaxpr.eqns])
     return used - newly_manual_axes
@@ -275,7 +280,7 @@ def _axis_names(jaxpr: ClosedJaxpr, newly_manual_axes: frozenset[Any],
 # --- derivatives ----------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
+def _jvp(primals: Sequence[Operand], tangents: Sequence[Operand | None], *, jaxpr: ClosedJaxpr,
          in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec],
          **params: Any) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(tangent is not None for tangent in tangents)
@@ -309,7 +314,7 @@ class _Split:
 
 
 @derived
-def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
+def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[AxisName, ...],
            check_vma: bool) -> _Split:
     forward, linear, out_nonzero = linearize_jaxpr(jaxpr, nonzero)
     count = len(jaxpr.out_avals)
@@ -328,7 +333,7 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
         split.forward, split.linear = short, linear
         return split
 
-    def with_dimension(*args: Any) -> list[Any]:
+    def with_dimension(*args: Operand) -> list[Any]:
         outs = eval_jaxpr(short.jaxpr, short.consts, *args)
         return [*(expand_axis(x, 0) if flag else x
                   for x, flag in zip(outs[:len(made)], scalar, strict=True)), *outs[len(made):]]
@@ -336,7 +341,7 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
     flags = iter(scalar)
     lifted = [source is None and next(flags) for source in split.sources]
 
-    def without_dimension(*args: Any) -> list[Any]:
+    def without_dimension(*args: Operand) -> list[Any]:
         given = [squeeze_p.bind(x, dimensions=(0,)) if flag else x
                  for x, flag in zip(args[:len(lifted)], lifted, strict=True)]
         return eval_jaxpr(linear.jaxpr, linear.consts, *given, *args[len(lifted):])
@@ -351,9 +356,9 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
     return split
 
 
-def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
-               in_specs: tuple[PartitionSpec, ...], out_specs: tuple[PartitionSpec, ...],
-               **params: Any) -> tuple[list[Any], list[Any]]:
+def _linearize(trace: Trace, primals: Sequence[Operand], tangents: Sequence[Operand | None], *,
+               jaxpr: ClosedJaxpr, in_specs: tuple[PartitionSpec, ...],
+               out_specs: tuple[PartitionSpec, ...], **params: Any) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(tangent is not None for tangent in tangents)
     manual = params["newly_manual_axes"]
     axes = tuple(name for name in params["mesh"].axis_names if name in manual)
@@ -379,7 +384,7 @@ def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, j
 
 @derived
 def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool, ...],
-                unmentioned: tuple[tuple[Any, ...], ...], check_vma: bool) -> tuple[
+                unmentioned: tuple[tuple[AxisName, ...], ...], check_vma: bool) -> tuple[
                     ClosedJaxpr, tuple[bool, ...]]:
     """The body backwards, with which linear operands have a cotangent.
 
@@ -389,7 +394,7 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool,
     avals = chosen(chosen(jaxpr.in_avals, linear), nonzero)
     axes = chosen(chosen(unmentioned, linear), nonzero)
 
-    def body(*args: Any) -> list[Any]:
+    def body(*args: Operand) -> list[Any]:
         results = eval_jaxpr(transposed.jaxpr, transposed.consts, *args)
         if check_vma:
             return [like_type(x, aval.cotangent()) for x, aval in zip(results, avals, strict=True)]
@@ -403,15 +408,15 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool,
     return rearranged(result, order), nonzero
 
 
-def _unmentioned(spec: PartitionSpec, params: dict[str, Any]) -> tuple[Any, ...]:
+def _unmentioned(spec: PartitionSpec, params: Params) -> tuple[Any, ...]:
     mentioned = frozenset(spec_axes(spec))
     return tuple(name for name in params["mesh"].axis_names
                  if name in params["newly_manual_axes"] and name not in mentioned)
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr,
-               in_specs: tuple[PartitionSpec, ...], out_specs: tuple[PartitionSpec, ...],
-               **params: Any) -> list[Any]:
+def _transpose(cotangents: Sequence[Operand | None], *operands: Operand | Linear,
+               jaxpr: ClosedJaxpr, in_specs: tuple[PartitionSpec, ...],
+               out_specs: tuple[PartitionSpec, ...], **params: Any) -> list[Any]:
     linear = tuple(map(is_linear, operands))
     known = [not flag for flag in linear]
     given = tuple(cotangent is not None for cotangent in cotangents)
@@ -438,7 +443,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr,
 # --- batching and dead code -----------------------------------------------------------------------
 
 
-def _with_axis(spec: PartitionSpec, axis: int | None, entry: Any) -> PartitionSpec:
+def _with_axis(spec: PartitionSpec, axis: int | None, entry: SpecEntry) -> PartitionSpec:
     """The spec of a value with one more dimension."""
     if axis is None:
         return spec
@@ -446,9 +451,9 @@ def _with_axis(spec: PartitionSpec, axis: int | None, entry: Any) -> PartitionSp
     return spec.update(partitions=(*entries[:axis], entry, *entries[axis:]))
 
 
-def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: ClosedJaxpr,
-           in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec],
-           **params: Any) -> tuple[list[Any], list[int | None]]:
+def _batch(size: int, operands: Sequence[Operand], axes: Sequence[int | None], *,
+           jaxpr: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
+           out_specs: Sequence[PartitionSpec], **params: Any) -> tuple[list[Any], list[int | None]]:
     mesh, entry, in_types = params["mesh"], context.batch_spmd_axis, context.batch_entry
     if entry is None and params["newly_manual_axes"].issuperset(entry_axes(in_types)):
         entry, in_types = in_types, None      # the elements are spread over axes of the shards
@@ -477,7 +482,7 @@ def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, ja
 
 @derived
 def _varying_inputs(jaxpr: ClosedJaxpr, marks: tuple[bool, ...],
-                    names: tuple[Any, ...]) -> ClosedJaxpr:
+                    names: tuple[AxisName, ...]) -> ClosedJaxpr:
     """The body for inputs of which those marked vary along more axes."""
     avals = [aval.update(vma=aval.vma.union(names)) if mark else aval
              for aval, mark in zip(jaxpr.in_avals, marks, strict=True)]

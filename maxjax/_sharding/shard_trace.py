@@ -17,7 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import caches, config
-from maxjax._base.meshes import Mesh, PartitionSpec, around, set_around
+from maxjax._base.meshes import (
+    AnyMesh,
+    AxisName,
+    Mesh,
+    PartitionSpec,
+    around,
+    set_around,
+)
+from maxjax._base.pytree import PyTree
 from maxjax._higher_order.callback import io_callback_p, pure_callback_p
 from maxjax._ir.jaxpr import (
     Atom,
@@ -26,14 +34,16 @@ from maxjax._ir.jaxpr import (
     Jaxpr,
     JaxprEqn,
     Literal,
+    Params,
     Var,
     derived,
     subjaxprs,
 )
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer, StagingTrace, enclosing_traces
-from maxjax._ir.trace import Tracer, context, current_trace
+from maxjax._ir.trace import Array, Operand, Tracer, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.shape import expand_axis, reshape, slice_in_dim, squeeze_p
 from maxjax._primitives.sharding import device_put_p
@@ -110,7 +120,8 @@ class ShardTrace(StagingTrace):
                  "outside", "sees_values", "tracers", "types_tell", "unknown")
 
     def __init__(self, location: str, argument_names: Sequence[str] | None,
-                 function: Callable[..., Any], mesh: Any, manual: frozenset[Any], check_vma: bool):
+                 function: Callable[..., PyTree], mesh: AnyMesh, manual: frozenset[AxisName],
+                 check_vma: bool):
         super().__init__(location, "shard_map", argument_names)
         self.function = function
         self.mesh = mesh
@@ -132,8 +143,8 @@ class ShardTrace(StagingTrace):
         # The variables that Python still holds.
         self.tracers: weakref.WeakValueDictionary[Var, Tracer] = weakref.WeakValueDictionary()
 
-    def run(self, body: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray],
-            values: Sequence[Any], specs: Sequence[PartitionSpec]) -> Part:
+    def run(self, body: Callable[..., Sequence[Array]], avals: Sequence[ShapedArray],
+            values: Sequence[Array], specs: Sequence[PartitionSpec]) -> Part:
         """Traces the body, within its mesh; gives what is left to be applied.
 
         Args:
@@ -158,19 +169,19 @@ class ShardTrace(StagingTrace):
 
     # --- tracing ----------------------------------------------------------------------------------
 
-    def atom(self, value: Any) -> Atom:
+    def atom(self, value: Operand) -> Atom:
         count = len(self.constants)
         atom = super().atom(value)
         if len(self.constants) > count:
             self._give(*next(reversed(self.constants.values())), P())
         return atom
 
-    def _give(self, var: Var, value: Any, spec: PartitionSpec) -> None:
+    def _give(self, var: Var, value: Operand, spec: PartitionSpec) -> None:
         self.given[var] = Given(value, spec)
         if isinstance(value, Tracer) and not value.is_known():
             self.unknown.add(var)
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Operand, ...], params: Params) -> Any:
         if primitive is device_put_p and self.sees_values:
             for device in params["devices"]:
                 if device is not None:
@@ -186,20 +197,20 @@ class ShardTrace(StagingTrace):
                 self.tracers[tracer._var] = tracer
         return result
 
-    def reference(self, ref: Any) -> Any:
+    def reference(self, ref: Ref) -> Any:
         state = super().reference(ref)
         if state.initial is not None:
             self.unknown.add(state.initial._var)
         return state
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Array]], jvp: Callable[..., object],
+                         args: list[Operand], **params: object) -> list[Any]:
         if self.is_bottom:      # nobody asks for derivatives
             return function(*args)
         return super().apply_custom_jvp(function, jvp, args, **params)
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Array]], rule: Callable[..., object],
+                         args: list[Operand], **params: object) -> list[Any]:
         if self.is_bottom:
             return function(*args)
         return super().apply_custom_vjp(function, rule, args, **params)
@@ -334,7 +345,7 @@ _programs = caches.cache_by_owner()
 _PROGRAM_LIMIT = 64
 
 
-def known_program(function: Callable[..., Any], closed: ClosedJaxpr) -> ClosedJaxpr:
+def known_program(function: Callable[..., PyTree], closed: ClosedJaxpr) -> ClosedJaxpr:
     """The first jaxpr of a function that is equal to this one, or this one."""
     try:
         known = _programs.setdefault(function, {})

@@ -141,7 +141,7 @@ class SingleDeviceSharding(Sharding):
 
     def __init__(self, device: DeviceLike, *, memory_kind: str | None = None):
         _check_memory(memory_kind)
-        self._device = device
+        self._device: Any = device
         self.memory_kind = memory_kind or "device"
 
     def _devices(self) -> tuple[Any, ...]:

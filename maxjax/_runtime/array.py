@@ -12,7 +12,7 @@ Two things hold of every value, in tier 0, in compiled code and in what a callba
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.cells import Cell, checked, pending
 from maxjax._runtime.devices import Device, first_device
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @pytree.leaf_type
@@ -128,7 +131,7 @@ class ArrayImpl(Array):
         if not self.aval.plain:
             refuse_unreduced(self.aval.sharding)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         self._refuse_unreduced()
         value = self.host()
         if type(self.aval.dtype) is dtypes.KeyDType:
@@ -183,12 +186,12 @@ class ArrayImpl(Array):
         """The elements as nested lists of Python scalars."""
         return np.asarray(self).tolist()
 
-    def tobytes(self, order: Any = "C") -> bytes:
+    def tobytes(self, order: Literal["C", "F", "A", "K"] | None = "C") -> bytes:
         """The elements' bytes."""
         return np.asarray(self).tobytes(order)
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
-                   copy: bool | None = None) -> Any:
+    def __dlpack__(self, *, stream: object = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         count = len(self.devices())
         if count > 1:
             raise BufferError(
@@ -221,7 +224,7 @@ class ArrayImpl(Array):
         return copied
 
 
-def is_spread(x: Any) -> bool:
+def is_spread(x: object) -> bool:
     """Whether an array, outside ``jit``, lies over the Auto axes of a mesh."""
     placement = getattr(x, "_placement", None)
     return isinstance(placement, NamedSharding) and bool(placement.mesh.auto_axes)
@@ -233,7 +236,7 @@ def _restore(value: np.ndarray, weak_type: bool) -> ArrayImpl:
     return ArrayImpl(ShapedArray(value.shape, dtype, weak_type), np.array(value, dtype))
 
 
-def _restore_keys(dtype: Any, shape: tuple[int, ...], content: bytes) -> ArrayImpl:
+def _restore_keys(dtype: dtypes.KeyDType, shape: tuple[int, ...], content: bytes) -> ArrayImpl:
     return ArrayImpl(ShapedArray(shape, dtype),
                      np.frombuffer(content, dtypes.physical(dtype)).reshape(shape))
 

@@ -197,7 +197,7 @@ def _named_platform() -> str:
 
 # --- what the options take ------------------------------------------------------------------------
 
-def _check_default_device(value: Any) -> None:
+def _check_default_device(value: object) -> None:
     if not (value is None or isinstance(value, Device) or value in ("cpu", "gpu", "tpu")):
         raise ValueError(
             "jax.default_device must be passed either a Device object (e.g. "
@@ -206,7 +206,7 @@ def _check_default_device(value: Any) -> None:
 
 
 def _refuse_once_started(name: str) -> Callable[[Any], None]:
-    def check(value: Any) -> None:
+    def check(value: object) -> None:
         if _devices and value is not None and value != config.config.option(name).value:
             raise RuntimeError(
                 f"{name} config should be updated before backends are initialized i.e. before any "

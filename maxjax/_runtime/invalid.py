@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import config, dtypes
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Params, Var
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import literal_operand
+from maxjax._ir.trace import Operand
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from maxjax._runtime.array import ArrayImpl
+
+Apply = Callable[[Primitive, tuple[Operand, ...], Params], Any]
 
 
-def kind_of(value: Any) -> str | None:
+def kind_of(value: npt.ArrayLike) -> str | None:
     """What is wrong with a value: "nan" or "inf"; None if nothing that is asked for."""
     value = np.asarray(value)
     if value.dtype == dtypes.float0 or not dtypes.is_inexact(value.dtype):
@@ -25,7 +34,7 @@ def kind_of(value: Any) -> str | None:
     return None
 
 
-def check(name: str, results: Sequence[Any]) -> None:
+def check(name: str, results: Sequence[ArrayImpl]) -> None:
     """Looks at the results (arrays) of a primitive.
 
     Raises:
@@ -39,8 +48,8 @@ def check(name: str, results: Sequence[Any]) -> None:
             raise FloatingPointError(f"invalid value ({kind}) encountered in {name}")
 
 
-def check_program(closed: ClosedJaxpr, operands: Sequence[Any], results: Sequence[Any],
-                  apply: Callable[..., Any]) -> None:
+def check_program(closed: ClosedJaxpr, operands: Sequence[Operand], results: Sequence[ArrayImpl],
+                  apply: Apply) -> None:
     """Looks at a program's results; with an invalid one its operations run one by one.
 
     Args:
@@ -64,7 +73,7 @@ def check_program(closed: ClosedJaxpr, operands: Sequence[Any], results: Sequenc
         "otherwise.")
 
 
-def _run_each(closed: ClosedJaxpr, operands: Sequence[Any], apply: Callable[..., Any]) -> None:
+def _run_each(closed: ClosedJaxpr, operands: Sequence[Operand], apply: Apply) -> None:
     jaxpr = closed.jaxpr
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     values.update(zip(jaxpr.invars, operands, strict=True))

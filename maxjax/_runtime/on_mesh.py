@@ -19,6 +19,7 @@ from maxjax._base.meshes import UNCONSTRAINED, Mesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, trimmed
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.primitive import OpSpec, Primitive
+from maxjax._ir.trace import Operand
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.shape import slice_p
@@ -39,6 +40,10 @@ from maxjax._sharding.specs import Dim, Dims, Spec
 from maxjax._transforms.simplify import expand
 
 Placement = Device | Sharding
+# With whether it is there on purpose.
+Placed = tuple[Placement, bool]
+# What a program is called with: arrays, and what becomes arrays.
+Leaf = Operand | bool | int | float | complex
 
 
 def engine_spec(spec: PartitionSpec, ndim: int) -> Spec:
@@ -74,7 +79,7 @@ def partition_spec(dims: Dims, axes: Mapping[str, int], mesh: Mesh) -> Partition
 _known: dict[Any, list[Sharding]] = {}
 
 
-def result_shardings(spec: OpSpec, operands: Sequence[Any], mesh: Mesh) -> list[Sharding]:
+def result_shardings(spec: OpSpec, operands: Sequence[Operand], mesh: Mesh) -> list[Sharding]:
     """How the results of one operation lie, from its operands' shardings."""
     shardings = tuple([_on(mesh, operand) for operand in operands])
     key = (spec.primitive, spec.in_avals, tuple(spec.params.items()), mesh, shardings)
@@ -107,7 +112,7 @@ def _gathered_where_sliced(sharding: Sharding, spec: OpSpec) -> Sharding:
         spec=trimmed(tuple(map(entry_axes, kept))))
 
 
-def _on(mesh: Mesh, operand: Any) -> NamedSharding | None:
+def _on(mesh: Mesh, operand: Leaf) -> NamedSharding | None:
     """The operand's sharding, if it is over this mesh, or one that has other names for its axes."""
     own = operand._placement if operand.__class__ is ArrayImpl else None
     if not isinstance(own, NamedSharding):
@@ -163,7 +168,7 @@ def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
 # --- programs -------------------------------------------------------------------------------------
 
 
-def mesh_of(placement: Any) -> Mesh | None:
+def mesh_of(placement: Placement | None) -> Mesh | None:
     """The mesh that a program runs on, its operands being at ``placement``; None: on one device."""
     if isinstance(placement, NamedSharding):
         return placement.mesh      # type: ignore[return-value]
@@ -197,7 +202,7 @@ class MeshProgram:
         self.partitioned = partitioned
 
 
-def shardings_on(mesh: Mesh, leaves: Sequence[Any]) -> tuple[NamedSharding | None, ...]:
+def shardings_on(mesh: Mesh, leaves: Sequence[Leaf]) -> tuple[NamedSharding | None, ...]:
     """How operands lie over a mesh; None: not at all."""
     return tuple([_on(mesh, leaf) for leaf in leaves])
 
@@ -252,7 +257,7 @@ def _without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(closed.jaxpr, [_plain(value) for value in closed.consts])
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Operand) -> Any:
     """A constant without what its type says of a mesh."""
     if value.__class__ is ArrayImpl and not value.aval.plain:
         return ArrayImpl(value.aval.off_mesh(), value.host())
@@ -264,7 +269,7 @@ def programs_of(closed: ClosedJaxpr) -> list[ClosedJaxpr]:
     return [made.closed for made in closed.cache.values() if isinstance(made, MeshProgram)]
 
 
-def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Any,
+def placed_program(closed: ClosedJaxpr, leaves: Sequence[Leaf], placed: Placed | None,
                    out_shardings: Sequence[Sharding | None] | None) -> tuple[ClosedJaxpr, Any]:
     """What runs a jaxpr with its operands where they are, and where each result is (with whether
     on purpose; None: the default device)."""
@@ -281,7 +286,7 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Any,
     return made.closed, [(sharding, True) for sharding in made.out_shardings]
 
 
-def _check_devices(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any, mesh: Mesh,
+def _check_devices(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement, mesh: Mesh,
                    wanted: Sequence[Sharding | None]) -> None:
     """Raises ValueError where an operand was put on other devices than a program is for."""
     if (not is_read(closed, leaves, placement)
@@ -291,13 +296,13 @@ def _check_devices(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any, m
                   if getattr(sharding, "mesh", None) is mesh), "shard_map")
     what = ("explicit output sharding" if any(
         getattr(sharding, "mesh", None) is mesh for sharding in wanted) else f"{named} inside jit")
-    leaf = next(leaf for leaf in leaves if getattr(leaf, "_placement", None) is placement)
+    leaf: Any = next(leaf for leaf in leaves if getattr(leaf, "_placement", None) is placement)
     raise ValueError(incompatible(
         "", leaves, leaf, device_ids(what, list(mesh.devices.flat)), closed))
 
 
-def _on_one_device(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Any,
-               wanted: Sequence[Sharding | None]) -> Any:
+def _on_one_device(closed: ClosedJaxpr, leaves: Sequence[Leaf], placed: Placed | None,
+                   wanted: Sequence[Sharding | None]) -> Any:
     """Where a program without a mesh runs, and whether on purpose: with the operands that are read,
     or where it, or its caller, says; None: anywhere.
 
@@ -318,7 +323,8 @@ def _on_one_device(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Any,
     for name, sharding in said:
         if placed is not None and placed[1] and (
                 set(devices_of(placed[0])) != set(sharding._devices())):
-            leaf = next(leaf for leaf in leaves if getattr(leaf, "_placement", None) is placed[0])
+            leaf: Any = next(
+                leaf for leaf in leaves if getattr(leaf, "_placement", None) is placed[0])
             raise ValueError(incompatible(
                 "", leaves, leaf, device_ids(name, sharding._devices()), closed))
         if set(first) != set(sharding._devices()):
@@ -369,7 +375,7 @@ def compiled_for(closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
                          ], made.out_shardings
 
 
-def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any,
+def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement | None,
              wanted: Sequence[Sharding | None]) -> Mesh | None:
     """The mesh that a program runs on: of what it reads, of what is asked, or around it."""
     if isinstance(placement, NamedSharding):
@@ -391,11 +397,11 @@ def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any,
 # --- devices --------------------------------------------------------------------------------------
 
 
-def devices_of(placement: Any) -> tuple[Any, ...]:
+def devices_of(placement: Placement) -> tuple[Any, ...]:
     return placement._devices() if isinstance(placement, Sharding) else (placement,)
 
 
-def with_devices(sharding: Any, value: ArrayImpl) -> Any:
+def with_devices(sharding: Placement, value: ArrayImpl) -> Any:
     """How a value comes to lie, which an abstract mesh or open dimensions do not tell.
 
     An abstract mesh is over the devices that the value or the context has; an open dimension lies
@@ -433,19 +439,19 @@ def _closed(sharding: NamedSharding, value: ArrayImpl) -> PartitionSpec:
     return PartitionSpec(*entries, unreduced=spec.unreduced, reduced=spec.reduced)
 
 
-def check_devices(primitive: Primitive, value: ArrayImpl, sharding: Any) -> None:
+def check_devices(primitive: Primitive, value: ArrayImpl, sharding: Placement) -> None:
     """Raises ValueError where what only says how a value lies names other devices than it is on."""
     if not value._committed or primitive is device_put_p or sharding is value._placement or (
             not isinstance(getattr(sharding, "mesh", meshes.EMPTY_MESH), Mesh)):
         return
     devices = devices_of(sharding)
-    if set(devices_of(value._placement)) != set(devices):
+    if set(devices_of(value.device)) != set(devices):
         name, what = (("reshard", "jit's context mesh") if primitive is reshard_p else
                       ("_identity_fn", "explicit output sharding"))
         raise ValueError(incompatible(name, [value], value, device_ids(what, devices), None))
 
 
-def of_shard_map(sharding: NamedSharding, values: Sequence[Any]) -> NamedSharding:
+def of_shard_map(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedSharding:
     """How a result of a ``shard_map`` lies, which may be over an abstract mesh.
 
     Raises:
@@ -459,7 +465,7 @@ def of_shard_map(sharding: NamedSharding, values: Sequence[Any]) -> NamedShardin
             "`AbstractMesh` to the mesh argument.")
     for value in values:
         if value._committed and getattr(value._placement, "mesh", None) is not found.mesh and (
-                set(devices_of(value._placement)) != set(found._devices())):
+                set(devices_of(value.device)) != set(found._devices())):
             raise ValueError(incompatible("shard_map", values, value, device_ids(
                 "shard_map inside jit", found._devices()), None))
     return found
@@ -475,22 +481,22 @@ def _over_devices(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> Named
     return None
 
 
-def is_one_device(placement: Any) -> bool:
+def is_one_device(placement: Placement) -> bool:
     return not isinstance(placement, Sharding) or isinstance(placement, SingleDeviceSharding)
 
 
-def is_read(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any) -> bool:
+def is_read(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement) -> bool:
     """Whether anything reads an operand of a program that is at a placement."""
     return any(used and leaf.__class__ is ArrayImpl and leaf._placement is placement
                for used, leaf in zip(used_inputs(closed), leaves, strict=True))
 
 
-def device_ids(what: str, devices: Sequence[Any]) -> str:
+def device_ids(what: str, devices: Sequence[Device]) -> str:
     """Where something is, in JAX's words."""
     return f"{what} with device ids {[device.id for device in devices]} on platform CPU"
 
 
-def incompatible(name: str, operands: Sequence[Any], first: ArrayImpl, second: ArrayImpl | str,
+def incompatible(name: str, operands: Sequence[Leaf], first: ArrayImpl, second: ArrayImpl | str,
                  closed: ClosedJaxpr | None) -> str:
     """JAX's words for two operands on different devices, or one and what is told in words."""
     names: Sequence[str] = "xyzw" if len(operands) < 4 else [
@@ -504,7 +510,7 @@ def incompatible(name: str, operands: Sequence[Any], first: ArrayImpl, second: A
             return operand
         number = next(n for n, x in enumerate(operands) if x is operand)
         return device_ids(f"argument {names[number]} of {name} with shape "
-                          f"{operand.aval.off_mesh()} and", devices_of(operand._placement))
+                          f"{operand.aval.off_mesh()} and", devices_of(operand.device))
 
     return ("Received incompatible devices for jitted computation. Got "
             f"{shown(first)} and {shown(second)}")

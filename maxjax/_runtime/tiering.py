@@ -18,6 +18,7 @@ from maxjax._base import config, dtypes, monitoring, spans, threads
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Backend, Prepared, Runs
 from maxjax._max.graph.backend import GraphBackend
 from maxjax._max.mojo.backend import MojoBackend
@@ -245,7 +246,7 @@ class Tiering(program_module.Tiering):
 
     # --- running ---
     def run_compiled(self, program: Program, compiled: CompiledProgram,
-                     values: list[Any]) -> list[Any]:
+                     values: list[np.ndarray]) -> list[Any]:
         program.compiled_calls += 1
         if config.check_tiers.value and not program.effects:      # they happen once a call
             return check_tiers(program, compiled, values)
@@ -328,7 +329,7 @@ def equation_count(jaxpr: Jaxpr) -> int:
                        for x in subjaxprs(eqn.params)) for eqn in jaxpr.eqns)
 
 
-def check_tiers(program: Program, compiled: CompiledProgram, values: list[Any]) -> list[Any]:
+def check_tiers(program: Program, compiled: CompiledProgram, values: list[np.ndarray]) -> list[Any]:
     """Runs both tiers.
 
     Raises:
@@ -351,7 +352,7 @@ def check_tiers(program: Program, compiled: CompiledProgram, values: list[Any]) 
 _RELATIVE = {"float16": 2e-2, "bfloat16": 6e-2, "float32": 2e-4, "float64": 1e-10}
 
 
-def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: Any) -> str | None:
+def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: ShapedArray) -> str | None:
     """How two results differ by more than rounding; None if they do not."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return f"MAX gives {ours.dtype}{ours.shape}, the interpreter {theirs.dtype}{theirs.shape}"

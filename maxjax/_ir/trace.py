@@ -237,7 +237,7 @@ class Array:
 
 
 # What a primitive is applied to.
-Operand = Array | np.ndarray | np.generic
+Value = Array | np.ndarray | np.generic
 
 
 class Tracer(Array):

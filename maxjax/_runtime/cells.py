@@ -23,7 +23,7 @@ LIGHT_BYTES = 1 << 20
 
 
 # What an operation gives on the host, and what it takes: a scalar stays one.
-Value = np.ndarray | np.generic
+HostValue = np.ndarray | np.generic
 
 
 class Cell:
@@ -35,7 +35,7 @@ class Cell:
 
     __slots__ = ("array", "done", "inputs", "origin", "parts", "spec", "value")
 
-    def __init__(self, spec: OpSpec | None, inputs: list[Cell | Value] | None):
+    def __init__(self, spec: OpSpec | None, inputs: list[Cell | HostValue] | None):
         # A cell of a further result has neither.
         self.spec: Any = spec
         self.inputs: Any = inputs
@@ -134,7 +134,7 @@ def run_cell(cell: Cell) -> None:
         cell.inputs = None
 
 
-def settle(cell: Cell, value: Value) -> None:
+def settle(cell: Cell, value: HostValue) -> None:
     """Gives a cell, and the array that waits for it, its value."""
     cell.value = value
     cell.done = True
@@ -193,7 +193,7 @@ def _ancestors(cell: Cell) -> list[Cell]:
 pending = PendingGraph()
 
 
-def checked(value: Value, aval: ShapedArray) -> np.ndarray:
+def checked(value: HostValue, aval: ShapedArray) -> np.ndarray:
     """A computed value, which nobody else writes to, as what an array of type ``aval`` holds.
 
     Raises:

@@ -11,14 +11,14 @@ from maxjax._base import config, dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Params, Var
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import literal_operand
-from maxjax._ir.trace import Operand
+from maxjax._ir.trace import Value
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from maxjax._runtime.array import ArrayImpl
 
-Apply = Callable[[Primitive, tuple[Operand, ...], Params], Any]
+Apply = Callable[[Primitive, tuple[Value, ...], Params], Any]
 
 
 def kind_of(value: npt.ArrayLike) -> str | None:
@@ -48,7 +48,7 @@ def check(name: str, results: Sequence[ArrayImpl]) -> None:
             raise FloatingPointError(f"invalid value ({kind}) encountered in {name}")
 
 
-def check_program(closed: ClosedJaxpr, operands: Sequence[Operand], results: Sequence[ArrayImpl],
+def check_program(closed: ClosedJaxpr, operands: Sequence[Value], results: Sequence[ArrayImpl],
                   apply: Apply) -> None:
     """Looks at a program's results; with an invalid one its operations run one by one.
 
@@ -73,7 +73,7 @@ def check_program(closed: ClosedJaxpr, operands: Sequence[Operand], results: Seq
         "otherwise.")
 
 
-def _run_each(closed: ClosedJaxpr, operands: Sequence[Operand], apply: Apply) -> None:
+def _run_each(closed: ClosedJaxpr, operands: Sequence[Value], apply: Apply) -> None:
     jaxpr = closed.jaxpr
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     values.update(zip(jaxpr.invars, operands, strict=True))

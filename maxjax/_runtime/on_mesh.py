@@ -19,7 +19,7 @@ from maxjax._base.meshes import UNCONSTRAINED, Mesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, trimmed
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.primitive import OpSpec, Primitive
-from maxjax._ir.trace import Operand
+from maxjax._ir.trace import Value
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.sharding import (
@@ -43,7 +43,7 @@ Placement = Device | Sharding
 # With whether it is there on purpose.
 Placed = tuple[Placement, bool]
 # What a program is called with: arrays, and what becomes arrays.
-Leaf = Operand | bool | int | float | complex
+Leaf = Value | bool | int | float | complex
 
 
 def engine_spec(spec: PartitionSpec, ndim: int) -> Spec:
@@ -79,7 +79,7 @@ def partition_spec(dims: Dims, axes: Mapping[str, int], mesh: Mesh) -> Partition
 _known: dict[Any, list[Sharding]] = {}
 
 
-def result_shardings(spec: OpSpec, operands: Sequence[Operand], mesh: Mesh) -> list[Sharding]:
+def result_shardings(spec: OpSpec, operands: Sequence[Value], mesh: Mesh) -> list[Sharding]:
     """How the results of one operation lie, from its operands' shardings."""
     shardings = tuple([_on(mesh, operand) for operand in operands])
     key = (spec.primitive, spec.in_avals, tuple(spec.params.items()), mesh, shardings)
@@ -257,7 +257,7 @@ def _without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(closed.jaxpr, [_plain(value) for value in closed.consts])
 
 
-def _plain(value: Operand) -> Any:
+def _plain(value: Value) -> Any:
     """A constant without what its type says of a mesh."""
     if value.__class__ is ArrayImpl and not value.aval.plain:
         return ArrayImpl(value.aval.off_mesh(), value.host())

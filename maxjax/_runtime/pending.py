@@ -25,13 +25,13 @@ from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._ir.jaxpr import ClosedJaxpr, Params
 from maxjax._ir.primitive import OpSpec, Primitive, op_spec
 from maxjax._ir.runtime import Runtime, install
-from maxjax._ir.trace import Array, Operand, Tracer, aval_of, is_scalar, leaked_tracer_error
+from maxjax._ir.trace import Array, Tracer, Value, aval_of, is_scalar, leaked_tracer_error
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import placements, type_on
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.cells import Cell, pending
+from maxjax._runtime.cells import Cell, HostValue, pending
 from maxjax._runtime.devices import Device, allow_execution, default_device, default_device_override
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.memory import out_of_memory
@@ -58,7 +58,7 @@ class LazyTrace(Runtime):
         """That of the default device."""
         return default_device().platform
 
-    def apply(self, primitive: Primitive, args: tuple[Operand, ...], params: Params) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         inputs: list[Any] = []
         avals = []
         placed: Any = None
@@ -119,7 +119,7 @@ class LazyTrace(Runtime):
             graph.flush()
         return result
 
-    def apply_program(self, primitive: Primitive, args: tuple[Operand, ...],
+    def apply_program(self, primitive: Primitive, args: tuple[Value, ...],
                       params: Params) -> Any:
         """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
         if primitive.placement is not None:
@@ -145,7 +145,7 @@ class LazyTrace(Runtime):
                          name=primitive.name)
 
     def apply_global(self, closed: ClosedJaxpr, shardings: Sequence[NamedSharding],
-                    args: tuple[Operand, ...]) -> list[Any]:
+                    args: tuple[Value, ...]) -> list[Any]:
         """Runs a jaxpr of global values, wherever they are; the results lie as told.
 
         Raises:
@@ -161,7 +161,7 @@ class LazyTrace(Runtime):
             result.aval = type_on(result.aval, sharding)
         return results
 
-    def apply_eager(self, primitive: Primitive, args: tuple[Operand, ...],
+    def apply_eager(self, primitive: Primitive, args: tuple[Value, ...],
                     params: Params) -> list[Any]:
         """Calls the primitive's own rule on arrays, without a program around it."""
         operands = [self.operand(arg) for arg in args]
@@ -172,11 +172,11 @@ class LazyTrace(Runtime):
                 for aval, value in zip(spec.out_avals, results, strict=True)]
 
     def apply_custom_jvp(self, function: Callable[..., list[Array]], jvp: Callable[..., object],
-                         args: list[Operand], **params: object) -> list[Any]:
+                         args: list[Value], **params: object) -> list[Any]:
         return function(*args)
 
     def apply_custom_vjp(self, function: Callable[..., list[Array]], rule: Callable[..., object],
-                         args: list[Operand], **params: object) -> list[Any]:
+                         args: list[Value], **params: object) -> list[Any]:
         return function(*args)
 
     # --- what transformations ask of the runtime: see ``Runtime`` for what each is ---
@@ -327,7 +327,7 @@ def _sharing(arrays: Sequence[np.ndarray]) -> Callable[[Any], bool]:
     begins = [begin for begin, _ in bounds]
     ends = list(itertools.accumulate((end for _, end in bounds), max))
 
-    def shares(value: np.ndarray | np.generic) -> bool:
+    def shares(value: HostValue) -> bool:
         if value.__class__ is not np.ndarray or not value.size:     # NumPy's scalars are copies
             return False
         begin, end = byte_bounds(value)
@@ -436,7 +436,7 @@ def put_on_default_device(results: Sequence[ArrayImpl]) -> None:
 
 
 def put_results(results: Sequence[ArrayImpl], placed: Placed | None, spec: OpSpec,
-                operands: Sequence[Operand]) -> None:
+                operands: Sequence[Value]) -> None:
     """Says where the results of an operation are."""
     mesh = on_mesh.mesh_of(None if placed is None else placed[0])
     if mesh is None:

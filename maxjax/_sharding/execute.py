@@ -16,7 +16,7 @@ from typing import Any
 from maxjax._base.source import inherited_source_lines
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Operand, aval_of
+from maxjax._ir.trace import Value, aval_of
 from maxjax._primitives.layout import reshape, squeeze_p, transpose
 from maxjax._primitives.slicing import slice_in_dim
 from maxjax._sharding.specs import Dims, Mesh
@@ -51,7 +51,7 @@ def global_program(local: ClosedJaxpr, mesh_sizes: Mesh, in_dims: Sequence[Dims]
         return trace_to_jaxpr(run, avals, local.jaxpr.debug_info)
 
 
-def on_shards(function: Callable[..., Sequence[Operand]], sizes: Mesh,
+def on_shards(function: Callable[..., Sequence[Value]], sizes: Mesh,
               in_dims: Sequence[Dims], out_dims: Sequence[Dims]) -> Callable[..., list[Any]]:
     """A function of global values, from one of the values of a shard."""
     split_ins = [_split_by(dims) for dims in in_dims]
@@ -61,7 +61,7 @@ def on_shards(function: Callable[..., Sequence[Operand]], sizes: Mesh,
         mapped = _along(mapped, name, size, [0 if name in split else None for split in split_ins],
                         [name in split for split in split_outs])
 
-    def run(*values: Operand) -> list[Any]:
+    def run(*values: Value) -> list[Any]:
         outputs = mapped(*[cut(value, dims, sizes)
                            for value, dims in zip(values, in_dims, strict=True)])
         return [joined(output, dims, sizes)
@@ -74,10 +74,10 @@ def _split_by(dims: Dims) -> frozenset[Any]:
     return frozenset(axis for axes in dims for axis in axes)
 
 
-def _along(function: Callable[..., Sequence[Operand]], name: str, size: int,
+def _along(function: Callable[..., Sequence[Value]], name: str, size: int,
            in_axes: Sequence[int | None], varies: Sequence[bool]) -> Callable[..., list[Any]]:
     """The function on all shards along one axis: a leading dimension of what varies."""
-    def mapped(*values: Operand) -> list[Any]:
+    def mapped(*values: Value) -> list[Any]:
         outputs, axes = batch_flat(function, size, values, in_axes, name)
         return [to_axis(output, axis, 0, size) if varying
                 else output if axis is None
@@ -100,7 +100,7 @@ def _order(dims: Dims, sizes: Mesh) -> tuple[list[Any], list[int], list[int]]:
     return names, [positions[name] for name in names], rests
 
 
-def cut(value: Operand, dims: Dims, sizes: Mesh) -> Any:
+def cut(value: Value, dims: Dims, sizes: Mesh) -> Any:
     """A global value's shards along leading dimensions, one for each axis that splits it."""
     names, positions, rests = _order(dims, sizes)
     if not names:
@@ -112,7 +112,7 @@ def cut(value: Operand, dims: Dims, sizes: Mesh) -> Any:
     return _transposed(reshape(value, tuple(shape)), [*positions, *rests])
 
 
-def joined(shards: Operand, dims: Dims, sizes: Mesh) -> Any:
+def joined(shards: Value, dims: Dims, sizes: Mesh) -> Any:
     """The opposite of ``cut``."""
     names, positions, rests = _order(dims, sizes)
     if not names:
@@ -125,5 +125,5 @@ def joined(shards: Operand, dims: Dims, sizes: Mesh) -> Any:
     return reshape(_transposed(shards, back), shape)
 
 
-def _transposed(value: Operand, order: list[int]) -> Any:
+def _transposed(value: Value, order: list[int]) -> Any:
     return value if order == list(range(len(order))) else transpose(value, order)

@@ -13,7 +13,7 @@ import numpy as np
 
 from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import JaxprEqn
-from maxjax._ir.trace import Operand
+from maxjax._ir.trace import Value
 from maxjax._primitives.arithmetic import add, mul
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.collective import (
@@ -47,13 +47,13 @@ def position(axes: Axes, mesh: Mesh) -> Any:
     return index
 
 
-def on_first(x: Operand, axes: Axes, mesh: Mesh) -> Any:
+def on_first(x: Value, axes: Axes, mesh: Mesh) -> Any:
     """The value on the first shard along some axes, zeros on the others: parts of one sum."""
     first = eq_p.bind(position(axes, mesh), np.int32(0))
     return select(broadcast_in_dim(first, x.shape, ()), zeros_like(x), x)
 
 
-def apply_step(step: Step, x: Operand, mesh: Mesh) -> list[Any]:
+def apply_step(step: Step, x: Value, mesh: Mesh) -> list[Any]:
     """Binds the primitives of a step, on one shard; gives all results, the last one the value."""
     if step.kind in REDUCTIONS:
         return [REDUCTIONS[step.kind].bind(x, axes=step.axes, axis_index_groups=None)]
@@ -102,19 +102,19 @@ class Shard:
         """The number of shards along several axes."""
         return product(axes, self._mesh)
 
-    def counted_from_start(self, x: Operand, dimension: int, axes: Axes) -> Any:
+    def counted_from_start(self, x: Value, dimension: int, axes: Axes) -> Any:
         """Indices along a dimension of this shard as those of the global value."""
         start = mul(self.position(axes), np.int32(x.shape[dimension]))
         return add(x, convert_element_type_p.bind(start, new_dtype=x.dtype, weak_type=False))
 
-    def reversed_along(self, x: Operand, axis: str) -> Any:
+    def reversed_along(self, x: Value, axis: str) -> Any:
         """The value of the shard that stands as far from the other end of an axis."""
         size = self._mesh[axis]
         return ppermute_p.bind(x, axis_name=(axis,), perm=tuple(
             (number, size - 1 - number) for number in range(size)))
 
 
-def apply_local(eqn: JaxprEqn, rule: FactorRule, operands: Sequence[Operand],
+def apply_local(eqn: JaxprEqn, rule: FactorRule, operands: Sequence[Value],
                 in_dims: Sequence[Dims], out_dims: Sequence[Dims], mesh: Mesh) -> list[Any]:
     """Binds an equation's primitive on one shard's operands.
 

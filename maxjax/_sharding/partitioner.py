@@ -18,7 +18,7 @@ from maxjax._higher_order.while_loop import while_p
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import DynamicJaxprTracer, literal_operand, trace_to_jaxpr
-from maxjax._ir.trace import Operand
+from maxjax._ir.trace import Value
 from maxjax._sharding.assignment import Assignment, assign
 from maxjax._sharding.combine import joined_reductions
 from maxjax._sharding.cost_model import CostModel, link_bytes
@@ -71,7 +71,7 @@ def _joined(members: Sequence[Collective], owner: Partitioner) -> Collective:
 
 
 @dataclass
-class Value:
+class VersionedValue:
     """The layouts in which a value is at hand, the first the one it was made in."""
 
     versions: dict[Layout, Any]
@@ -120,7 +120,7 @@ class Partitioner:
         avals = [local_aval(var.aval, layout.dims, self.mesh)
                  for var, layout in zip(jaxpr.invars, in_layouts, strict=True)]
 
-        def function(*args: Operand) -> list[Any]:
+        def function(*args: Value) -> list[Any]:
             body.define_all(jaxpr.constvars, closed.consts, [
                 Layout(((),) * var.aval.ndim) for var in jaxpr.constvars])
             body.define_all(jaxpr.invars, args, in_layouts)
@@ -153,7 +153,7 @@ class _Body:
         self.mesh = owner.mesh
         self.items = tuple(owner.mesh.items())
         self.times = times
-        self.values: dict[Var, Value] = {}
+        self.values: dict[Var, VersionedValue] = {}
         self.moves: list[tuple[Var, Collective]] = []
         self.assigned = owner.assignments
         for eqn in jaxpr.eqns:
@@ -184,10 +184,10 @@ class _Body:
 
     # --- values ---
 
-    def define_all(self, variables: Sequence[Var], values: Sequence[Operand],
+    def define_all(self, variables: Sequence[Var], values: Sequence[Value],
                    layouts: Sequence[Layout]) -> None:
         for var, value, layout in zip(variables, values, layouts, strict=True):
-            self.values[var] = Value({layout: value}, var.aval.nbytes)
+            self.values[var] = VersionedValue({layout: value}, var.aval.nbytes)
 
     def settle(self, var: Var, reason: str) -> None:
         """Brings a value into the layout that propagation gave it, unreduced along the axes along
@@ -270,7 +270,7 @@ class _Body:
         return [self.read(atom, layout, f"operand {number} of {eqn.primitive.name}")
                 for number, (atom, layout) in enumerate(zip(eqn.invars, layouts, strict=True))]
 
-    def finish(self, eqn: JaxprEqn, results: Sequence[Operand], layouts: Sequence[Layout]) -> None:
+    def finish(self, eqn: JaxprEqn, results: Sequence[Value], layouts: Sequence[Layout]) -> None:
         self.define_all(eqn.outvars, results, layouts)
         for var in eqn.outvars:
             self.settle(var, f"result of {eqn.primitive.name}")

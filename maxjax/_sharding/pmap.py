@@ -16,7 +16,7 @@ from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.control import operands_of, traced
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array, Operand, Tracer, context
+from maxjax._ir.trace import Array, Tracer, Value, context
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.layout import squeeze_p
 from maxjax._sharding.shard_map import inside, shard_aval, shard_map_p
@@ -183,7 +183,7 @@ class _Mapped:
                        key: Hashable) -> Callable[..., Any]:
         name, manual = self.axis_name, frozenset([self.axis_name])
 
-        def _fun(*values: Operand) -> Any:
+        def _fun(*values: Value) -> Any:
             around = get_abstract_mesh()
             if around.manual_axes:
                 raise ValueError(f"The context mesh {around} should match the mesh passed to "

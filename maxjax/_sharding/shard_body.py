@@ -21,7 +21,7 @@ from maxjax._ir.axes import axis_size, named_axes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
-from maxjax._ir.trace import Operand, context
+from maxjax._ir.trace import Value, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import mul
 from maxjax._primitives.broadcasting import broadcast_in_dim, reduce_sum_p
@@ -76,7 +76,7 @@ def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[AxisName, ...] = (
     """
     inlined = inline_calls(closed)
 
-    def run(*args: Operand) -> list[Any]:
+    def run(*args: Value) -> list[Any]:
         return _run(inlined.jaxpr, inlined.consts, args, sizes, copied)
 
     with named_axes(sizes), manual_axes(None):
@@ -88,7 +88,7 @@ def _plain(aval: ShapedArray) -> ShapedArray:
     return aval.off_mesh()
 
 
-def _run(jaxpr: Jaxpr, consts: Sequence[Operand], args: Sequence[Operand], sizes: Sizes,
+def _run(jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value], sizes: Sizes,
          copied: tuple[AxisName, ...]) -> list[Any]:
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
@@ -138,7 +138,7 @@ def _param(value: object, sizes: Sizes, copied: tuple[AxisName, ...]) -> Any:
 # --- collectives ----------------------------------------------------------------------------------
 
 
-def _gathered(x: Operand, names: Sequence[AxisName]) -> Any:
+def _gathered(x: Value, names: Sequence[AxisName]) -> Any:
     """What all shards along the axes have, along a new first dimension."""
     shape = x.shape
     for name in reversed(names):
@@ -156,7 +156,7 @@ def _row(table: np.ndarray, names: Sequence[AxisName]) -> Any:
     return squeeze_p.bind(row, dimensions=(0,))
 
 
-def _taken(x: Operand, rows: Operand) -> Any:
+def _taken(x: Value, rows: Value) -> Any:
     """The rows of those numbers."""
     rest = x.shape[1:]
     return gather_p.bind(
@@ -166,7 +166,7 @@ def _taken(x: Operand, rows: Operand) -> Any:
         mode=GatherScatterMode.PROMISE_IN_BOUNDS, fill_value=None)
 
 
-def _of_group(x: Operand, names: Sequence[AxisName], groups: Groups) -> tuple[Any, Any]:
+def _of_group(x: Value, names: Sequence[AxisName], groups: Groups) -> tuple[Any, Any]:
     """What the members of the running shard's group have; which of them it is."""
     if len({len(group) for group in groups}) > 1:
         raise NotImplementedError(f"axis_index_groups of different sizes: {groups}")
@@ -189,12 +189,12 @@ def _members(names: Sequence[AxisName], groups: Groups) -> tuple[Any, Any]:
     return members, positions
 
 
-def _sum(x: Operand, *, axes: Sequence[AxisName]) -> Any:
+def _sum(x: Value, *, axes: Sequence[AxisName]) -> Any:
     return psum_p.bind(x, axes=axes, axis_index_groups=None)
 
 
 def _reduction(primitive: Primitive, positional: Primitive) -> Callable[..., Any]:
-    def reduced(x: Operand, *, axes: Sequence[AxisName], axis_index_groups: Groups | None = None
+    def reduced(x: Value, *, axes: Sequence[AxisName], axis_index_groups: Groups | None = None
                 ) -> Any:
         groups = axis_index_groups
         if groups is None:
@@ -211,7 +211,7 @@ def _reduction(primitive: Primitive, positional: Primitive) -> Callable[..., Any
     return reduced
 
 
-def _all_gather(x: Operand, *, all_gather_dimension: int, axis_name: Sequence[AxisName],
+def _all_gather(x: Value, *, all_gather_dimension: int, axis_name: Sequence[AxisName],
                 tiled: bool, axis_size: int, axis_index_groups: Groups | None = None) -> Any:
     dim = all_gather_dimension
     if axis_index_groups is None:
@@ -222,13 +222,13 @@ def _all_gather(x: Operand, *, all_gather_dimension: int, axis_name: Sequence[Ax
     return _flattened(gathered, dim) if tiled else gathered
 
 
-def _flattened(x: Operand, dim: int) -> Any:
+def _flattened(x: Value, dim: int) -> Any:
     """The dimension and the next one as one."""
     shape = x.shape
     return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:]))
 
 
-def _reduce_scatter(x: Operand, *, scatter_dimension: int, axis_name: Sequence[AxisName],
+def _reduce_scatter(x: Value, *, scatter_dimension: int, axis_name: Sequence[AxisName],
                     axis_size: int, tiled: bool, axis_index_groups: Groups | None = None) -> Any:
     if axis_index_groups is None and len(axis_name) == 1:
         return reduce_scatter_p.bind(
@@ -244,7 +244,7 @@ def _reduce_scatter(x: Operand, *, scatter_dimension: int, axis_name: Sequence[A
     return part if tiled else squeeze_p.bind(part, dimensions=(scatter_dimension,))
 
 
-def _block(x: Operand, dim: int, count: int, number: Operand) -> Any:
+def _block(x: Value, dim: int, count: int, number: Value) -> Any:
     """One of so many equal parts along a dimension."""
     shape = x.shape
     size = shape[dim] // count
@@ -255,7 +255,7 @@ def _block(x: Operand, dim: int, count: int, number: Operand) -> Any:
         slice_sizes=(*shape[:dim], size, *shape[dim + 1:]))
 
 
-def _all_to_all(x: Operand, *, split_axis: int, concat_axis: int, axis_name: Sequence[AxisName],
+def _all_to_all(x: Value, *, split_axis: int, concat_axis: int, axis_name: Sequence[AxisName],
                 axis_index_groups: Groups | None, **params: object) -> Any:
     if axis_index_groups is None:
         return all_to_all_p.bind(x, split_axis=split_axis, concat_axis=concat_axis,
@@ -266,7 +266,7 @@ def _all_to_all(x: Operand, *, split_axis: int, concat_axis: int, axis_name: Seq
     return _flattened(move_axis(parts, 0, concat_axis), concat_axis)
 
 
-def _ppermute(x: Operand, *, axis_name: Sequence[AxisName], perm: Sequence[tuple[int, int]]) -> Any:
+def _ppermute(x: Value, *, axis_name: Sequence[AxisName], perm: Sequence[tuple[int, int]]) -> Any:
     count = math.prod(axis_size(name) for name in axis_name)
     for ends in zip(*perm, strict=True):
         if len(set(ends)) < len(ends):

@@ -32,7 +32,7 @@ from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Params, Var, derived, subjaxprs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Array, Operand, Trace, context
+from maxjax._ir.trace import Array, Trace, Value, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import div_p
 from maxjax._primitives.broadcasting import expand_axis
@@ -161,7 +161,7 @@ def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, .
     if mesh.explicit_axes or mesh.manual_axes:
         return program
 
-    def constrained(*values: Operand) -> list[Any]:
+    def constrained(*values: Value) -> list[Any]:
         return [_constrained(output, spec, mesh, manual) if any(spec_axes(spec)) else output
                 for output, spec in zip(eval_jaxpr(program.jaxpr, program.consts, *values),
                                         out_specs, strict=True)]
@@ -190,13 +190,13 @@ def with_unreduced(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
     if not any(spec.unreduced for spec in (*in_specs, *out_specs)):
         return local
 
-    def summand(x: Operand, axes: frozenset[AxisName]) -> Any:
+    def summand(x: Value, axes: frozenset[AxisName]) -> Any:
         if not axes:
             return x
         first = eq_p.bind(flat_index(sorted(axes, key=str)), scalar_like(0, dtypes.int32))
         return select(first, zeros_like(x), x)
 
-    def run(*args: Operand) -> list[Any]:
+    def run(*args: Value) -> list[Any]:
         results = eval_jaxpr(local.jaxpr, local.consts, *[
             summand(x, spec.unreduced) for x, spec in zip(args, in_specs, strict=True)])
         return [psum_p.bind(x, axes=tuple(spec.unreduced), axis_index_groups=None)
@@ -283,7 +283,7 @@ def _axis_names(jaxpr: ClosedJaxpr, newly_manual_axes: frozenset[AxisName],
 # --- derivatives ----------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Operand], tangents: Sequence[Operand | None], *, jaxpr: ClosedJaxpr,
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], *, jaxpr: ClosedJaxpr,
          in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec],
          **params: Any) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(tangent is not None for tangent in tangents)
@@ -336,7 +336,7 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[AxisName, 
         split.forward, split.linear = short, linear
         return split
 
-    def with_dimension(*args: Operand) -> list[Any]:
+    def with_dimension(*args: Value) -> list[Any]:
         outs = eval_jaxpr(short.jaxpr, short.consts, *args)
         return [*(expand_axis(x, 0) if flag else x
                   for x, flag in zip(outs[:len(made)], scalar, strict=True)), *outs[len(made):]]
@@ -344,7 +344,7 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[AxisName, 
     flags = iter(scalar)
     lifted = [source is None and next(flags) for source in split.sources]
 
-    def without_dimension(*args: Operand) -> list[Any]:
+    def without_dimension(*args: Value) -> list[Any]:
         given = [squeeze_p.bind(x, dimensions=(0,)) if flag else x
                  for x, flag in zip(args[:len(lifted)], lifted, strict=True)]
         return eval_jaxpr(linear.jaxpr, linear.consts, *given, *args[len(lifted):])
@@ -359,7 +359,7 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[AxisName, 
     return split
 
 
-def _linearize(trace: Trace, primals: Sequence[Operand], tangents: Sequence[Operand | None], *,
+def _linearize(trace: Trace, primals: Sequence[Value], tangents: Sequence[Value | None], *,
                jaxpr: ClosedJaxpr, in_specs: tuple[PartitionSpec, ...],
                out_specs: tuple[PartitionSpec, ...], **params: Any) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(tangent is not None for tangent in tangents)
@@ -397,7 +397,7 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool,
     avals = chosen(chosen(jaxpr.in_avals, linear), nonzero)
     axes = chosen(chosen(unmentioned, linear), nonzero)
 
-    def body(*args: Operand) -> list[Any]:
+    def body(*args: Value) -> list[Any]:
         results = eval_jaxpr(transposed.jaxpr, transposed.consts, *args)
         if check_vma:
             return [like_type(x, aval.cotangent()) for x, aval in zip(results, avals, strict=True)]
@@ -417,7 +417,7 @@ def _unmentioned(spec: PartitionSpec, params: Params) -> tuple[Any, ...]:
                  if name in params["newly_manual_axes"] and name not in mentioned)
 
 
-def _transpose(cotangents: Sequence[Operand | None], *operands: Operand | Linear,
+def _transpose(cotangents: Sequence[Value | None], *operands: Value | Linear,
                jaxpr: ClosedJaxpr, in_specs: tuple[PartitionSpec, ...],
                out_specs: tuple[PartitionSpec, ...], **params: Any) -> list[Any]:
     linear = tuple(map(is_linear, operands))
@@ -454,7 +454,7 @@ def _with_axis(spec: PartitionSpec, axis: int | None, entry: SpecEntry) -> Parti
     return spec.update(partitions=(*entries[:axis], entry, *entries[axis:]))
 
 
-def _batch(size: int, operands: Sequence[Operand], axes: Sequence[int | None], *,
+def _batch(size: int, operands: Sequence[Value], axes: Sequence[int | None], *,
            jaxpr: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
            out_specs: Sequence[PartitionSpec], **params: Any) -> tuple[list[Any], list[int | None]]:
     mesh, entry, in_types = params["mesh"], context.batch_spmd_axis, context.batch_entry

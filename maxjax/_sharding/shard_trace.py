@@ -43,7 +43,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer, StagingTrace, enclosing_traces
-from maxjax._ir.trace import Array, Operand, Tracer, context, current_trace
+from maxjax._ir.trace import Array, Tracer, Value, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.layout import reshape, squeeze_p
@@ -171,19 +171,19 @@ class ShardTrace(StagingTrace):
 
     # --- tracing ----------------------------------------------------------------------------------
 
-    def atom(self, value: Operand) -> Atom:
+    def atom(self, value: Value) -> Atom:
         count = len(self.constants)
         atom = super().atom(value)
         if len(self.constants) > count:
             self._give(*next(reversed(self.constants.values())), P())
         return atom
 
-    def _give(self, var: Var, value: Operand, spec: PartitionSpec) -> None:
+    def _give(self, var: Var, value: Value, spec: PartitionSpec) -> None:
         self.given[var] = Given(value, spec)
         if isinstance(value, Tracer) and not value.is_known():
             self.unknown.add(var)
 
-    def apply(self, primitive: Primitive, args: tuple[Operand, ...], params: Params) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         if primitive is device_put_p and self.sees_values:
             for device in params["devices"]:
                 if device is not None:
@@ -206,13 +206,13 @@ class ShardTrace(StagingTrace):
         return state
 
     def apply_custom_jvp(self, function: Callable[..., list[Array]], jvp: Callable[..., object],
-                         args: list[Operand], **params: object) -> list[Any]:
+                         args: list[Value], **params: object) -> list[Any]:
         if self.is_bottom:      # nobody asks for derivatives
             return function(*args)
         return super().apply_custom_jvp(function, jvp, args, **params)
 
     def apply_custom_vjp(self, function: Callable[..., list[Array]], rule: Callable[..., object],
-                         args: list[Operand], **params: object) -> list[Any]:
+                         args: list[Value], **params: object) -> list[Any]:
         if self.is_bottom:
             return function(*args)
         return super().apply_custom_vjp(function, rule, args, **params)

@@ -1,8 +1,8 @@
 """Options of JAX 0.10.2 that change nothing here, and why.
 
 ``config.update`` takes what JAX takes, and their environment variables are read, so that a script
-that sets them runs; the first value that asks for something is told, once, to have no effect. What
-acts is in ``config.py``.
+that sets them runs; the first value that asks for something gives one warning, of no effect. The
+options that act are in ``config.py``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _refuse_all_but_text(value: object) -> None:
 
 class _Accepted(NamedTuple):
     """JAX's default of an option, its kind where the default does not tell it, and the values
-    besides the default that maxjax does justice to."""
+    besides the default that maxjax satisfies."""
 
     default: Any
     kind: Kind | None = None

@@ -13,14 +13,14 @@ _clearers: list[Callable[[], None]] = []
 
 
 def cache() -> dict[Any, Any]:
-    """A dictionary that ``clear`` empties. Whoever reads it bears that an entry has gone."""
+    """A dictionary that ``clear`` empties. Its readers must cope with entries that are gone."""
     known: dict[Any, Any] = {}
     _clearers.append(known.clear)
     return known
 
 
 def cache_by_owner() -> weakref.WeakKeyDictionary[Any, dict[Any, Any]]:
-    """The same for dictionaries that each go with an object."""
+    """The same, with a dictionary for each of many objects, which lives as long as the object."""
     known: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
     _clearers.append(known.clear)
     return known

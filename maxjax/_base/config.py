@@ -42,7 +42,7 @@ class Option:
       is_flag: set for the process alone, to anything, and read by ``config.read`` alone.
       is_own: JAX does not have it.
       by_read: whether ``config.read`` gives it.
-      without_effect: why every value but ``suffices`` changes nothing; None for options that act.
+      without_effect: why values other than ``suffices`` have no effect; None for options that act.
     """
 
     def __init__(self, name: str, default: object, doc: str, kind: Kind, variable: str | None, *,
@@ -88,7 +88,7 @@ class Option:
         return value
 
     def _tell(self, value: object) -> None:
-        """Says once that a value changes nothing."""
+        """Warns once that a value has no effect."""
         if self.without_effect is not None and value not in self.suffices:
             logger.warning("%s=%r has no effect: %s", self.name,
                            value.value if isinstance(value, enum.Enum) else value,

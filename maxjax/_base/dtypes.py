@@ -176,7 +176,7 @@ _SITE = "See https://github.com/jax-ml/jax#current-gotchas for more."
 
 
 def truncation(dtype: DType, result: DType, where: str) -> str:
-    """What is warned of where 64 bits are asked for and off."""
+    """The warning where 64 bits are asked for while they are off."""
     return (f"Explicitly requested dtype {dtype.name}{where} is not available, and will be "
             f"truncated to dtype {result.name}. To enable more dtypes, set the jax_enable_x64 "
             f"configuration option or the JAX_ENABLE_X64 shell environment variable. {_SITE}")

@@ -1,6 +1,6 @@
 """Meshes of devices with named axes, partition specs, and the mesh around the running code.
 
-Of devices nothing is asked here but ``id``, ``platform`` and ``device_kind``.
+All that is asked of devices here is ``id``, ``platform`` and ``device_kind``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AxisType(enum.Enum):
 
 
 class _Unconstrained:
-    """Of a dimension with this entry a spec says nothing."""
+    """The entry of a dimension that a spec leaves open."""
 
     def __repr__(self) -> str:
         return "UNCONSTRAINED"
@@ -346,7 +346,7 @@ class AbstractMesh(_Axes):
     """A mesh of which only the axes are known: names, sizes and types.
 
     Raises:
-      ValueError: as many names or types as sizes are wanted.
+      ValueError: there are not as many names or types as sizes.
     """
 
     __slots__ = ("__weakref__", "abstract_device", "axis_names", "axis_sizes", "axis_types")
@@ -419,8 +419,8 @@ class Mesh(_Axes):
       axis_types: an ``AxisType`` for each; None: Auto.
 
     Raises:
-      ValueError: as many names or types as there are dimensions are wanted.
-      TypeError: the types are none.
+      ValueError: there are not as many names or types as dimensions.
+      TypeError: the types are no ``AxisType``s.
 
     As a context (``with mesh:``, deprecated) or a decorator it gives meaning to a
     ``PartitionSpec`` in ``with_sharding_constraint`` and ``pjit``; ``set_mesh`` does more.
@@ -552,7 +552,7 @@ _meshes: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
 
 
 def concrete_meshes(abstract: AbstractMesh) -> list[Mesh]:
-    """The meshes of devices, of those that live, that an abstract mesh may stand for."""
+    """The living meshes of devices that an abstract mesh may stand for."""
     return [mesh for mesh in list(_meshes.values()) if mesh.abstract_mesh == abstract]
 
 
@@ -577,8 +577,8 @@ NONE_AROUND = Around()
 
 
 class _Use:
-    """Whether anybody has ever set a mesh or asked for a sharding within a program: one look, where
-    nobody has."""
+    """Whether anybody has ever set a mesh or asked for a sharding within a program: a single check
+    where nobody has."""
 
     __slots__ = ("ever_set",)
 
@@ -622,7 +622,7 @@ def around() -> Around:
 
 
 def set_around(meshes: Around) -> Around:
-    """Puts other meshes around the code that follows, and gives those that were."""
+    """Puts other meshes around the code that follows, and returns the previous ones."""
     previous = _current.around
     _current.set(meshes)
     return previous
@@ -637,7 +637,7 @@ class use_abstract_mesh:
     """``with use_abstract_mesh(mesh):`` sets an abstract mesh.
 
     Raises:
-      ValueError: it is none.
+      ValueError: it is no abstract mesh.
     """
 
     __slots__ = ("mesh",)

@@ -40,7 +40,7 @@ _leaf_types: set[type] = {bool, int, float, complex, str, bytes, np.ndarray,
 
 
 def leaf_type(cls: type[T]) -> type[T]:
-    """A decorator of a class whose instances are leaves always."""
+    """Decorates a class whose instances are always leaves."""
     _leaf_types.add(cls)
     return cls
 
@@ -191,7 +191,7 @@ class FlattenedIndexKey:
         return f"[<flat index {self.key}>]"
 
 
-# --- classes of the user's ------------------------------------------------------------------------
+# --- users' classes -------------------------------------------------------------------------------
 
 class Registration(NamedTuple):
     flatten: Flatten

@@ -250,7 +250,7 @@ class NamedSharding(Sharding):
 
     @threads.cached
     def in_types(self) -> bool:
-        """Whether the type of an array tells of it: the mesh has Explicit axes."""
+        """Whether an array's type shows it: the mesh has Explicit axes."""
         return bool(self.mesh.explicit_axes)
 
     def check_compatible_aval(self, aval_shape: Shape) -> None:
@@ -336,7 +336,7 @@ def refuse_unreduced(sharding: object) -> None:
 
 
 def check_shape(sharding: Sharding, shape: Sequence[int], what: str) -> None:
-    """Raises ValueError where arrays of a shape cannot lie so: the rank, or a dimension."""
+    """Raises ValueError where arrays of a shape cannot have a sharding, by rank or a dimension."""
     try:
         sharding.check_compatible_aval(shape)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The structure of pytrees as plain JSON data. Classes of the user's go by registered names."""
+"""The structure of pytrees as plain JSON data. Users' classes go by registered names."""
 
 from __future__ import annotations
 

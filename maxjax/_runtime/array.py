@@ -2,12 +2,12 @@
 
 Two things hold of every value, in tier 0, in compiled code and in what a callback sees:
 
-- It is a plain ``np.ndarray`` of the physical dtype and the shape that its type says. What comes
-  from outside is made one in one place (``maxjax._runtime.pending.plain``; subclasses of ndarray
-  compute in their own ways), and ``checked`` is what the value of every array goes through.
-- Nobody else writes to its memory. What the caller may write to later is copied when it enters, or,
-  where it is an argument of a program, before anything that outlives the call can hold it; what
-  leaves is a view that NumPy does not let anybody make writable.
+- It is a plain ``np.ndarray`` of the physical dtype and the shape that its type says. Values from
+  outside are converted in one place (``maxjax._runtime.pending.plain``; subclasses of ndarray
+  compute in their own ways), and every array's value passes through ``checked``.
+- Nobody else writes to its memory. Memory that the caller may write to later is copied on entry or,
+  for an argument of a program, before anything that outlives the call can hold it; what is handed
+  out is a view that NumPy does not let anybody make writable.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class ArrayImpl(Array):
         return self._value is None and self._cell is None
 
     def delete(self) -> None:
-        """Frees the memory; the array cannot be used after."""
+        """Frees the memory; the array cannot be used afterwards."""
         self._cell = None
         self._value = None
 
@@ -225,7 +225,7 @@ class ArrayImpl(Array):
 
 
 def is_spread(x: object) -> bool:
-    """Whether an array, outside ``jit``, lies over the Auto axes of a mesh."""
+    """Whether an array, outside ``jit``, is spread over the Auto axes of a mesh."""
     placement = getattr(x, "_placement", None)
     return isinstance(placement, NamedSharding) and bool(placement.mesh.auto_axes)
 
@@ -242,12 +242,12 @@ def _restore_keys(dtype: dtypes.KeyDType, shape: tuple[int, ...], content: bytes
 
 
 def read_only(value: np.ndarray) -> np.ndarray:
-    """A view that nobody can write through, or make writable: what owns the memory is not to be
-    found from it as an array."""
+    """A view that nobody can write through, or make writable: the array that owns the memory cannot
+    be reached from it."""
     try:
         return np.asarray(value.data.toreadonly())
     except (ValueError, TypeError):
-        # No element of a buffer, but its bytes are: bfloat16 and the like.
+        # Not a dtype of buffers, but its bytes are: bfloat16 and the like.
         bits = value.view(_BITS[value.dtype.itemsize])
         return np.asarray(bits.data.toreadonly()).view(value.dtype)
 

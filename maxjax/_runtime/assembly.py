@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
                              data_callback: Callable[[Index], npt.ArrayLike],
                              dtype: npt.DTypeLike | None = None) -> ArrayImpl:
-    """An array whose parts a function gives.
+    """An array whose parts a function computes.
 
     Args:
       shape: the whole array's.
       sharding: how it lies.
       data_callback: from the index of a part, a tuple of slices, its value.
-      dtype: what that has to have.
+      dtype: that of the values.
 
     Raises:
       ValueError: a part is of another shape or dtype, or a masked array.

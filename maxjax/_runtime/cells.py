@@ -1,7 +1,7 @@
 """Cells: values that are still to be computed, and the pending graph that they make.
 
-An array that has no value yet holds the cell of it (``maxjax._runtime.array``). Running the graph
-gives the array its value.
+An array without a value yet holds its cell (``maxjax._runtime.array``). Running the graph gives the
+array its value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HostValue = np.ndarray | np.generic
 
 
 class Cell:
-    """The place of one value in the pending graph.
+    """One value in the pending graph.
 
     An operation is a cell with a ``spec`` and ``inputs`` (cells or NumPy values). The further
     results of an operation with several are cells of their own, whose ``origin`` it is.

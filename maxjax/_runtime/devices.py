@@ -16,7 +16,7 @@ logger = logging.getLogger("maxjax")
 num_cpu_devices = config.config.define(
     "jax_num_cpu_devices", -1, "How many CPU devices to simulate; -1: as XLA_FLAGS says, or one.")
 
-# What the names that stand for several platforms stand for, in JAX.
+# Names that stand for several platforms, as in JAX.
 _ALIASES = {"gpu": ("cuda", "rocm")}
 _KNOWN = ("cpu",)
 
@@ -115,7 +115,7 @@ def _check_platforms(wanted: str) -> None:
     hint = "(set JAX_PLATFORMS='' to automatically choose an available backend)"
     platforms = [platform for name in wanted.split(",") for platform in _ALIASES.get(name, (name,))]
     for platform in platforms:
-        # JAX passes CUDA over, too, on a machine without such a device.
+        # JAX, too, skips CUDA on a machine without such a device.
         if platform not in (*_KNOWN, "cuda"):
             raise RuntimeError(
                 f"Unable to initialize backend '{platform}': Backend '{platform}' is not in the "
@@ -169,13 +169,13 @@ def first_device() -> Device:
 
 
 def default_device_override() -> Device | None:
-    """The device that ``jax_default_device`` has new arrays on, if that is not the first one."""
+    """The device that ``jax_default_device`` names for new arrays, if it is not the first one."""
     default = config.default_device.value
     return default if isinstance(default, Device) and default is not first_device() else None
 
 
 def allow_execution(name: str) -> None:
-    """Sees to it that something may run.
+    """Checks that something may run.
 
     Args:
       name: the primitive's, or the function's.

@@ -1,4 +1,4 @@
-"""``debug_nans`` and ``debug_infs``: results are looked at, and the operation to blame is found."""
+"""``debug_nans`` and ``debug_infs``: results are checked, and the operation to blame is found."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Apply = Callable[[Primitive, tuple[Value, ...], Params], Any]
 
 
 def kind_of(value: npt.ArrayLike) -> str | None:
-    """What is wrong with a value: "nan" or "inf"; None if nothing that is asked for."""
+    """What is wrong with a value: "nan" or "inf"; None if nothing that is checked for."""
     value = np.asarray(value)
     if value.dtype == dtypes.float0 or not dtypes.is_inexact(value.dtype):
         return None
@@ -35,7 +35,7 @@ def kind_of(value: npt.ArrayLike) -> str | None:
 
 
 def check(name: str, results: Sequence[ArrayImpl]) -> None:
-    """Looks at the results (arrays) of a primitive.
+    """Checks the results (arrays) of a primitive.
 
     Raises:
       FloatingPointError: one is invalid.
@@ -50,11 +50,11 @@ def check(name: str, results: Sequence[ArrayImpl]) -> None:
 
 def check_program(closed: ClosedJaxpr, operands: Sequence[Value], results: Sequence[ArrayImpl],
                   apply: Apply) -> None:
-    """Looks at a program's results; with an invalid one its operations run one by one.
+    """Checks a program's results; if one is invalid, the operations run one by one.
 
     Args:
       operands: arrays, before they are donated.
-      apply: runs a primitive and looks at its results.
+      apply: runs a primitive and checks its results.
 
     Raises:
       FloatingPointError: names the first operation whose result is invalid, and its line.

@@ -1,8 +1,8 @@
-"""Arrays over several devices: where results are, and the programs that run on a mesh.
+"""Arrays over several devices: the shardings of results, and the programs that run on a mesh.
 
 An array holds its global value once, whatever its sharding: simulated devices share one memory. An
-operation outside ``jit`` is computed on global values, and the engine says how its result lies; a
-jitted program is partitioned, and runs as what its shards do.
+operation outside ``jit`` is computed on global values, and the engine derives the sharding of its
+result; a jitted program is partitioned, and runs as the program of its shards.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from maxjax._sharding.specs import Dim, Dims, Spec
 from maxjax._transforms.simplify import expand
 
 Placement = Device | Sharding
-# With whether it is there on purpose.
+# With whether it is committed.
 Placed = tuple[Placement, bool]
 # What a program is called with: arrays, and what becomes arrays.
 Leaf = Value | bool | int | float | complex
@@ -80,7 +80,7 @@ _known: dict[Any, list[Sharding]] = {}
 
 
 def result_shardings(spec: OpSpec, operands: Sequence[Value], mesh: Mesh) -> list[Sharding]:
-    """How the results of one operation lie, from its operands' shardings."""
+    """The shardings of the results of one operation, from those of its operands."""
     shardings = tuple([_on(mesh, operand) for operand in operands])
     key = (spec.primitive, spec.in_avals, tuple(spec.params.items()), mesh, shardings)
     known = _known.get(key)
@@ -103,7 +103,7 @@ def result_shardings(spec: OpSpec, operands: Sequence[Value], mesh: Mesh) -> lis
 
 
 def _gathered_where_sliced(sharding: Sharding, spec: OpSpec) -> Sharding:
-    """Of an index outside ``jit`` nothing is known: the dimension that it cuts is put together."""
+    """Outside ``jit`` nothing is known of an index: the dimension that it slices is gathered."""
     if not isinstance(sharding, NamedSharding):
         return sharding
     kept = [entry if before == after else None for entry, before, after in zip(
@@ -147,7 +147,7 @@ def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSh
 
 def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
                    mesh: Mesh, ins: Sequence[NamedSharding | None]) -> list[Sharding]:
-    # A result that lies as an input does has that one's spec, as it was written.
+    # A result with the sharding of an input has its spec as it was written.
     written = {trimmed(tuple(sharding.spec)): sharding.spec for sharding in reversed(ins)
                if sharding is not None}
     result: list[Sharding] = []
@@ -169,7 +169,7 @@ def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
 
 
 def mesh_of(placement: Placement | None) -> Mesh | None:
-    """The mesh that a program runs on, its operands being at ``placement``; None: on one device."""
+    """The mesh that a program with operands at ``placement`` runs on; None: one device."""
     if isinstance(placement, NamedSharding):
         return placement.mesh      # type: ignore[return-value]
     if placement is None and meshes.use.ever_set:
@@ -179,7 +179,7 @@ def mesh_of(placement: Placement | None) -> Mesh | None:
 
 
 def used_inputs(closed: ClosedJaxpr) -> Sequence[bool]:
-    """Which inputs anything reads."""
+    """Which inputs are read."""
     known = closed.cache.get("used")
     if known is None:
         jaxpr = closed.jaxpr
@@ -203,7 +203,7 @@ class MeshProgram:
 
 
 def shardings_on(mesh: Mesh, leaves: Sequence[Leaf]) -> tuple[NamedSharding | None, ...]:
-    """How operands lie over a mesh; None: not at all."""
+    """The operands' shardings over a mesh; None for those that are not on it."""
     return tuple([_on(mesh, leaf) for leaf in leaves])
 
 
@@ -265,14 +265,14 @@ def _plain(value: Value) -> Any:
 
 
 def programs_of(closed: ClosedJaxpr) -> list[ClosedJaxpr]:
-    """What has been made of a jaxpr to run it over meshes."""
+    """The programs made from a jaxpr to run it over meshes."""
     return [made.closed for made in closed.cache.values() if isinstance(made, MeshProgram)]
 
 
 def placed_program(closed: ClosedJaxpr, leaves: Sequence[Leaf], placed: Placed | None,
                    out_shardings: Sequence[Sharding | None] | None) -> tuple[ClosedJaxpr, Any]:
-    """What runs a jaxpr with its operands where they are, and where each result is (with whether
-    on purpose; None: the default device)."""
+    """What runs a jaxpr with its operands where they are, and each result's placement (with whether
+    it is committed; None: the default device)."""
     wanted = out_shardings or [None] * len(closed.out_avals)
     mesh = mesh_for(closed, leaves, None if placed is None else placed[0], wanted)
     if mesh is None:
@@ -303,8 +303,8 @@ def _check_devices(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Place
 
 def _on_one_device(closed: ClosedJaxpr, leaves: Sequence[Leaf], placed: Placed | None,
                    wanted: Sequence[Sharding | None]) -> Any:
-    """Where a program without a mesh runs, and whether on purpose: with the operands that are read,
-    or where it, or its caller, says; None: anywhere.
+    """The placement of a program without a mesh, and whether it is committed: that of the operands
+    that are read, or what the program or its caller says; None: anywhere.
 
     Raises:
       ValueError: that is on different devices.
@@ -335,7 +335,8 @@ def _on_one_device(closed: ClosedJaxpr, leaves: Sequence[Leaf], placed: Placed |
 
 
 def _manual_shardings(closed: ClosedJaxpr) -> Sequence[Sharding | None]:
-    """Where results are that a ``shard_map`` over devices leads to, with operands on one device."""
+    """The shardings of results that depend on a ``shard_map`` over devices, with operands on one
+    device."""
     known = closed.cache.get("manual shardings")
     if known is None:
         known = list(manual_results(closed))
@@ -377,14 +378,14 @@ def compiled_for(closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
 
 def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement | None,
              wanted: Sequence[Sharding | None]) -> Mesh | None:
-    """The mesh that a program runs on: of what it reads, of what is asked, or around it."""
+    """The mesh that a program runs on: of what it reads, of what is asked for, or around it."""
     if isinstance(placement, NamedSharding):
-        # What nothing reads is no part of the program.
+        # Operands that nothing reads do not count.
         if any(used and leaf.__class__ is ArrayImpl and isinstance(leaf._placement, NamedSharding)
                for used, leaf in zip(used_inputs(closed), leaves, strict=True)):
             mesh: Any = placement.mesh
             named = inner_mesh(closed) or manual_mesh(closed)
-            # What is not in types can lie over another mesh of the same devices.
+            # What is not in types can be sharded over another mesh of the same devices.
             return mesh if (named is None or named is mesh or mesh.explicit_axes
                             or named.shape_tuple == mesh.shape_tuple) else named
         placement = None
@@ -402,10 +403,10 @@ def devices_of(placement: Placement) -> tuple[Any, ...]:
 
 
 def with_devices(sharding: Placement, value: ArrayImpl) -> Any:
-    """How a value comes to lie, which an abstract mesh or open dimensions do not tell.
+    """The sharding that a value gets, where an abstract mesh or open dimensions leave that open.
 
-    An abstract mesh is over the devices that the value or the context has; an open dimension lies
-    as it did.
+    An abstract mesh takes the devices of the value or of the context; an open dimension keeps its
+    sharding.
 
     Raises:
       ValueError: neither has that mesh.
@@ -440,7 +441,7 @@ def _closed(sharding: NamedSharding, value: ArrayImpl) -> PartitionSpec:
 
 
 def check_devices(primitive: Primitive, value: ArrayImpl, sharding: Placement) -> None:
-    """Raises ValueError where what only says how a value lies names other devices than it is on."""
+    """Raises ValueError where a sharding constraint names other devices than the value is on."""
     if not value._committed or primitive is device_put_p or sharding is value._placement or (
             not isinstance(getattr(sharding, "mesh", meshes.EMPTY_MESH), Mesh)):
         return
@@ -452,7 +453,7 @@ def check_devices(primitive: Primitive, value: ArrayImpl, sharding: Placement) -
 
 
 def of_shard_map(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedSharding:
-    """How a result of a ``shard_map`` lies, which may be over an abstract mesh.
+    """The sharding of a result of a ``shard_map``, which may be over an abstract mesh.
 
     Raises:
       ValueError: it is, and neither an operand nor the context has that mesh; or an operand is on
@@ -498,7 +499,7 @@ def device_ids(what: str, devices: Sequence[Device]) -> str:
 
 def incompatible(name: str, operands: Sequence[Leaf], first: ArrayImpl, second: ArrayImpl | str,
                  closed: ClosedJaxpr | None) -> str:
-    """JAX's words for two operands on different devices, or one and what is told in words."""
+    """JAX's message for two operands on different devices, or one and something named in words."""
     names: Sequence[str] = "xyzw" if len(operands) < 4 else [
         f"args[{number}]" for number in range(len(operands))]
     if closed is not None:

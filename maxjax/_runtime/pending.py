@@ -41,7 +41,7 @@ from maxjax._runtime.program import Program, program_of
 # A graph is run when it has this many operations, or when its results would take this many bytes.
 MAX_OPERATIONS = 4096
 MAX_BYTES = 256 << 20
-# Arrays that a result is held against one by one, whether it shares memory with them.
+# Up to so many arrays are compared with a result one by one: whether they share memory.
 _FEW = 8
 
 _new_array = ArrayImpl.__new__
@@ -146,7 +146,7 @@ class LazyTrace(Runtime):
 
     def apply_global(self, closed: ClosedJaxpr, shardings: Sequence[NamedSharding],
                     args: tuple[Value, ...]) -> list[Any]:
-        """Runs a jaxpr of global values, wherever they are; the results lie as told.
+        """Runs a jaxpr of global values, wherever they are; the results get the given shardings.
 
         Raises:
           ValueError: they lie over an abstract mesh, and no value is on such a mesh.
@@ -185,7 +185,7 @@ class LazyTrace(Runtime):
         return all_devices(backend)
 
     def put(self, leaf: Leaf, sharding: Sharding) -> ArrayImpl:
-        """A concrete leaf as an array that lies as a sharding says."""
+        """A concrete leaf as an array with a sharding."""
         return put(self.operand(leaf), sharding)
 
     def constant(self, value: np.ndarray, aval: ShapedArray) -> ArrayImpl:
@@ -287,8 +287,8 @@ class LazyTrace(Runtime):
     def compile(self, closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
                 out_shardings: Sequence[Sharding | None] | None
                 ) -> tuple[list[Sharding], list[Sharding]]:
-        """Compiles a jaxpr ahead of time, as far as the mode allows, for operands at given places
-        (None: anywhere); waits for it. Gives the shardings of all operands and results."""
+        """Compiles a jaxpr ahead of time, as far as the mode allows, for operands with given
+        shardings (None: any), and waits. Returns the shardings of all operands and results."""
         ran, ins, outs = on_mesh.compiled_for(closed, in_shardings, out_shardings)
         program = program_of(ran)
         if program_module.config.compile_mode.value != "never":
@@ -378,10 +378,10 @@ def leaf_aval(leaf: object) -> ShapedArray | None:
 
 
 def plain(value: Any) -> np.ndarray:
-    """What enters from outside as what programs compute on: a NumPy array of no subclass, and of
-    the dtype that stands for its own. Arguments of ``jit``, operands, leaves, constants and what
-    Python functions give all come through here; where nothing had to be converted, the memory is
-    still the caller's.
+    """A value from outside as what programs compute on: a NumPy array, of no subclass and of the
+    canonical dtype. Arguments of ``jit``, operands, leaves, constants and results of Python
+    functions all come through here; where nothing had to be converted, the memory is still the
+    caller's.
 
     Raises:
       ValueError: it is a masked array.
@@ -398,14 +398,14 @@ def plain(value: Any) -> np.ndarray:
 
 def common_placement(name: str, known: Placed | None, operand: ArrayImpl, operands: Sequence[Leaf],
                  closed: ClosedJaxpr | None = None) -> Any:
-    """Where a result is, and whether on purpose, from the operands that are somewhere on purpose.
+    """The placement of a result, and whether it is committed, from the operands that have one.
 
     Raises:
       ValueError: two are on different devices.
     """
     here: Placed = (operand._placement, operand._committed)      # type: ignore[assignment]
     if not here[1] and here[0].__class__ is Device:
-        return known        # where it happens to be, results need not be
+        return known        # results need not follow an operand that is not committed
     if known is None or known[0] is here[0]:
         return here if known is None or here[1] else known
     if not (known[1] and here[1]):
@@ -427,7 +427,7 @@ def common_placement(name: str, known: Placed | None, operand: ArrayImpl, operan
 
 
 def put_on_default_device(results: Sequence[ArrayImpl]) -> None:
-    """Puts what lies nowhere yet on the device that ``jax_default_device`` names."""
+    """Puts results without a placement on the device that ``jax_default_device`` names."""
     device = default_device_override()
     if device is not None:
         for result in results:
@@ -437,7 +437,7 @@ def put_on_default_device(results: Sequence[ArrayImpl]) -> None:
 
 def put_results(results: Sequence[ArrayImpl], placed: Placed | None, spec: OpSpec,
                 operands: Sequence[Value]) -> None:
-    """Says where the results of an operation are."""
+    """Sets the placements of an operation's results."""
     mesh = on_mesh.mesh_of(None if placed is None else placed[0])
     if mesh is None:
         if placed is not None:
@@ -450,10 +450,10 @@ def put_results(results: Sequence[ArrayImpl], placed: Placed | None, spec: OpSpe
 
 
 def put(value: ArrayImpl, placement: Placement) -> ArrayImpl:
-    """The array on a device, or lying as a sharding says.
+    """The array on a device, or with a sharding.
 
     Raises:
-      ValueError: it cannot lie so.
+      ValueError: it cannot have that sharding.
     """
     if isinstance(placement, SingleDeviceSharding) and placement.memory_kind == "device":
         placement = placement._device
@@ -461,7 +461,7 @@ def put(value: ArrayImpl, placement: Placement) -> ArrayImpl:
         return value
     placed = ArrayImpl(type_on(value.aval, placement), value.host())
     if isinstance(placement, NamedSharding) and not isinstance(placement.mesh, Mesh):
-        # Out of the type alone: the value stays where it is.
+        # Only the type changes: the value stays where it is.
         where = value._placement
         if isinstance(where, NamedSharding):
             where = where.update(

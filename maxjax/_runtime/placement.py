@@ -40,7 +40,7 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
         pytree of them. None: where they are found to be.
 
     Raises:
-      ValueError: the device is none; the value's rank is too small for the sharding, or a
+      ValueError: it is no device; the value's rank is too small for the sharding, or a
         dimension not divisible.
       TypeError: a leaf is no array.
     """
@@ -70,7 +70,7 @@ def is_placement(node: object) -> bool:
 
 
 def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) -> Any:
-    """Where a value is to be, a spec as a sharding of the mesh that is set."""
+    """The placement for a value; a spec becomes a sharding of the mesh that is set."""
     if not is_placement(placement):
         raise ValueError(
             "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, "
@@ -94,7 +94,7 @@ def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) 
 def _put_traced(values: Sequence[Array], placements: Sequence[Device | Sharding | None],
                 sources: Sequence[Device | Sharding | None], semantics: ArrayCopySemantics
                 ) -> list[Any]:
-    """Under a transformation equations say where values are to be."""
+    """Under a transformation, equations place the values."""
     if any(isinstance(placement, Sharding) for placement in placements):
         meshes.use.ever_set = True
     srcs = []
@@ -107,7 +107,7 @@ def _put_traced(values: Sequence[Array], placements: Sequence[Device | Sharding 
         return device_put_p.bind(
             *values, devices=tuple(placements), srcs=tuple(srcs),
             copy_semantics=(semantics,) * len(values))
-    # Each in an equation of its own, which tells the propagation how its value lies.
+    # Each in an equation of its own, from which propagation learns its sharding.
     results = []
     for value, placement, src in zip(values, placements, srcs, strict=True):
         if isinstance(placement, NamedSharding) and placement.mesh.explicit_axes:
@@ -119,8 +119,8 @@ def _put_traced(values: Sequence[Array], placements: Sequence[Device | Sharding 
 
 
 def device_get(x: PyTree) -> Any:
-    """The leaves of a pytree as NumPy arrays; random keys, and what is no array, or traced, stay
-    as they are."""
+    """The leaves of a pytree as NumPy arrays; random keys, tracers and leaves that are no arrays
+    stay as they are."""
     def get(leaf: Any) -> Any:
         if isinstance(leaf, Tracer):
             return leaf

@@ -98,7 +98,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """That of the function it comes from."""
+        """The name of the function it comes from."""
         return self.closed.jaxpr.debug_info.split(" at ")[0] or "a program"
 
     def _run(self, values: list[np.ndarray]) -> list[Any]:
@@ -138,7 +138,7 @@ class Program:
 
 
 class Tiering:
-    """What decides when a program is compiled; the default never does."""
+    """Decides when a program is compiled; this default never does."""
 
     HOT_NANOSECONDS = 1 << 62
     LOOKUP_NANOSECONDS = 1 << 62
@@ -171,7 +171,7 @@ class Tiering:
 
 
 class _Policy:
-    """The place of the one tiering of the process."""
+    """Holds the one tiering of the process."""
 
     __slots__ = ("tiering",)
 

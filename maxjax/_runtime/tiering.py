@@ -57,7 +57,7 @@ class Tiering(program_module.Tiering):
             backend.name: backend for backend in (self.mojo, self.graph)}
         self.core = CompilerCore()
         self._planning = threads.lock()
-        # Those that are with a compiler, or were compiled: what a fork may take from them.
+        # The programs that are with a compiler or compiled, which a fork may take from them.
         self._submitted: weakref.WeakSet[Program] = weakref.WeakSet()
         threads.after_fork(self._after_fork_in_child)
 

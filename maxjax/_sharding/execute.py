@@ -32,7 +32,7 @@ def global_program(local: ClosedJaxpr, mesh_sizes: Mesh, in_dims: Sequence[Dims]
       mesh_sizes: names and sizes of the axes, in order.
       in_dims: for each input the axes that split each of its dimensions, major first.
       out_dims: likewise for the outputs. Along an axis that is not named all shards must give the
-        same; the first one's is taken.
+        same value; the first shard's is taken.
 
     >>> from maxjax._ir.staging import trace_to_jaxpr
     >>> from maxjax._ir.types import ShapedArray
@@ -88,8 +88,8 @@ def _along(function: Callable[..., Sequence[Value]], name: str, size: int,
 
 
 def _order(dims: Dims, sizes: Mesh) -> tuple[list[Any], list[int], list[int]]:
-    """The axes that split a value in the mesh's order; where each of them, and each dimension's
-    rest, stands once every dimension is reshaped to its axes and its rest."""
+    """The axes that split a value, in the mesh's order, and the positions of these axes and of each
+    dimension's rest once every dimension is reshaped to its axes and its rest."""
     positions: dict[Any, int] = {}
     rests: list[int] = []
     for axes in dims:

@@ -1,4 +1,4 @@
-"""A program as propagation sees it: operations, of which each ties dimensions by its factor rule.
+"""A program as propagation sees it: operations, each of which ties dimensions by its factor rule.
 
 Calls are inlined, in loop bodies and branches too, and no two equations share a variable. A loop's
 operands, its body's inputs, its body's outputs and its results are tied by rules of identity, so
@@ -30,7 +30,7 @@ from maxjax._transforms.simplify import (
 
 
 def normalize(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Inlines calls everywhere and drops dead code; every variable is its own."""
+    """Inlines calls everywhere and drops dead code; no two equations share a variable."""
     return _normalize(eliminate_dead_code(closed))
 
 
@@ -73,7 +73,7 @@ class Operation:
 def operations(jaxpr: Jaxpr, known: dict[Hashable, FactorRule] | None = None) -> list[Operation]:
     """All operations of a normalized jaxpr, bodies included, in order of execution.
 
-    Operations that are alike, as those of many layers, share a rule, which is in ``known``.
+    Equal operations, as in many layers, share a rule, which is kept in ``known``.
     """
     found: list[Operation] = []
     known = {} if known is None else known
@@ -98,8 +98,8 @@ def operations(jaxpr: Jaxpr, known: dict[Hashable, FactorRule] | None = None) ->
 
 
 def _rolled(eqn: JaxprEqn, sliced: dict[Var, Atom]) -> Atom | None:
-    """The value of whose slices, put together, a result of its shape is made, as by ``roll``: they
-    lie alike, even where the slices cannot."""
+    """The value whose slices are concatenated to a result of its shape, as by ``roll``: both have
+    the same sharding, even where the slices cannot."""
     if eqn.primitive is not concatenate_p:
         return None
     sources = {sliced.get(atom) for atom in eqn.invars if isinstance(atom, Var)}

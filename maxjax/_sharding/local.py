@@ -1,7 +1,7 @@
 """An application on one shard, and the steps that move values between layouts.
 
-A primitive does on a shard what it does on the global value: its factor rule says that. Where its
-parameters hold sizes, or something depends on where the shard stands, the primitive says so.
+A primitive does on a shard what it does on the global value, as its factor rule says. Where its
+parameters hold sizes, or results depend on the shard's position, the primitive says so itself.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def on_first(x: Value, axes: Axes, mesh: Mesh) -> Any:
 
 
 def apply_step(step: Step, x: Value, mesh: Mesh) -> list[Any]:
-    """Binds the primitives of a step, on one shard; gives all results, the last one the value."""
+    """Binds the primitives of a step on one shard; returns all results, the last is the value."""
     if step.kind in REDUCTIONS:
         return [REDUCTIONS[step.kind].bind(x, axes=step.axes, axis_index_groups=None)]
     source: Any = step.source
@@ -89,7 +89,7 @@ def apply_step(step: Step, x: Value, mesh: Mesh) -> list[Any]:
 
 
 class Shard:
-    """Where a shard stands, for what depends on it."""
+    """The position of a shard, for rules that depend on it."""
 
     def __init__(self, mesh: Mesh):
         self._mesh = mesh
@@ -108,7 +108,7 @@ class Shard:
         return add(x, convert_element_type_p.bind(start, new_dtype=x.dtype, weak_type=False))
 
     def reversed_along(self, x: Value, axis: str) -> Any:
-        """The value of the shard that stands as far from the other end of an axis."""
+        """The value of the shard at the mirrored position along an axis."""
         size = self._mesh[axis]
         return ppermute_p.bind(x, axis_name=(axis,), perm=tuple(
             (number, size - 1 - number) for number in range(size)))
@@ -119,7 +119,7 @@ def apply_local(eqn: JaxprEqn, rule: FactorRule, operands: Sequence[Value],
     """Binds an equation's primitive on one shard's operands.
 
     Raises:
-      InternalError: the result has not the shape that the factor rule says.
+      InternalError: the result does not have the shape that the factor rule says.
     """
     primitive, params = eqn.primitive, eqn.params
     out_shapes = [local_shape(var.aval.shape, dims, mesh)

@@ -42,7 +42,8 @@ class Collective:
       var: the variable of the original program whose value it moves.
       reason: what asked for the move.
       before, after: the layouts of the value.
-      times: how often it runs: the lengths of the scans around it; a while loop counts as one.
+      times: how often it runs: the product of the lengths of the scans around it; a while loop
+        counts as one.
       also: the variables that are reduced together with the first one.
     """
 
@@ -72,7 +73,7 @@ def _joined(members: Sequence[Collective], owner: Partitioner) -> Collective:
 
 @dataclass
 class VersionedValue:
-    """The layouts in which a value is at hand, the first the one it was made in."""
+    """The layouts in which a value is available; the first is the one it was computed in."""
 
     versions: dict[Layout, Any]
     nbytes: int
@@ -100,7 +101,7 @@ class Partitioner:
     _known: dict[Any, Assignment] = field(default_factory=dict)
 
     def assign(self, eqn: JaxprEqn) -> Assignment:
-        """The equation's assignment: found once for all that are alike, as those of many layers."""
+        """The equation's assignment, found once for all equal equations, as in many layers."""
         atoms = [*eqn.invars, *eqn.outvars]
         key = (eqn.primitive, tuple(eqn.params.items()), tuple(
             (atom.aval, self.dims_of(atom), atoms.index(atom)) for atom in atoms))
@@ -199,7 +200,7 @@ class _Body:
         return Layout(self.owner.dims_of(atom), tuple(sorted(axes.items())))
 
     def read(self, atom: Atom, layout: Layout, reason: str) -> Any:
-        """An atom in some layout, from the version of it that is nearest."""
+        """An atom in a layout, moved from its nearest version."""
         if not isinstance(atom, Var):
             return literal_operand(atom)
         value = self.values[atom]

@@ -232,10 +232,10 @@ class _Mapped:
 
 
 def _moved(value: Array, sharding: NamedSharding) -> Any:
-    """An argument over the devices of the mapped axis, if it was put over others on purpose.
+    """An argument, moved to the devices of the mapped axis if it is committed to others.
 
     Raises:
-      ValueError: it lies otherwise over the same devices.
+      ValueError: it has another sharding over the same devices.
     """
     own = value.sharding
     if not value.committed or own.is_equivalent_to(sharding, value.ndim):

@@ -84,8 +84,8 @@ def unproject(axes_of: Mapping[Factor, Axes], factors: Sequence[Sequence[Factor]
 
 
 def rivals(rule: FactorRule) -> dict[Any, set[Any]]:
-    """For each factor those that may not use its axes: the ones beside it in some value, and
-    those that are summed over."""
+    """For each factor the others that may not use its axes: those beside it in some value, and
+    those that are reduced."""
     found: dict[Any, set[Any]] = {factor: set() for factor in rule.sizes}
     for value in (*rule.operands, *rule.results):
         here = [factor for dim in value for factor in dim]

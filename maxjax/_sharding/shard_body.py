@@ -1,8 +1,8 @@
 """The body of ``shard_map`` in the form in which it is run.
 
-Types no longer tell of manual or Explicit axes, so what only changes them is gone. Collectives are
-those that batching knows: several axes at once become one after the other, and groups, and
-permutations that leave some shards without a value, become a choice among what all shards have.
+Types no longer mention manual or Explicit axes, so operations that only change types are gone.
+Collectives are those that batching knows: several axes are taken one after the other, and groups,
+and permutations that leave some shards without a value, select from the values of all shards.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[AxisName, ...] = (
 
     Args:
       sizes: the names and sizes of the axes around.
-      copied: the axes along which every shard prints, even what is the same on all.
+      copied: the axes along which every shard prints, even a value that is the same on all.
     """
     inlined = inline_calls(closed)
 
@@ -118,7 +118,7 @@ _CALLBACKS = (pure_callback_p,)
 
 
 def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[AxisName, ...]) -> int:
-    """How many shards print the same as another one."""
+    """How many more shards print the same value."""
     if not copied or eqn.primitive not in (debug_callback_p, debug_print_p):
         return 0
     varying = frozenset().union(*[atom.aval.vma for atom in eqn.invars])
@@ -139,7 +139,7 @@ def _param(value: object, sizes: Sizes, copied: tuple[AxisName, ...]) -> Any:
 
 
 def _gathered(x: Value, names: Sequence[AxisName]) -> Any:
-    """What all shards along the axes have, along a new first dimension."""
+    """The values of all shards along the axes, stacked along a new first dimension."""
     shape = x.shape
     for name in reversed(names):
         x = all_gather_p.bind(x, all_gather_dimension=0, axis_index_groups=None,
@@ -157,7 +157,7 @@ def _row(table: np.ndarray, names: Sequence[AxisName]) -> Any:
 
 
 def _taken(x: Value, rows: Value) -> Any:
-    """The rows of those numbers."""
+    """The rows with those numbers."""
     rest = x.shape[1:]
     return gather_p.bind(
         x, reshape(rows, (*rows.shape, 1)),
@@ -167,7 +167,7 @@ def _taken(x: Value, rows: Value) -> Any:
 
 
 def _of_group(x: Value, names: Sequence[AxisName], groups: Groups) -> tuple[Any, Any]:
-    """What the members of the running shard's group have; which of them it is."""
+    """The values of the running shard's group, and its position in the group."""
     if len({len(group) for group in groups}) > 1:
         raise NotImplementedError(f"axis_index_groups of different sizes: {groups}")
     members, positions = _members(names, groups)
@@ -175,8 +175,8 @@ def _of_group(x: Value, names: Sequence[AxisName], groups: Groups) -> tuple[Any,
 
 
 def _members(names: Sequence[AxisName], groups: Groups) -> tuple[Any, Any]:
-    """For each shard the members of its group, the first one again where it is shorter than
-    others; which of them it is."""
+    """For each shard the members of its group, padded with the first where it is shorter than
+    others, and its position among them."""
     count = math.prod(axis_size(name) for name in names)
     if sorted(shard for group in groups for shard in group) != list(range(count)):
         raise ValueError("axis_index_groups must cover all indices exactly once")
@@ -223,7 +223,7 @@ def _all_gather(x: Value, *, all_gather_dimension: int, axis_name: Sequence[Axis
 
 
 def _flattened(x: Value, dim: int) -> Any:
-    """The dimension and the next one as one."""
+    """Merges a dimension with the next one."""
     shape = x.shape
     return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:]))
 
@@ -245,7 +245,7 @@ def _reduce_scatter(x: Value, *, scatter_dimension: int, axis_name: Sequence[Axi
 
 
 def _block(x: Value, dim: int, count: int, number: Value) -> Any:
-    """One of so many equal parts along a dimension."""
+    """One of ``count`` equal parts along a dimension."""
     shape = x.shape
     size = shape[dim] // count
     zero = scalar_like(0, dtypes.int32)

@@ -1,8 +1,8 @@
 """The primitive ``shard_map``: a program of one shard, applied to global values.
 
-Its jaxpr has the types of the shards. Those of inputs and outputs vary over the axes that their
-specs name, and a value of a type without an axis is the same on all shards along it; with
-``check_vma=False`` types do not tell. It is run as ``global_program`` makes it.
+Its jaxpr has the types of the shards. Inputs and outputs vary over the axes that their specs name,
+and a value whose type lacks an axis is the same on all shards along it; with ``check_vma=False``
+types say nothing of that. ``global_program`` makes of it the program that runs.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def _shard_count(axes: Sequence[AxisName], mesh: AnyMesh) -> int:
 
 def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: AnyMesh, check_vma: bool,
                manual: frozenset[AxisName]) -> ShapedArray:
-    """The type of one shard of a global value of that type; what it says of Explicit axes that do
-    not become manual it keeps."""
+    """The type of one shard of a global value of that type; it keeps its sharding along Explicit
+    axes that do not become manual."""
     axes = aval.vma.union(spec_axes(spec)) if check_vma else frozenset()
     local = aval.off_mesh().update(shape=shard_shape(aval.shape, spec, mesh), vma=axes)
     if check_vma and (spec.unreduced or spec.reduced):
@@ -90,8 +90,8 @@ def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: AnyMesh, check_vma:
 
 
 def stacked_spec(aval: ShapedArray, axes: Sequence[AxisName], check_vma: bool) -> PartitionSpec:
-    """A spec for a result that nobody specified: its shards along the first dimension, over all of
-    these axes that it may differ along."""
+    """A spec for a result that has none: its shards are stacked along the first dimension, over
+    those of these axes along which it may vary."""
     names = tuple(axis for axis in axes if not check_vma or axis in aval.vma)
     states = aval.manual_axis_type
     return P(*[names] if names else [], unreduced=states.unreduced, reduced=states.reduced)
@@ -114,7 +114,7 @@ def global_aval(aval: ShapedArray, spec: PartitionSpec, mesh: AnyMesh, manual: f
 
 
 def restrict_spec(spec: PartitionSpec, axes: frozenset[AxisName]) -> PartitionSpec:
-    """A spec without the other axes."""
+    """A spec with these axes alone."""
     return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes) for entry in spec])
 
 
@@ -124,9 +124,9 @@ def _inner_mesh(mesh: AnyMesh, manual: frozenset[AxisName]) -> Any:
 
 @contextlib.contextmanager
 def inside(mesh: AnyMesh, manual: frozenset[AxisName], check_vma: bool) -> Iterator[None]:
-    """The surroundings of a body: the mesh's axes are bound, these ones manual.
+    """The context of a body: the mesh's axes are bound, and these are manual.
 
-    Of axes whose types do not tell, those of a ``shard_map`` around are no different.
+    Without ``check_vma`` types say nothing of the axes of an enclosing ``shard_map`` either.
     """
     inner = _inner_mesh(mesh, manual)
     names = inner.manual_axes if check_vma else None
@@ -171,7 +171,7 @@ def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, .
 
 def _constrained(output: Array, spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[AxisName]
                  ) -> Any:
-    """A result that lies as its spec says; along axes that are not manual that is left open."""
+    """A result constrained to its spec; if some axes are not manual, other dimensions are open."""
     is_open = manual != frozenset(mesh.axis_names)
     entries = (*spec, *[None] * (len(output.shape) - len(spec)))
     free = frozenset(dim for dim, entry in enumerate(entries) if entry is None and is_open)
@@ -212,7 +212,8 @@ def program_of(params: Params, once: bool = False) -> ClosedJaxpr:
     """The program of global values that an application runs.
 
     Args:
-      once: what is the same on all shards is printed once, as outside programs; else by each.
+      once: whether a value that is the same on all shards is printed once, as outside programs,
+        and not by each.
 
     Raises:
       ValueError: the body has effects that are ordered, and there are several devices.
@@ -224,12 +225,12 @@ def program_of(params: Params, once: bool = False) -> ClosedJaxpr:
 
 
 def _program_outside(**params: Any) -> tuple[ClosedJaxpr, list[NamedSharding]]:
-    """What an application outside programs runs, and where its specs say that the results are."""
+    """What an application outside programs runs, and the shardings of its results."""
     return program_of(params, once=True), out_shardings_of(params)
 
 
 def out_shardings_of(params: Params) -> list[NamedSharding]:
-    """How the results of an application lie."""
+    """The shardings of an application's results."""
     mesh = params["mesh"]
     if mesh.auto_axes:
         return [NamedSharding(mesh, P(*spec)) for spec in params["out_specs"]]
@@ -243,7 +244,7 @@ def out_shardings_of(params: Params) -> list[NamedSharding]:
 
 @derived
 def manual_results(closed: ClosedJaxpr) -> list[NamedSharding | None]:
-    """Where a program's results are that come out of a ``shard_map`` over devices."""
+    """The shardings of those results that come from a ``shard_map`` over devices."""
     found: dict[Any, NamedSharding | None] = {}
     for eqn in closed.eqns:
         if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh):
@@ -303,7 +304,7 @@ class _Split:
     Attributes:
       forward: inputs -> (residuals made, outputs); scalars among those have a dimension.
       linear: (residuals, tangents) -> tangents of the outputs.
-      sources: for each residual of ``linear`` the number of the input that it is, or None.
+      sources: for each residual of ``linear`` the number of the input that it equals, or None.
       specs: of the residuals that are made.
       out_nonzero: which outputs have a tangent.
     """
@@ -389,9 +390,9 @@ def _linearize(trace: Trace, primals: Sequence[Value], tangents: Sequence[Value 
 def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool, ...],
                 unmentioned: tuple[tuple[AxisName, ...], ...], check_vma: bool) -> tuple[
                     ClosedJaxpr, tuple[bool, ...]]:
-    """The body backwards, with which linear operands have a cotangent.
+    """The transposed body, and which linear operands have a cotangent.
 
-    Where types do not tell, an input's cotangent is summed over the axes that its spec leaves out.
+    Without ``check_vma`` an input's cotangent is summed over the axes that its spec leaves out.
     """
     transposed, nonzero = transpose_jaxpr(jaxpr, linear, given)
     avals = chosen(chosen(jaxpr.in_avals, linear), nonzero)
@@ -486,7 +487,7 @@ def _batch(size: int, operands: Sequence[Value], axes: Sequence[int | None], *,
 @derived
 def _varying_inputs(jaxpr: ClosedJaxpr, marks: tuple[bool, ...],
                     names: tuple[AxisName, ...]) -> ClosedJaxpr:
-    """The body for inputs of which those marked vary along more axes."""
+    """The body with the marked inputs varying along more axes."""
     avals = [aval.update(vma=aval.vma.union(names)) if mark else aval
              for aval, mark in zip(jaxpr.in_avals, marks, strict=True)]
     return trace_to_jaxpr(lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *xs), avals,

@@ -102,7 +102,7 @@ def shard_map(f: Callable[..., PyTree] | None = None, /, *, out_specs: PyTree,
 
 
 class _Call:
-    """What ``shard_map`` gives, at one mesh and specs."""
+    """A function under ``shard_map``, with its mesh and specs."""
 
     def __init__(self, function: Callable[..., PyTree], mesh: AnyMesh | None, in_specs: PyTree,
                  out_specs: PyTree, axis_names: frozenset[AxisName], check_vma: bool):
@@ -400,7 +400,7 @@ def _check_unreduced(name: str, spec: PartitionSpec, mesh: AnyMesh, manual: froz
 
 
 def _as_claimed(x: Array, spec: PartitionSpec) -> Any:
-    """A result in the states that its spec says.
+    """A result in the state that its spec asks for.
 
     Raises:
       ValueError: it is not reduced along the same axes, or the same on all shards where the spec

@@ -1,10 +1,10 @@
 """The body of a ``shard_map`` while it is traced; outside programs its values can be looked at.
 
-The body is written down as a jaxpr. Who looks at a value (``print``, ``if``, ``int``) has what is
-written down so far run on all shards, as a ``shard_map`` of its own whose results are stacked; what
-follows reads those results as inputs. So each operation runs once, effects too, and in order; what
-nobody looks at stays one program. Under transformations that know values the parts are transformed
-as any ``shard_map``; under those that do not (``jit``, what ``vmap`` maps) there is only the type.
+The body is recorded as a jaxpr. Looking at a value (``print``, ``if``, ``int``) runs what is
+recorded so far on all shards, as a ``shard_map`` of its own whose results are stacked; what follows
+reads those results as inputs. So each operation, with its effects, runs once and in order, and a
+body that nobody looks into stays one program. Under transformations that know values the pieces are
+transformed as any ``shard_map``; under others (``jit``, what ``vmap`` maps) there is only the type.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ P = PartitionSpec
 
 
 class Given(NamedTuple):
-    """What stands outside for a variable of the body.
+    """The global value behind a variable of the body.
 
     Attributes:
-      value: a global value, of which ``spec`` says what each shard has.
-      stacked: the type of a shard of it where that has a first dimension of one more than the
-        variable, along which the shards stand; else None.
+      value: the global value, split as ``spec`` says.
+      stacked: the type of one shard where that has one dimension more than the variable, the first,
+        along which the shards are stacked; else None.
     """
 
     value: Any
@@ -70,7 +70,7 @@ class Given(NamedTuple):
 
 
 class _Surroundings:
-    """The traces, named axes and meshes around the running code, to come back to."""
+    """The traces, named axes and meshes around the running code, to be restored later."""
 
     __slots__ = ("meshes", "state")
 
@@ -91,7 +91,7 @@ class _Surroundings:
 
 
 class Part(NamedTuple):
-    """Some of the body as a program of one shard, and what stands for its inputs."""
+    """A piece of the body as a program of one shard, and the global values of its inputs."""
 
     closed: ClosedJaxpr
     given: list[Given]
@@ -108,13 +108,13 @@ class Part(NamedTuple):
 
 
 class ShardTrace(StagingTrace):
-    """Writes the body of a ``shard_map`` down, and runs it as far as somebody wants values.
+    """Records the body of a ``shard_map``, and runs it as far as somebody wants values.
 
     Made where the ``shard_map`` is called, outside of its body.
 
     Args:
       location, argument_names: of the function, for messages.
-      function: whose body it is; what is derived from its programs is kept with it.
+      function: the one with this body; what is derived from its programs is kept with it.
       mesh, manual, check_vma: of the ``shard_map``.
     """
 
@@ -132,7 +132,7 @@ class ShardTrace(StagingTrace):
         self.types_tell = check_vma
         self.outside = self.inside = _Surroundings()
         traces = list(enclosing_traces())
-        # Whether what is around knows values at all.
+        # Whether the enclosing traces know values at all.
         self.sees_values = all(
             trace.sees_values if isinstance(trace, ShardTrace) else
             not isinstance(trace, StagingTrace) for trace in traces)
@@ -140,14 +140,14 @@ class ShardTrace(StagingTrace):
         self.is_bottom = self.sees_values and (traces[0] is installed.runtime or (
             isinstance(traces[0], ShardTrace) and traces[0].is_bottom))
         self.given: dict[Var, Given] = {}
-        # What has no value outside, whoever asks.
+        # The variables that have no known value.
         self.unknown: set[Var] = set()
         # The variables that Python still holds.
         self.tracers: weakref.WeakValueDictionary[Var, Tracer] = weakref.WeakValueDictionary()
 
     def run(self, body: Callable[..., Sequence[Array]], avals: Sequence[ShapedArray],
             values: Sequence[Array], specs: Sequence[PartitionSpec]) -> Part:
-        """Traces the body, within its mesh; gives what is left to be applied.
+        """Traces the body, within its mesh; returns the piece that is left to apply.
 
         Args:
           values, specs: the global values that the body's inputs are shards of.
@@ -280,7 +280,7 @@ class ShardTrace(StagingTrace):
             value = installed.runtime.put(value, mesh.devices.flat[0])
         with self.outside.restored(), current_trace(installed.runtime):
             sizes = dict(mesh.shape_tuple)
-            # What the shards around have stands along leading dimensions already.
+            # The values of enclosing shards are stacked along leading dimensions already.
             dims = (*[(name,) for name in names],
                     *dims_of(found.spec, len(value.shape) - len(names)))
             split = {axis for axes in dims for axis in axes}
@@ -295,7 +295,7 @@ class ShardTrace(StagingTrace):
         return self.given.get(var) if self.is_known(var) else None
 
     def _compute(self) -> None:
-        """Runs what is written down so far, as far as it is known."""
+        """Runs what is recorded so far, as far as its operands are known."""
         now: list[JaxprEqn] = []
         later: list[JaxprEqn] = []
         for eqn in self.eqns:
@@ -330,7 +330,7 @@ class ShardTrace(StagingTrace):
 
     def _part(self, inputs: Sequence[Var], eqns: Sequence[JaxprEqn],
               outvars: Sequence[Atom]) -> Part:
-        """These equations as a program of variables that are given."""
+        """These equations as a program of variables whose values are known."""
         given = [self.given[var] for var in inputs]
         invars, unstacked = [], []
         for var, (_, _, stacked) in zip(inputs, given, strict=True):
@@ -341,7 +341,7 @@ class ShardTrace(StagingTrace):
                                       self.debug_info)), given, self)
 
 
-# The programs that each function was traced to, by what they consist of: they go with the function.
+# The programs that each function was traced to, by structure; they live as long as the function.
 # Its Python runs at every call, and what is derived from an equal program is found again.
 _programs = caches.cache_by_owner()
 _PROGRAM_LIMIT = 64
@@ -363,7 +363,7 @@ def known_program(function: Callable[..., PyTree], closed: ClosedJaxpr) -> Close
 
 
 def _structure(jaxpr: Jaxpr) -> Any:
-    """All that a jaxpr without constants says, but for where its equations were written."""
+    """The structure of a jaxpr without constants, except the lines of its equations."""
     numbers: dict[Var, int] = {}
 
     def atom(x: Atom) -> Any:
@@ -390,7 +390,7 @@ def _any_calls_python(closed: ClosedJaxpr) -> bool:
 
 
 def _calls_python(eqn: JaxprEqn) -> bool:
-    """Whether an equation, or one inside it, takes results from a function of Python."""
+    """Whether an equation, or one inside it, calls a Python function for its results."""
     if eqn.primitive in (pure_callback_p, io_callback_p):
         return True
     return not eqn.primitive.cacheable and any(

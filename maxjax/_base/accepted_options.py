@@ -19,7 +19,7 @@ _ERRORS = one_of(("ignore", "raise"))
 
 
 class RuntimeTracebackMode(enum.StrEnum):
-    """How much of Python's traceback a program is told when it is run."""
+    """How much of Python's traceback a program records."""
 
     OFF = "off"
     ON = "on"
@@ -37,7 +37,7 @@ def _refuse_all_but_text(value: object) -> None:
 
 
 class _Accepted(NamedTuple):
-    """JAX's default of an option, its kind where the default does not tell it, and the values
+    """JAX's default of an option, its kind where that does not follow from it, and the values
     besides the default that maxjax satisfies."""
 
     default: Any

@@ -174,7 +174,7 @@ class Config:
         """A new option of JAX's: its environment variable is its name in capitals.
 
         Args:
-          kind: what values it takes; absent: told by the default.
+          kind: what values it takes; absent: those like the default.
           settings: of ``Option``.
 
         Raises:

@@ -120,7 +120,7 @@ def member_of(kind: type[enum.Enum]) -> Kind:
 
 
 def kind_of(default: object) -> Kind:
-    """The kind of an option that is told by its default."""
+    """The kind of an option that follows from its default."""
     if isinstance(default, enum.Enum):
         return member_of(type(default))
     kinds = {bool: BOOLEAN, int: INTEGER, float: FLOATING, str: STRING}

@@ -21,7 +21,7 @@ import optree
 NAMESPACE = "maxjax"
 PyTreeSpec = optree.PyTreeSpec
 T = TypeVar("T")
-# Nested containers of leaves of any type: no annotation tells more.
+# Nested containers with leaves of any type: no annotation says more.
 PyTree = Any
 IsLeaf = Callable[[PyTree], bool]
 # A key for each level, from the root.

@@ -373,7 +373,7 @@ def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: ShapedArray) -> str
 
 
 def _progress_line(program: Program) -> Any:
-    """A line on the terminal that tells what is waited for."""
+    """A line on the terminal that says what is waited for."""
     if not sys.stderr.isatty():
         return None
     name = program.closed.jaxpr.debug_info.split(" at ")[0] or "a program"

@@ -62,7 +62,7 @@ def shard_map(f: Callable[..., PyTree] | None = None, /, *, out_specs: PyTree,
         is not named all shards get the same. Absent: what the arguments' types say.
       mesh: the one around if None.
       axis_names: the axes that are manual in ``f``; all of the mesh if empty.
-      check_vma: whether types tell over which axes values may vary (``float32[4]{V:x}``), so that
+      check_vma: whether types say over which axes values may vary (``float32[4]{V:x}``), so that
         ``out_specs`` can be checked, and what is the same on all shards is differentiated as such.
 
     Raises:

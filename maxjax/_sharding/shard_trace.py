@@ -306,7 +306,7 @@ class ShardTrace(StagingTrace):
         wanted = [var for eqn in now for var in eqn.outvars
                   if var in self.tracers or var in read_later]
         axes = [name for name in self.mesh.axis_names if name in self.manual]
-        # Types do not tell which results of callbacks differ.
+        # Types do not say which results of callbacks differ.
         self.types_tell = self.types_tell and not any(map(_calls_python, now))
         specs = tuple([stacked_spec(var.aval, axes, self.types_tell) for var in wanted])
         self.eqns = now

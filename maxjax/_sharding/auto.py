@@ -10,13 +10,13 @@ being 1, and ``e`` the flow between them,
                                        sum_l e[l, s] = y[s],
 
 the flows are integers where the choices are. The result is partitioned like any program, and so are
-the hand-made specs it is compared with: what is given back is the cheapest of all of these.
+the hand-made specs it is compared with; the cheapest of all these is returned.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,7 +75,7 @@ def auto(closed: ClosedJaxpr, mesh: Mesh, *, in_specs: Specs | None = None,
     Args:
       closed: the program.
       mesh: names and sizes.
-      in_specs, out_specs: what is fixed already; None each where it is free.
+      in_specs, out_specs: the specs that are fixed; None where one is free.
       by_hand: specs of the inputs to be compared with.
       model: the prices.
       seconds: the solver's limit.
@@ -327,7 +327,7 @@ def _solve(jaxpr: Jaxpr, mesh: Mesh, fixed: Mapping[Var, tuple[Spec, str]], mode
 
 
 def _join_stacked(problem: _Program, operation: Operation, options: Mapping[Var, dict[Dims, int]],
-                  head: Any) -> None:
+                  head: Callable[[Var], Var]) -> None:
     """A scan's stacked value is split as its slices are, and not along the loop."""
     first, second = (var for var, _ in operation.values) if len(operation.values) == 2 else (
         None, None)

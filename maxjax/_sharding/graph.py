@@ -1,4 +1,4 @@
-"""A program as propagation sees it: operations, of which each ties dimensions by its factor rule.
+"""A program as propagation sees it: operations, each of which ties dimensions by its factor rule.
 
 Calls are inlined, in loop bodies and branches too, and no two equations share a variable. A loop's
 operands, its body's inputs, its body's outputs and its results are tied by rules of identity, so
@@ -7,7 +7,7 @@ that one propagation covers the bodies of scan and while and the branches of con
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from maxjax._transforms.simplify import inline_calls
 
 
 def normalize(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Inlines calls everywhere and drops dead code; every variable is its own."""
+    """Inlines calls everywhere and drops dead code; no two equations share a variable."""
     return _normalize(eliminate_dead_code(closed))
 
 
@@ -63,14 +63,14 @@ class Operation:
         return [(atom, factors) for atom, factors in pairs if isinstance(atom, Var) and factors]
 
 
-def operations(jaxpr: Jaxpr, known: dict[Any, FactorRule] | None = None) -> list[Operation]:
+def operations(jaxpr: Jaxpr, known: dict[Hashable, FactorRule] | None = None) -> list[Operation]:
     """All operations of a normalized jaxpr, bodies included, in order of execution.
 
-    Operations that are alike, as those of many layers, share a rule, which is in ``known``.
+    Equal operations, as in many layers, share a rule, which is kept in ``known``.
     """
     found: list[Operation] = []
     known = {} if known is None else known
-    sliced: dict[Any, Atom] = {}
+    sliced: dict[Var, Atom] = {}
     for eqn in jaxpr.eqns:
         if eqn.primitive is slice_p:
             sliced[eqn.outvars[0]] = eqn.invars[0]
@@ -90,9 +90,9 @@ def operations(jaxpr: Jaxpr, known: dict[Any, FactorRule] | None = None) -> list
     return found
 
 
-def _rolled(eqn: JaxprEqn, sliced: dict[Any, Atom]) -> Atom | None:
-    """The value of whose slices, put together, a result of its shape is made, as by ``roll``: they
-    lie alike, even where the slices cannot."""
+def _rolled(eqn: JaxprEqn, sliced: dict[Var, Atom]) -> Atom | None:
+    """The value whose slices are concatenated to a result of its shape, as by ``roll``: both have
+    the same sharding, even where the slices cannot."""
     if eqn.primitive is not concatenate_p:
         return None
     sources = {sliced.get(atom) for atom in eqn.invars if isinstance(atom, Var)}
@@ -100,7 +100,7 @@ def _rolled(eqn: JaxprEqn, sliced: dict[Any, Atom]) -> Atom | None:
     return source if source is not None and source.aval.shape == eqn.outvars[0].aval.shape else None
 
 
-def _known_rule(eqn: JaxprEqn, known: dict[Any, FactorRule]) -> FactorRule:
+def _known_rule(eqn: JaxprEqn, known: dict[Hashable, FactorRule]) -> FactorRule:
     key = (eqn.primitive, tuple(eqn.params.items()), *[atom.aval for atom in eqn.invars])
     try:
         rule = known.get(key)

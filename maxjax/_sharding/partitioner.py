@@ -16,7 +16,8 @@ from maxjax._ir.control_flow import Role, Structure, structure_of, with_bodies
 from maxjax._ir.evaluate import literal_operand
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.liveness import eliminate_dead_code, read_variables
-from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.staging import DynamicJaxprTracer, trace_to_jaxpr
+from maxjax._ir.trace import Value
 from maxjax._sharding.assignment import Assignment, assign
 from maxjax._sharding.combine import joined_reductions
 from maxjax._sharding.cost_model import CostModel, link_bytes
@@ -39,7 +40,8 @@ class Collective:
       var: the variable of the original program whose value it moves.
       reason: what asked for the move.
       before, after: the layouts of the value.
-      times: how often it runs: the lengths of the scans around it; a while loop counts as one.
+      times: how often it runs: the product of the lengths of the scans around it; a while loop
+        counts as one.
       also: the variables that are reduced together with the first one.
     """
 
@@ -68,8 +70,8 @@ def _joined(members: Sequence[Collective], owner: Partitioner) -> Collective:
 
 
 @dataclass
-class Value:
-    """The layouts in which a value is at hand, the first the one it was made in."""
+class VersionedValue:
+    """The layouts in which a value is available; the first is the one it was computed in."""
 
     versions: dict[Layout, Any]
     nbytes: int
@@ -97,7 +99,7 @@ class Partitioner:
     _known: dict[Any, Assignment] = field(default_factory=dict)
 
     def assign(self, eqn: JaxprEqn) -> Assignment:
-        """The equation's assignment: found once for all that are alike, as those of many layers."""
+        """The equation's assignment, found once for all equal equations, as in many layers."""
         atoms = [*eqn.invars, *eqn.outvars]
         key = (eqn.primitive, tuple(eqn.params.items()), tuple(
             (atom.aval, self.dims_of(atom), atoms.index(atom)) for atom in atoms))
@@ -117,7 +119,7 @@ class Partitioner:
         avals = [local_aval(var.aval, layout.dims, self.mesh)
                  for var, layout in zip(jaxpr.invars, in_layouts, strict=True)]
 
-        def function(*args: Any) -> list[Any]:
+        def function(*args: Value) -> list[Any]:
             body.define_all(jaxpr.constvars, closed.consts, [
                 Layout(((),) * var.aval.ndim) for var in jaxpr.constvars])
             body.define_all(jaxpr.invars, args, in_layouts)
@@ -151,7 +153,7 @@ class _Body:
         self.mesh = owner.mesh
         self.items = tuple(owner.mesh.items())
         self.times = times
-        self.values: dict[Var, Value] = {}
+        self.values: dict[Var, VersionedValue] = {}
         self.moves: list[tuple[Var, Collective]] = []
         self.assigned = owner.assignments
         for eqn in jaxpr.eqns:
@@ -182,10 +184,10 @@ class _Body:
 
     # --- values ---
 
-    def define_all(self, variables: Sequence[Var], values: Sequence[Any],
+    def define_all(self, variables: Sequence[Var], values: Sequence[Value],
                    layouts: Sequence[Layout]) -> None:
         for var, value, layout in zip(variables, values, layouts, strict=True):
-            self.values[var] = Value({layout: value}, var.aval.nbytes)
+            self.values[var] = VersionedValue({layout: value}, var.aval.nbytes)
 
     def settle(self, var: Var, reason: str) -> None:
         """Brings a value into the layout that propagation gave it, unreduced along the axes along
@@ -197,7 +199,7 @@ class _Body:
         return Layout(self.owner.dims_of(atom), tuple(sorted(axes.items())))
 
     def read(self, atom: Atom, layout: Layout, reason: str) -> Any:
-        """An atom in some layout, from the version of it that is nearest."""
+        """An atom in a layout, moved from its nearest version."""
         if isinstance(atom, Literal):
             return literal_operand(atom)
         value = self.values[atom]
@@ -215,7 +217,7 @@ class _Body:
                 value.versions.setdefault(start, x)
         return value.versions[layout]
 
-    def note(self, step: Step, results: Sequence[Any], atom: Var, reason: str,
+    def note(self, step: Step, results: Sequence[DynamicJaxprTracer], atom: Var, reason: str,
              before: Layout) -> None:
         axes = tuple(reversed(step.axes)) if step.kind == "all_gather" else step.axes
         groups = [axes] if len(results) == 1 else [(axis,) for axis in axes]
@@ -267,7 +269,7 @@ class _Body:
         return [self.read(atom, layout, f"operand {number} of {eqn.primitive.name}")
                 for number, (atom, layout) in enumerate(zip(eqn.invars, layouts, strict=True))]
 
-    def finish(self, eqn: JaxprEqn, results: Sequence[Any], layouts: Sequence[Layout]) -> None:
+    def finish(self, eqn: JaxprEqn, results: Sequence[Value], layouts: Sequence[Layout]) -> None:
         self.define_all(eqn.outvars, results, layouts)
         for var in eqn.outvars:
             self.settle(var, f"result of {eqn.primitive.name}")

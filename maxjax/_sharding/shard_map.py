@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from maxjax._base import dtypes
+from maxjax._base import caches, dtypes
 from maxjax._base.meshes import (
     AxisType,
     Mesh,
@@ -114,6 +114,7 @@ def restrict_spec(spec: PartitionSpec, axes: frozenset[Any]) -> PartitionSpec:
     return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes) for entry in spec])
 
 
+@caches.memoized
 def _inner_mesh(mesh: Any, manual: frozenset[Any]) -> Any:
     return mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
 
@@ -223,8 +224,16 @@ def program_of(params: dict[str, Any], outside: bool = False) -> ClosedJaxpr:
                     manual, copied, outside)
 
 
-def _program_outside(**params: Any) -> tuple[ClosedJaxpr, list[NamedSharding]]:
+def _program_outside(jaxpr: ClosedJaxpr, **params: Any) -> tuple[
+        ClosedJaxpr, list[NamedSharding]]:
     """What an application outside programs runs, and where its specs say that the results are."""
+    return _outside(jaxpr, tuple(params.items()))
+
+
+@derived
+def _outside(jaxpr: ClosedJaxpr, items: tuple[tuple[str, Any], ...]) -> tuple[
+        ClosedJaxpr, list[NamedSharding]]:
+    params = {"jaxpr": jaxpr, **dict(items)}
     return program_of(params, outside=True), out_shardings_of(params)
 
 

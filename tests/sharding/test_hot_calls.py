@@ -15,7 +15,7 @@ import pytest
 from tests import ROOT
 
 # What a call may go through; it is the function's Python that an eager ``shard_map`` runs anew.
-MOST = {"jit": 20, "jit with shardings": 48, "jit(shard_map)": 20, "shard_map": 600}
+MOST = {"jit": 20, "jit with shardings": 48, "jit(shard_map)": 20, "shard_map": 380}
 KINDS = ("Auto", "Explicit")
 
 

@@ -240,10 +240,10 @@ class LazyTrace(Runtime):
                 values.append(self.operand(leaf).host())
         if donated:
             _check_donated_once(leaves, donated)
-        placed: PlacedProgram | None = None
+        placed: PlacedCall | None = None
         ran = closed
         if are_placed or out_shardings is not None or mesh_use.ever_set:
-            placed = placed_program(name, closed, leaves, out_shardings)
+            placed = placed_call(name, closed, leaves, out_shardings)
             ran = placed.closed
         program: Program = ran.cache.get("program") or program_of(ran)
         kept = None
@@ -327,8 +327,8 @@ def out_types(closed: ClosedJaxpr) -> tuple[ShapedArray, ...]:
     return known
 
 
-class PlacedProgram:
-    """What runs a jaxpr with its operands where they are.
+class PlacedCall:
+    """A call of a jaxpr with its operands where they are, but for their values.
 
     Attributes:
       key: how operands lie, what is asked of results, and the mesh around.
@@ -344,16 +344,16 @@ class PlacedProgram:
         self.results = results
 
 
-def placed_program(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
-                   out_shardings: Sequence[Sharding | None] | None) -> PlacedProgram:
-    """What runs a jaxpr with its operands where they are; that of the last call is kept.
+def placed_call(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
+                out_shardings: Sequence[Sharding | None] | None) -> PlacedCall:
+    """How a jaxpr is called with its operands where they are; that of the last call is kept.
 
     Raises:
       ValueError: operands, or what the program or its caller names, are on different devices.
     """
     key = ([(leaf._placement, leaf._committed) if leaf.__class__ is ArrayImpl else None
             for leaf in leaves], out_shardings, around() if mesh_use.ever_set else None)
-    known = closed.cache.get("placed program")
+    known = closed.cache.get("placed call")
     if known is not None and known.key == key:      # most often the same objects
         return known
     placed = None
@@ -361,10 +361,10 @@ def placed_program(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
         if leaf.__class__ is ArrayImpl and leaf._placement is not None:
             placed = common_placement(name, placed, leaf, leaves, closed)
     ran, where = on_mesh.placed_program(closed, leaves, placed, out_shardings)
-    made = PlacedProgram(key, ran, [
+    made = PlacedCall(key, ran, [
         (aval, None, False) if here is None else (type_on(aval, here[0]), *here)
         for aval, here in zip(closed.out_avals, where, strict=True)])
-    closed.cache["placed program"] = made
+    closed.cache["placed call"] = made
     return made
 
 

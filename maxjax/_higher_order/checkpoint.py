@@ -15,22 +15,15 @@ from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._higher_order import refs
 from maxjax._higher_order.checkpoint_policies import Policy, saves
-from maxjax._higher_order.control import (
-    Traced,
-    chosen,
-    merged,
-    needed_inputs,
-    operands_of,
-    rearranged,
-    traced,
-)
+from maxjax._higher_order.control import Traced, chosen, merged, operands_of, rearranged, traced
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.effects import io_effect, ordered_io_effect
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, derived
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, derived, replaced
+from maxjax._ir.liveness import eliminate_dead_code, needed_equations, needed_inputs, variables
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched, read_all, write_back
-from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.trace import Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.identities import name_p
@@ -38,7 +31,7 @@ from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.simplify import called_by, eliminate_dead_code, inline_calls
+from maxjax._transforms.simplify import called_by, inline_calls
 from maxjax._transforms.transpose import transpose_with_refs
 
 # --- the primitive --------------------------------------------------------------------------------
@@ -71,20 +64,13 @@ def _split(closed: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None
         forward = inline_calls(forward, called_by(jit_p))
     jaxpr, count = forward.jaxpr, len(closed.out_avals)
     residuals = jaxpr.outvars[count:]
-    saveable = set() if policy is None else {
-        var for eqn in jaxpr.eqns if saves(policy, eqn) for var in eqn.outvars}
+    saveable = {} if policy is None else {
+        eqn: eqn.outvars for eqn in jaxpr.eqns if saves(policy, eqn)}
     # Backwards from the residuals, to what is saved.
-    wanted = {atom for atom in residuals if isinstance(atom, Var)}
-    again: list[JaxprEqn] = []
-    for eqn in reversed(jaxpr.eqns):
-        if any(var in wanted and var not in saveable for var in eqn.outvars):
-            wanted.update(atom for atom in eqn.invars if isinstance(atom, Var))
-            again.append(eqn)
-    again.reverse()
-    saved = [var for eqn in jaxpr.eqns for var in eqn.outvars if var in wanted and var in saveable]
-    # An equation that is run again for another of its results gives a saved one once more.
-    fresh = {var: Var(var.aval) for var in saved}
-    again = [eqn.replace(outvars=[fresh.get(var, var) for var in eqn.outvars]) for eqn in again]
+    wanted = set(variables(residuals))
+    again = needed_equations([eqn for eqn in jaxpr.eqns if eqn not in saveable], wanted,
+                             keeps=lambda eqn: False)
+    saved = [var for outvars in saveable.values() for var in outvars if var in wanted]
 
     split = _Split()
     split.out_nonzero = out_nonzero
@@ -102,15 +88,11 @@ def _joined(forward: ClosedJaxpr, eqns: list[JaxprEqn], residuals: Sequence[Atom
     """The equations that compute the residuals, and then the linear jaxpr of them."""
     inner = linear.jaxpr
     count = len(residuals)
-    values: dict[Var, Atom] = dict(zip(inner.invars[:count], residuals, strict=True))
-
-    def read(atom: Atom) -> Atom:
-        return values.get(atom, atom) if isinstance(atom, Var) else atom
-
+    values = dict(zip(inner.invars[:count], residuals, strict=True))
     joined = Jaxpr(
         [*forward.jaxpr.constvars, *inner.constvars], [*inputs, *inner.invars[count:]],
-        [read(atom) for atom in inner.outvars],
-        [*eqns, *(eqn.replace(invars=[read(atom) for atom in eqn.invars]) for eqn in inner.eqns)],
+        replaced(inner.outvars, values),
+        [*eqns, *(eqn.replace(invars=replaced(eqn.invars, values)) for eqn in inner.eqns)],
         forward.jaxpr.debug_info)
     return eliminate_dead_code(ClosedJaxpr(joined, [*forward.consts, *linear.consts]))
 

@@ -20,7 +20,6 @@ from maxjax._higher_order.control import (
     chosen,
     either,
     merged,
-    needed_inputs,
     on_host,
     operands_of,
     promote_weak,
@@ -30,12 +29,14 @@ from maxjax._higher_order.control import (
 )
 from maxjax._higher_order.scan import scan_for
 from maxjax._ir.effects import io_effect, ordered_io_effect
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
+from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add_p
@@ -46,7 +47,7 @@ from maxjax._primitives.reduction import reduce_or_p
 from maxjax._primitives.rules import call_factors
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code, simplify_once
+from maxjax._transforms.simplify import simplify_once
 
 REVERSE_MODE = (
     "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic "

@@ -20,10 +20,9 @@ from maxjax._base.meshes import (
     spec_axes,
 )
 from maxjax._base.meshes import use as mesh_use
-from maxjax._base.pytree import PyTree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names
 from maxjax._base.source import function_location
-from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.trace import Array, check_leaks, context
@@ -180,7 +179,7 @@ class _Call:
     # --- arguments --------------------------------------------------------------------------------
 
     def _inputs(self, mesh: AnyMesh, manual: frozenset[AxisName], args: tuple[PyTree, ...],
-                tree: PyTreeDef, values: Sequence[Array]) -> _Inputs:
+                tree: PyTreeSpec, values: Sequence[Array]) -> _Inputs:
         """What arguments of a signature are to the body, checked once."""
         key = (mesh, manual, tree, tuple([x.aval for x in values]))
         known = self._known_inputs.get(key)
@@ -298,7 +297,7 @@ class _Call:
     # --- results ----------------------------------------------------------------------------------
 
     def _output_specs(self, mesh: AnyMesh, manual: frozenset[AxisName], outputs: PyTree,
-                      tree: PyTreeDef) -> tuple[PartitionSpec, ...]:
+                      tree: PyTreeSpec) -> tuple[PartitionSpec, ...]:
         """The spec of each leaf of the body's results, checked once for a structure of them."""
         key = (mesh, manual, tree)
         known = self._known_out_specs.get(key)

@@ -108,6 +108,10 @@ class Backend(ABC, Generic[P, J]):
           RuntimeError: what was kept cannot be loaded; it is forgotten.
         """
 
+    def find_uncompiled(self, prepared: P) -> Runs | None:
+        """The pieces as they can run before anything of them is compiled, if they can."""
+        return None
+
     @abstractmethod
     def submit(self, prepared: P, priority: float, done: Done) -> J:
         """Has a program compiled in the background; the greatest priority first."""

@@ -453,14 +453,31 @@ def _renumbered(x: Instruction, numbers: dict[int, int]) -> Instruction:
     return x._replace(target=target, sources=sources)
 
 
-def assemble(emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int) -> Code | None:
-    """The code of a group, or None where the machine has no instruction for what it computes.
+class GroupCode:
+    """The code of a group, assembled when it is first asked for.
 
     Args:
       emitter: the group, its values pulled.
       outputs: values and the operands that they are stored to.
       length: elements of a sweep.
     """
+
+    __slots__ = ("_code", "_of")
+
+    def __init__(self, emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int):
+        self._of: tuple[Emitter, Sequence[tuple[Value, int]], int] | None = (
+            emitter, outputs, length)
+        self._code: Code | None = None
+
+    @property
+    def code(self) -> Code | None:
+        """None where the machine has no instruction for what the group computes."""
+        if self._of is not None:
+            self._code, self._of = _assemble(*self._of), None
+        return self._code
+
+
+def _assemble(emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int) -> Code | None:
     single = not emitter.rows and length * 4 <= _LINE_MEMORY
     try:
         code = _Assembler(emitter, outputs, length, single).assemble()

@@ -1,8 +1,9 @@
 """The pack: native kernels written by hand, built once on a machine, in the background.
 
-Each file of ``pack/`` becomes one library, kept in the cache like a program's. A package may also
-bring libraries built beforehand (``python -m maxjax._max.mojo.pack_library DIRECTORY --target-cpu
-x86-64-v3``, to be put into ``prebuilt/``): they serve until this machine's own are built.
+Each file of ``pack/`` becomes one library, as do the vector machine's operations of each dtype; they
+are kept in the cache like a program's. A package may also bring libraries built beforehand
+(``python -m maxjax._max.mojo.pack_library DIRECTORY --target-cpu x86-64-v3``, to be put into
+``prebuilt/``): they serve until this machine's own are built.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from maxjax._base import threads
 from maxjax._max import kernel_digest
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.elementwise_kernels import pack_kernels
-from maxjax._max.mojo import toolchain
+from maxjax._max.mojo import toolchain, vector_operations
 from maxjax._max.mojo.store import Done, Job, Libraries, Queue, address, open_library
 from maxjax._max.mojo.toolchain import ToolchainError, build_library
 from maxjax._max.versions import versions
@@ -38,7 +39,7 @@ PREBUILT = Path(__file__).resolve().parent / "prebuilt"
 MANIFEST = "manifest.json"
 
 # What every program needs comes first.
-_FIRST = ("tape", "movement")
+_FIRST = ("tape", "vector", "movement", "vector_float32", "vector_bool", "vector_int32", "matmul")
 _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between looks for what another process has built
 _LOCK_POLL_SECONDS = 0.2
@@ -66,18 +67,12 @@ def _kernel_exports() -> str:
         for kernel in pack_kernels()])
 
 
-# The file that they belong to.
-_ELEMENTWISE = SOURCES / "elementwise.mojo"
-
-
 class _Unit:
-    """One file of the pack and what became of it."""
+    """One library of the pack and what became of it."""
 
-    def __init__(self, path: Path):
-        self.name = path.stem
-        self.source = path.read_text(encoding="utf-8")
-        if path == _ELEMENTWISE:
-            self.source += _kernel_exports()
+    def __init__(self, name: str, source: str):
+        self.name = name
+        self.source = source
         self.exports = [name or function for name, function in _EXPORT.findall(self.source)]
         self.native: ctypes.CDLL | None = None
         self.prebuilt: ctypes.CDLL | None = None
@@ -115,10 +110,14 @@ class Pack:
 
     @threads.cached
     def units(self) -> list[_Unit]:
-        """The files, in the order in which they are built."""
-        paths = sorted(self.sources.glob("*.mojo"), key=lambda path: (
-            _FIRST.index(path.stem) if path.stem in _FIRST else len(_FIRST), path.stem))
-        return [_Unit(path) for path in paths]
+        """The libraries, in the order in which they are built."""
+        texts = {path.stem: path.read_text(encoding="utf-8")
+                 for path in self.sources.glob("*.mojo")}
+        if self.sources == SOURCES:
+            texts["elementwise"] += _kernel_exports()
+            texts.update(vector_operations.units())
+        return [_Unit(name, texts[name]) for name in sorted(texts, key=lambda name: (
+            _FIRST.index(name) if name in _FIRST else len(_FIRST), name))]
 
     @threads.cached
     def names(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ from maxjax._base import dtypes
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
-from maxjax._max.mojo.bytecode import Code, assemble
+from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import threads_for
 from maxjax._max.mojo.emit import emit
@@ -61,7 +61,8 @@ class Step(NamedTuple):
 
     function: str
     kernel: str
-    integers: list[Any]     # integers, Tapes, which become their address and length, and Code
+    integers: list[Any]     # integers, Tapes, which become their address and length, and
+                            # GroupCodes, their address
     note: str = ""
 
 
@@ -83,6 +84,7 @@ class Plan:
       arena: bytes of temporaries.
       constants: bytes that kernels read, and where each is.
       kernels: the sources it needs, without repetition.
+      codes: what stands in for kernels that are not compiled, by calls.
       functions: the pack's functions that it needs.
       texts: the sources, by all that they depend on.
     """
@@ -90,8 +92,7 @@ class Plan:
     def __init__(self, jaxpr: Jaxpr, cores: int):
         self.cores = cores
         self.kernels: dict[str, None] = {}
-        self.codes: list[Code] = []
-        self.runs_without_kernels = True
+        self.codes: list[GroupCode] = []
         self.functions: dict[str, None] = {}
         self.texts: dict[Any, str] = {}
         self._constants: list[bytes] = []
@@ -138,6 +139,16 @@ class Plan:
         results = sum(math.prod(x[0]) * x[1].itemsize for x in self.outputs
                       if type(x) is tuple)
         return self.arena + results + len(self.constants)
+
+    def functions_without_kernels(self) -> dict[str, None] | None:
+        """The pack's functions that it needs if no kernel is compiled; None if that cannot be."""
+        functions = dict(self.functions)
+        for group in self.codes:
+            if group.code is None:
+                return None
+            functions[MACHINE] = None
+            functions.update(group.code.functions)
+        return functions
 
     @property
     def source(self) -> str:
@@ -473,13 +484,9 @@ class Part:
         integers: list[Any] = KernelLayout(len(operands)).write(KernelIntegers(
             [self._first_element(x) for x in operands], threads, items, n, pieces, row_count,
             inner[1:], points, rows))
-        code = assemble(kernel.emitter, kernel.outputs, n)
-        if code is None:
-            self.plan.runs_without_kernels = False
-            integers.append(0)
-        else:
-            self.plan.codes.append(code)
-            integers.append(code)
+        code = GroupCode(kernel.emitter, kernel.outputs, n)
+        self.plan.codes.append(code)
+        integers.append(code)
         note = _signature([x.node for x in operands if not x.is_output],
                           [x.node for x in operands if x.is_output])
         if threads > 1:

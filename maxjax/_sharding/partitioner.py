@@ -32,7 +32,7 @@ class Collective:
     """One collective of the partitioned program.
 
     Attributes:
-      kind: the primitive, of ``cost.KINDS``.
+      kind: the primitive, of ``cost_model.KINDS``.
       axes: the mesh axes that it runs over.
       nbytes: of one shard of its operand.
       links: the bytes that each link carries.

@@ -1,8 +1,8 @@
 """Control flow as calls of the driver: loops whose bodies are tapes of their own.
 
 A carried value has two buffers, each behind a slot: the body reads one and writes the other, and
-the driver exchanges the slots after each iteration. What a scan goes through has a slot that moves
-along. The body's temporaries are in a part of the arena, behind a slot too.
+the driver exchanges the slots after each iteration. A scanned input has a slot that advances. The
+body's temporaries are in a part of the arena, which also has a slot.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def emit_loop(part: Part, unit: Loop, number: int) -> None:
-    """Adds the calls of a loop to its part; ``number`` is the loop's step there."""
+    """Adds the calls of a loop to its part; ``number`` is the loop's step in it."""
     calls = _LoopCalls(part, unit, number)
     if unit.name == "scan":
         calls.scan(unit)
@@ -36,7 +36,7 @@ class _LoopCalls:
         self.operands = [part.operand_place(x) for x in unit.inputs]
         self.results: dict[int, Place] = {
             node.number: part.place(node) for node in part.results_of(unit)}
-        # What slots are set to before the loop: slot, base slot, byte offset, stride.
+        # The slots' values before the loop: slot, base slot, byte offset, stride.
         self.settings: list[int] = []
 
     def temporary(self, nbytes: int) -> Place:
@@ -90,7 +90,7 @@ class _LoopCalls:
                 outputs.append(None)
                 continue
             buffers = self.result(position, aval), self.temporary(size)
-            # After as many exchanges the last value is in the result's memory.
+            # After this many exchanges the last value is in the result's memory.
             first, second = buffers if loop.length % 2 == 0 else buffers[::-1]
             self.copy(init, first, size)
             a, b = self.slot_at(first), self.slot_at(second)
@@ -105,7 +105,7 @@ class _LoopCalls:
             inputs.append((slot, 0))
         for position in range(n_carry, len(avals)):
             if position not in self.results:
-                # Nobody reads it: each iteration writes the same memory.
+                # It is never read: each iteration writes the same memory.
                 outputs.append((self.slot_at(self.temporary(nbytes_of(avals[position]))), 0))
                 continue
             slot, = self.part.plan.new_slots(1)
@@ -159,7 +159,7 @@ class _LoopCalls:
 
 
 def unchanged(closed: ClosedJaxpr, first: int, count: int) -> set[int]:
-    """The carried values that a body gives back as it got them."""
+    """The carried values that a body returns unchanged."""
     jaxpr = closed.jaxpr
     return {position for position in range(count)
             if isinstance(jaxpr.outvars[position], Var)

@@ -70,11 +70,11 @@ def deflinear(primitive: CustomPrimitive, transpose_rule: Callable[..., Any]) ->
     >>> negative_p = jax.extend.core.Primitive("negative")
     >>> impl = negative_p.def_impl(np.negative)
     >>> rule = negative_p.def_abstract_eval(lambda x: x)
-    >>> jax.interpreters.ad.deflinear(negative_p, lambda ct: [-ct])
+    >>> jax.interpreters.ad.deflinear(negative_p, lambda cotangent: [-cotangent])
     >>> jax.grad(negative_p.bind)(1.0)
     Array(-1., dtype=float32, weak_type=True)
     """
-    deflinear2(primitive, lambda ct, *_, **params: transpose_rule(ct, **params))
+    deflinear2(primitive, lambda cotangent, *_, **params: transpose_rule(cotangent, **params))
 
 
 def deflinear2(primitive: CustomPrimitive, transpose_rule: Callable[..., Any]) -> None:
@@ -86,7 +86,7 @@ def deflinear2(primitive: CustomPrimitive, transpose_rule: Callable[..., Any]) -
     >>> double_p = jax.extend.core.Primitive("double")
     >>> impl = double_p.def_impl(lambda x: 2 * x)
     >>> rule = double_p.def_abstract_eval(lambda x: x)
-    >>> jax.interpreters.ad.deflinear2(double_p, lambda ct, x: [double_p.bind(ct)])
+    >>> jax.interpreters.ad.deflinear2(double_p, lambda cotangent, x: [double_p.bind(cotangent)])
     >>> jax.grad(double_p.bind)(1.0)
     Array(2., dtype=float32, weak_type=True)
     """
@@ -111,17 +111,17 @@ def defbilinear(prim: CustomPrimitive, lhs_rule: Callable[..., Any],
     >>> times_p = jax.extend.core.Primitive("times")
     >>> impl = times_p.def_impl(np.multiply)
     >>> rule = times_p.def_abstract_eval(lambda x, y: x)
-    >>> jax.interpreters.ad.defbilinear(times_p, lambda ct, x, y: times_p.bind(ct, y),
-    ...                                 lambda ct, x, y: times_p.bind(x, ct))
+    >>> jax.interpreters.ad.defbilinear(times_p, lambda cotangent, x, y: times_p.bind(cotangent, y),
+    ...                                 lambda cotangent, x, y: times_p.bind(x, cotangent))
     >>> jax.grad(times_p.bind)(2.0, 3.0)
     Array(3., dtype=float32, weak_type=True)
     """
-    def transpose(ct: Any, x: Any, y: Any, **params: Any) -> list[Any]:
+    def transpose(cotangent: Any, x: Any, y: Any, **params: Any) -> list[Any]:
         if is_undefined_primal(x) == is_undefined_primal(y):
             raise AssertionError(f"{prim.name} is linear in one operand at a time")
         if is_undefined_primal(x):
-            return [lhs_rule(ct, x, y, **params), None]
-        return [None, rhs_rule(ct, x, y, **params)]
+            return [lhs_rule(cotangent, x, y, **params), None]
+        return [None, rhs_rule(cotangent, x, y, **params)]
 
     defjvp(prim, lambda t, x, y, **params: prim.bind(t, y, **params),
            lambda t, x, y, **params: prim.bind(x, t, **params))

@@ -1,7 +1,7 @@
-"""``x[index]``: how an index is read, and what it becomes.
+"""``x[index]``: parses an index, and turns it into operations.
 
-Integers and slices become slice, rev, squeeze and broadcast_in_dim; a traced integer
-dynamic_slice; arrays of integers one gather of what the static part of the index leaves.
+Integers and slices become slice, rev, squeeze and broadcast_in_dim; a traced integer becomes
+dynamic_slice; arrays of integers become one gather from the result of the static part of the index.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ _OUTSIDE = object()
 
 
 def getitem(x: Array, index: Any) -> Array:
-    """``x[index]`` as JAX has it: out of bounds, integers are clipped.
+    """``x[index]`` as in JAX: out-of-bounds integers are clipped.
 
     Differentiable in ``x``.
 
     Raises:
       IndexError: too many indices, a mask of another shape, or a traced mask or slice bound.
-      TypeError: an index is no integer, slice, mask, None or Ellipsis.
+      TypeError: an index is not an integer, slice, mask, None or Ellipsis.
     """
     key = static_key(index)
     if key is not _DYNAMIC:
@@ -86,7 +86,7 @@ def getitem(x: Array, index: Any) -> Array:
 
 
 def static_key(index: Any) -> Any:
-    """An index of integers, slices, None and Ellipsis as a key; ``_DYNAMIC`` if it is another.
+    """An index of integers, slices, None and Ellipsis as a key; ``_DYNAMIC`` for any other.
 
     Classes are compared exactly: True equals 1, and 2.0 equals 2.
     """
@@ -129,7 +129,7 @@ _ALL = slice(None)
 
 @dataclasses.dataclass(frozen=True)
 class Slice:
-    """``size`` places from ``start``, which may be a traced integer. Made by ``jax.ds``."""
+    """``size`` positions from ``start``, which may be a traced integer. Made by ``jax.ds``."""
 
     start: Any
     size: int
@@ -141,10 +141,10 @@ class Slice:
 class Entry:
     """One part of an index.
 
-    ``kind`` is "new" (a dimension of size 1), "int" (``value`` is a Python integer as it was
-    written), "slice" (``value`` is a range), "scalar" (an operand of rank 0) or "array".
-    ``dim`` is the dimension of the operand. ``detached`` tells of an Ellipsis before it that
-    takes no dimensions, and so is no entry.
+    ``kind`` is "new" (a dimension of size 1), "int" (``value`` is the original Python integer),
+    "slice" (``value`` is a range), "scalar" (an operand of rank 0) or "array".
+    ``dim`` is the dimension of the operand. ``detached`` records a preceding Ellipsis that takes no
+    dimensions, and so has no entry.
     """
 
     __slots__ = ("detached", "dim", "kind", "value")
@@ -159,7 +159,7 @@ class Entry:
 def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
     """The parts of an index, one for each dimension and new axis; masks become positions.
 
-    Scalar booleans have become arrays before: see ``with_flags``.
+    Scalar booleans have already become arrays: see ``with_flags``.
     """
     parts = [part for entry in as_tuple(index) for part in _expand(entry)]
     ellipses = sum(part is Ellipsis for part in parts)
@@ -320,8 +320,8 @@ def clamp(value: int, size: int) -> int:
 
 
 def is_outside(entry: Entry, shape: tuple[int, ...], wrap_negative: bool = True) -> bool:
-    """Whether an integer is known to be out of bounds. It is left to an operation that clips or
-    drops, so that the program shows it, to ``checkify`` for one."""
+    """Whether an integer is known to be out of bounds. An operation then clips or drops it, so that
+    it is visible in the program, for example to ``checkify``."""
     if entry.kind != "int" or is_dimension(shape[entry.dim]):
         return False
     return not 0 <= wrapped(entry.value, shape[entry.dim], wrap_negative) < shape[entry.dim]
@@ -347,7 +347,7 @@ def region(shape: tuple[int, ...], entries: Sequence[Entry],
                 reversed_dims.append(dim)
                 steps = reversed_range(steps)
             starts[dim], strides[dim] = steps.start, steps.step
-            # A limit at the operand's end spares padding in the transpose.
+            # A limit at the operand's end avoids padding in the transpose.
             limits[dim] = (steps.start + steps.step * (count - 1) + 1
                            if steps.step == 1 or count == 1 else
                            min(shape[dim], steps.start + steps.step * count))
@@ -358,9 +358,9 @@ def region(shape: tuple[int, ...], entries: Sequence[Entry],
 
 def static_steps(shape: tuple[int, ...], entries: Sequence[Entry], wrap_negative: bool = True,
                  drop: bool = True) -> list[tuple[Any, dict[str, Any]]]:
-    """The operations that the static part of an index becomes.
+    """The operations for the static part of an index.
 
-    Without ``drop``, dimensions indexed by integers stay, and new ones are not made.
+    Without ``drop``, dimensions indexed by integers remain, and new ones are not added.
     """
     starts, limits, strides, reversed_dims = region(shape, entries, wrap_negative)
     steps: list[tuple[Any, dict[str, Any]]] = []
@@ -399,7 +399,7 @@ def run_steps(x: Array, steps: Sequence[tuple[Any, dict[str, Any]]]) -> Array:
 
 def _sliced_by_operands(x: Array, start_indices: Sequence[int], limit_indices: Sequence[int],
                         strides: None) -> Array:
-    """As JAX slices such an array: where it is cut the result is whole on all devices."""
+    """Slices a sharded array as JAX does: the result is replicated in sliced dimensions."""
     starts = [installed.runtime.operand(np.int32(start)) for start in start_indices]
     return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(
         limit - start for start, limit in zip(start_indices, limit_indices, strict=True)))
@@ -414,7 +414,7 @@ def with_flags(x: Array, index: Any) -> tuple[Array, Any]:
     flags = [_flag(entry) for entry in entries]
     if all(flag is None for flag in flags):
         return x, entries
-    # The new dimensions come where the flags stand among the dimensions that others take.
+    # The new dimensions are at the flags' positions among the dimensions that others take.
     parts: list[Any] = []
     shape: list[int] = []
     dim = 0
@@ -435,8 +435,7 @@ def with_flags(x: Array, index: Any) -> tuple[Array, Any]:
 
 
 def split_off(x: Array, index: Any) -> tuple[list[Any], list[tuple[int, int, Slice]]]:
-    """An index with whole slices in the places of its ``Slice``s, and each of them with its place
-    there and its dimension."""
+    """An index with full slices for its ``Slice``s, and their positions and dimensions."""
     entries = as_tuple(index)
     counts = [1 if entry.__class__ is Slice else sum(map(_consumes, _expand(entry)))
               for entry in entries]
@@ -466,8 +465,8 @@ def places_of(part: Slice) -> Array:
 
 
 def window(x: Array, dim: int, part: Slice) -> Array:
-    """The places of one dimension: a start is moved so that all are inside, each place of a stride
-    for itself."""
+    """The positions in one dimension: a start is moved so that all are in bounds; with a stride,
+    each position is moved separately."""
     if part.stride != 1:
         places = minimum(maximum(places_of(part), np.int32(0)), np.int32(x.shape[dim] - 1))
         return take(x, (_ALL,) * dim + (places,), CLIP)
@@ -489,7 +488,7 @@ def _flag(entry: Any) -> bool | None:
 def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value: Any = None,
          unique_indices: bool = False, indices_are_sorted: bool = False,
          wrap_negative: bool = True) -> Array:
-    """``x[index]`` in a mode: None clips what is out of bounds, and promises that nothing is.
+    """``x[index]`` in a mode: None clips out-of-bounds indices, and promises there are none.
 
     Raises:
       IndexError: an integer breaks the promise, and ``jax_check_static_indices`` is set.
@@ -532,7 +531,7 @@ def _check_integers(entries: list[Entry], shape: tuple[int, ...], wrap_negative:
 
 
 def _take_dynamic(x: Array, entries: list[Entry], wrap_negative: bool) -> Array:
-    """Scalars, integers, slices and new axes: slices first, then a dynamic slice."""
+    """Scalars, integers, slices and new axes: static slices first, then a dynamic slice."""
     x = run_steps(x, static_steps(
         x.aval.shape, [entry for entry in entries if entry.kind == "slice"], drop=False))
     starts: list[Any] = [np.int32(0)] * x.ndim
@@ -560,7 +559,7 @@ def int32_place(entry: Entry, size: int, wrap_negative: bool) -> np.int32:
 
 
 def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = False) -> Any:
-    """An integer operand with negative indices wrapped; on the host where its value is there.
+    """An integer operand with negative indices wrapped; on the host if its value is known.
 
     With ``narrow``, as int32, saturating.
     """
@@ -575,7 +574,7 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = Fa
                 negative = index < 0
                 if negative.any():
                     return np.where(negative, index + np.int32(size), index)[()]
-            # The caller may write to an array of NumPy's: it is copied.
+            # The caller may later write to a NumPy array, so it is copied.
             return index[()] if own or not index.shape else index.copy()
         wide = index.astype(np.int64) if index.dtype != np.uint64 else np.minimum(
             index, np.uint64(2**62)).astype(np.int64)
@@ -594,8 +593,8 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = Fa
 def advanced(entries: Sequence[Entry]) -> tuple[list[Entry], tuple[int, ...], bool]:
     """The entries that broadcast together, their common shape, and whether it comes first.
 
-    NumPy's rule: the common dimensions stand where the entries stood, or first if something
-    stood between them. Integers count where there are arrays.
+    NumPy's rule: the common dimensions replace the entries, or come first if the entries are
+    separated. Integers count as entries if there are arrays.
     """
     chosen = [entry for entry in entries if entry.kind in ("int", "scalar", "array")]
     shapes = [entry.value.shape for entry in chosen if entry.kind == "array"]
@@ -630,7 +629,7 @@ def index_vectors(columns: Sequence[Any], dims: Sequence[Sequence[int]],
                   batch: tuple[int, ...]) -> Any:
     """Index arrays as the components of index vectors, of shape ``(*batch, len(columns))``.
 
-    ``dims`` says for each array which dimensions of ``batch`` it has.
+    ``dims`` gives the dimensions of ``batch`` that each array has.
     """
     if all(not isinstance(column, Array) for column in columns):
         if len(columns) == 1 and len(dims[0]) == len(batch):
@@ -665,7 +664,7 @@ def _take_arrays(x: Array, entries: list[Entry], mode: GatherScatterMode,
     chosen, common, apart = advanced(entries)
     fills = mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     shape = x.aval.shape
-    # Integers that may be out of bounds are left to the gather.
+    # The gather handles integers that may be out of bounds.
     left = [entry for entry in entries if entry.kind == "int" and (
         fills or (mode is not CLIP and is_outside(entry, shape, wrap_negative)))]
     static = [entry for entry in entries if entry not in left]

@@ -136,7 +136,7 @@ def _named(function: Callable[..., Any], name: str, what: str, example: str,
 # --- unary ----------------------------------------------------------------------------------------
 
 neg = _unary(arithmetic.neg_p, "neg",
-    "``-x``, element by element; integers wrap around. Takes numbers, not booleans.",
+    "``-x``, elementwise; integers wrap around. Takes numbers, not booleans.",
     "jnp.array([1, -2])", "Array([-1,  2], dtype=int32)")
 sign = _unary(arithmetic.sign_p, "sign",
     "-1, 0 or 1; ``x / |x|`` for complex numbers. Zeros keep their sign, NaN is NaN.",
@@ -176,10 +176,10 @@ cos = _unary(transcendental.cos_p, "cos", "The cosine of radians.",
 tan = _unary(transcendental.tan_p, "tan", "The tangent of radians.",
     "jnp.array([0., 1.])", "Array([0.       , 1.5574077], dtype=float32)", True)
 asin = _unary(transcendental.asin_p, "asin",
-    "The inverse sine, in radians; NaN outside of [-1, 1] for floats.",
+    "The inverse sine, in radians; NaN outside [-1, 1] for floats.",
     "jnp.array([1., 2.])", "Array([1.5707964,       nan], dtype=float32)")
 acos = _unary(transcendental.acos_p, "acos",
-    "The inverse cosine, in radians; NaN outside of [-1, 1] for floats.",
+    "The inverse cosine, in radians; NaN outside [-1, 1] for floats.",
     "jnp.array([1., 2.])", "Array([ 0., nan], dtype=float32)")
 atan = _unary(transcendental.atan_p, "atan", "The inverse tangent, in radians.",
     "jnp.array([1., jnp.inf])", "Array([0.7853982, 1.5707964], dtype=float32)")
@@ -222,9 +222,9 @@ bessel_i1e = _unary(special.bessel_i1e_p, "bessel_i1e",
 bitwise_not = _unary(comparison.not_p, "bitwise_not", "``~x``; logical for booleans.",
     "jnp.array([0, 5])", "Array([-1, -6], dtype=int32)")
 population_count = _unary(comparison.population_count_p, "population_count",
-    "How many bits of integers are set.",
+    "The number of set bits of integers.",
     "jnp.array([0, 7, -1])", "Array([ 0,  3, 32], dtype=int32)")
-clz = _unary(comparison.clz_p, "clz", "How many of the leading bits of integers are not set.",
+clz = _unary(comparison.clz_p, "clz", "The number of leading zero bits of integers.",
     "jnp.array([0, 1, -1])", "Array([32, 31,  0], dtype=int32)")
 
 # --- binary ---------------------------------------------------------------------------------------
@@ -242,11 +242,11 @@ rem = _binary(arithmetic.rem_p, "rem",
     "itself where ``y`` is 0.",
     "jnp.array([7, -7, 1]), jnp.array([3, 3, 0])", "Array([ 1, -1,  1], dtype=int32)")
 max = _binary(arithmetic.max_p, "max",
-    "The greater; NaN if either is. Complex numbers are ordered by their real, then their "
+    "The greater; NaN if either is NaN. Complex numbers are ordered by their real, then their "
     "imaginary parts.",
     "jnp.array([1., jnp.nan]), jnp.array([2., 2.])", "Array([ 2., nan], dtype=float32)")
 min = _binary(arithmetic.min_p, "min",
-    "The lesser; NaN if either is. Complex numbers are ordered by their real, then their "
+    "The lesser; NaN if either is NaN. Complex numbers are ordered by their real, then their "
     "imaginary parts.",
     "jnp.array([1., jnp.nan]), jnp.array([2., 2.])", "Array([ 1., nan], dtype=float32)")
 _nextafter = _binary(arithmetic.nextafter_p, "nextafter")
@@ -279,10 +279,10 @@ shift_left = _binary(comparison.shift_left_p, "shift_left",
     "``x << y``; 0 for shifts by the width or more.",
     "jnp.array([1, 1]), jnp.array([4, 32])", "Array([16,  0], dtype=int32)")
 shift_right_logical = _binary(comparison.shift_right_logical_p, "shift_right_logical",
-    "``x >> y``, filled up with zeros.",
+    "``x >> y``, filled with zeros.",
     "jnp.array([-16, 1]), jnp.array([28, 32])", "Array([15,  0], dtype=int32)")
 shift_right_arithmetic = _binary(comparison.shift_right_arithmetic_p, "shift_right_arithmetic",
-    "``x >> y``, filled up with the sign.",
+    "``x >> y``, filled with the sign.",
     "jnp.array([-16, -1]), jnp.array([2, 32])", "Array([-4, -1], dtype=int32)")
 _mulhi = _binary(comparison.mulhi_p, "mulhi")
 _igamma = _binary(incomplete.igamma_p, "igamma")

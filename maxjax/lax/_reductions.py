@@ -91,7 +91,7 @@ def _reduction(primitive: Primitive, what: str, example: tuple[str, str],
 
     function.__name__ = function.__qualname__ = name
     values, result = example
-    function.__doc__ = f"""{what} along ``axes``, which the result lacks.
+    function.__doc__ = f"""{what} along ``axes``, which are removed.
 
     Args:
       operand: an array.
@@ -190,7 +190,7 @@ def _cumulative(primitive: Primitive, what: str, result: str) -> Callable[..., A
         return primitive.bind(x, axis=operator.index(axis), reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""The running {what} along an axis.
+    function.__doc__ = f"""The cumulative {what} along an axis.
 
     Args:
       operand: an array of numbers.

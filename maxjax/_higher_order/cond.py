@@ -18,7 +18,6 @@ from maxjax._higher_order.control import (
     chosen,
     either,
     merged,
-    needed_inputs,
     on_host,
     operands_of,
     rearranged,
@@ -27,22 +26,25 @@ from maxjax._higher_order.control import (
 )
 from maxjax._higher_order.python_control import known
 from maxjax._ir.effects import io_effect, ordered_io_effect
+from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
+from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
-from maxjax._ir.staging import eval_jaxpr, eval_with_refs, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import clamp_p, eq_p, ne_p, select_n_p
 from maxjax._primitives.convert import convert_element_type, stop_gradient_p
+from maxjax._primitives.creation import full
 from maxjax._primitives.random_bits import Generator, random_wrap_p
 from maxjax._primitives.rules import call_factors, is_linear, scalar_like
-from maxjax._primitives.shape import broadcast_in_dim, full
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code, simplify_once
+from maxjax._transforms.simplify import simplify_once
 from maxjax._transforms.transpose import transpose_with_refs
 
 # --- the primitive --------------------------------------------------------------------------------

@@ -10,10 +10,11 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.control import Traced, operands_of, traced
 from maxjax._higher_order.custom_vjp import custom_vjp
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import DynamicJaxprTracer, eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import DynamicJaxprTracer, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of
 from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.autodiff import leaf_operand

@@ -19,6 +19,7 @@ from maxjax._base import config, dtypes, pytree
 from maxjax._base.errors import UnexpectedTracerError
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.composed import composed
+from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.custom_rules import (
     Positional,
     Results,
@@ -29,20 +30,21 @@ from maxjax._higher_order.custom_rules import (
     name_of,
     zero_tangent,
 )
-from maxjax._higher_order.jit import check_outputs, hoist_tracers
+from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.axes import ANY_AXIS
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
+from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import Ref
-from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.batching import BatchTrace, batch_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code
 
 Backward = Callable[[list[Any], list[Any]], list[Any]]
 

@@ -12,17 +12,15 @@ from typing import Any, TypeVar
 
 from maxjax._base import config, pytree
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._base.signatures import first_parameter, parameter_names
 from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
     Traced,
     check_carry,
     chosen,
-    dependent,
     either,
     empty_like,
-    first_parameter,
     merged,
-    needed_inputs,
     on_host,
     operands_of,
     promote_weak,
@@ -31,19 +29,21 @@ from maxjax._higher_order.control import (
     split_linearized,
     traced,
 )
+from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, derived
+from maxjax._ir.liveness import dependent_outputs, eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
-from maxjax._ir.staging import eval_jaxpr, eval_with_refs, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import Linear, call_factors, is_linear
-from maxjax._primitives.shape import move_axis
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code, simplify_once
+from maxjax._transforms.simplify import simplify_once
 from maxjax._transforms.transpose import transpose_with_refs
 
 # --- the primitive --------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def _linear_carries(jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int,
     """Which carries are linear in the loop: that their start is known does not make them known."""
     consts, carry, xs = map(tuple, _parts(linear, num_consts, num_carry))
     while True:
-        new = either(carry, dependent(jaxpr.jaxpr, (*consts, *carry, *xs))[:num_carry])
+        new = either(carry, dependent_outputs(jaxpr.jaxpr, (*consts, *carry, *xs))[:num_carry])
         if new == carry:
             return carry
         carry = new
@@ -532,7 +532,7 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
 
 
 def _carry_name(function: Any, in_fori: bool) -> str:
-    names = refs.parameter_names(function)
+    names = parameter_names(function)
     return names[in_fori] if len(names) > in_fori else "args[0]"
 
 
@@ -626,9 +626,8 @@ def _handed_on(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Any:
     _, carries, slices = _parts(jaxpr.invars, num_consts, num_carry)
     fixed = tuple(before is after for before, after in zip(
         carries, jaxpr.outvars[:num_carry], strict=True))
-    numbers = {var: number for number, var in enumerate(slices)}
-    copies = tuple(numbers.get(atom) if isinstance(atom, Var) else None
-                   for atom in jaxpr.outvars[num_carry:])
+    numbers: dict[Atom, int] = {var: number for number, var in enumerate(slices)}
+    copies = tuple(numbers.get(atom) for atom in jaxpr.outvars[num_carry:])
     if not any(fixed) and all(source is None for source in copies):
         return False
     before = range(num_consts, num_consts + num_carry)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
-from maxjax._ir.staging import literal_operand
+from maxjax._ir.evaluate import eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 
 
 def kind_of(value: Any) -> str | None:
@@ -65,22 +65,16 @@ def check_program(closed: ClosedJaxpr, operands: Sequence[Any], results: Sequenc
 
 
 def _run_each(closed: ClosedJaxpr, operands: Sequence[Any], apply: Callable[..., Any]) -> None:
-    jaxpr = closed.jaxpr
-    values: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    values.update(zip(jaxpr.invars, operands, strict=True))
-    for eqn in jaxpr.eqns:
+    def run(eqn: JaxprEqn, given: Sequence[Any]) -> Sequence[Any]:
         if not eqn.outvars:        # only its effects: they have been
-            continue
-        given = tuple([values[atom] if isinstance(atom, Var) else literal_operand(atom)
-                       for atom in eqn.invars])
+            return []
         try:
-            result = apply(eqn.primitive, given, eqn.params)
+            result = apply(eqn.primitive, tuple(given), eqn.params)
         except FloatingPointError as error:
             raise FloatingPointError(_with_line(str(error), eqn)) from None
-        if eqn.primitive.multiple_results:
-            values.update(zip(eqn.outvars, result, strict=True))
-        else:
-            values[eqn.outvars[0]] = result
+        return result if eqn.primitive.multiple_results else [result]
+
+    eval_jaxpr(closed.jaxpr, closed.consts, *operands, rule=run)
 
 
 def _with_line(message: str, eqn: JaxprEqn) -> str:

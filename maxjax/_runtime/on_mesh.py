@@ -18,10 +18,10 @@ from maxjax._base import meshes
 from maxjax._base.meshes import UNCONSTRAINED, Mesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, trimmed
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.liveness import read_inputs
 from maxjax._ir.primitive import OpSpec, Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
-from maxjax._primitives.shape import slice_p
 from maxjax._primitives.sharding import (
     constrained_spec,
     device_put_p,
@@ -29,6 +29,7 @@ from maxjax._primitives.sharding import (
     named_shardings,
     reshard_p,
 )
+from maxjax._primitives.slicing import slice_p
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device, default_device
 from maxjax._sharding import explicit_types as explicit_types  # gives types of results their specs
@@ -171,17 +172,6 @@ def mesh_of(placement: Any) -> Mesh | None:
         around = meshes.around().concrete
         return None if around.empty else around
     return None
-
-
-def used_inputs(closed: ClosedJaxpr) -> Sequence[bool]:
-    """Which inputs anything reads."""
-    known = closed.cache.get("used")
-    if known is None:
-        jaxpr = closed.jaxpr
-        read = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
-        read.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
-        known = closed.cache["used"] = [var in read for var in jaxpr.invars]
-    return known
 
 
 class MeshProgram:
@@ -375,7 +365,7 @@ def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any,
     if isinstance(placement, NamedSharding):
         # What nothing reads is no part of the program.
         if any(used and leaf.__class__ is ArrayImpl and isinstance(leaf._placement, NamedSharding)
-               for used, leaf in zip(used_inputs(closed), leaves, strict=True)):
+               for used, leaf in zip(read_inputs(closed), leaves, strict=True)):
             mesh: Any = placement.mesh
             named = inner_mesh(closed) or manual_mesh(closed)
             # What is not in types can lie over another mesh of the same devices.
@@ -482,7 +472,7 @@ def is_one_device(placement: Any) -> bool:
 def is_read(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any) -> bool:
     """Whether anything reads an operand of a program that is at a placement."""
     return any(used and leaf.__class__ is ArrayImpl and leaf._placement is placement
-               for used, leaf in zip(used_inputs(closed), leaves, strict=True))
+               for used, leaf in zip(read_inputs(closed), leaves, strict=True))
 
 
 def device_ids(what: str, devices: Sequence[Any]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from maxjax._base import config, dtypes, monitoring, spans, threads
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, every_equation, subjaxprs
 from maxjax._max.backend import Backend, Prepared, Runs
 from maxjax._max.graph.backend import GraphBackend
 from maxjax._max.mojo.backend import MojoBackend
@@ -307,14 +307,13 @@ class CompilerCore:
                 self._limits = None
 
 
-def estimated_seconds(jaxpr: Jaxpr) -> float:
+def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:
     """What a call of a program will roughly take: to decide, not to report."""
     total = 0.0
     for eqn in jaxpr.eqns:
         bytes_moved = sum(var.aval.nbytes for var in eqn.outvars)
         total += 1e-6 + bytes_moved * 5e-10
-        inner = sum(estimated_seconds(x.jaxpr if isinstance(x, ClosedJaxpr) else x)
-                    for x in subjaxprs(eqn.params))
+        inner = sum(map(estimated_seconds, subjaxprs(eqn.params)))
         total += inner * eqn.params.get("length", 1)
         if eqn.primitive.flops is not None:
             avals = [atom.aval for atom in eqn.invars]
@@ -324,8 +323,7 @@ def estimated_seconds(jaxpr: Jaxpr) -> float:
 
 def equation_count(jaxpr: Jaxpr) -> int:
     """Equations, with those of the jaxprs inside."""
-    return sum(1 + sum(equation_count(x.jaxpr if isinstance(x, ClosedJaxpr) else x)
-                       for x in subjaxprs(eqn.params)) for eqn in jaxpr.eqns)
+    return sum(1 for _ in every_equation(jaxpr))
 
 
 def check_tiers(program: Program, compiled: CompiledProgram, values: list[Any]) -> list[Any]:

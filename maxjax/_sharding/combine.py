@@ -12,14 +12,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.liveness import has_effects, needed_equations
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.collective import named
-from maxjax._primitives.shape import concatenate_p, reshape_p, slice_p
+from maxjax._primitives.joining import concatenate_p
+from maxjax._primitives.layout import reshape_p
+from maxjax._primitives.slicing import slice_p
 from maxjax._sharding.cost_model import CostModel
 from maxjax._sharding.local import REDUCTIONS
-from maxjax._transforms.simplify import has_effects
 
 _COPIES = 4      # read and written before, read and written after
 
@@ -51,14 +53,12 @@ def _reduces(eqn: JaxprEqn) -> bool:
 
 
 def _groups(jaxpr: Jaxpr, model: CostModel) -> list[list[int]]:
-    depth: dict[Var, int] = {}
+    depth: dict[Atom, int] = {}
     needed: set[Var] = set()      # what some reduction depends on
-    for eqn in reversed(jaxpr.eqns):
-        if _reduces(eqn) or not needed.isdisjoint(eqn.outvars):
-            needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
+    needed_equations(jaxpr.eqns, needed, keeps=_reduces)
     found: dict[Any, list[int]] = {}
     for number, eqn in enumerate(jaxpr.eqns):
-        level = max((depth.get(atom, 0) for atom in eqn.invars if isinstance(atom, Var)), default=0)
+        level = max((depth.get(atom, 0) for atom in eqn.invars), default=0)
         if _reduces(eqn):
             level += 1
             aval = eqn.outvars[0].aval
@@ -104,7 +104,7 @@ def _join(eqns: Sequence[JaxprEqn]) -> tuple[list[JaxprEqn], Var]:
 def _sorted(jaxpr: Jaxpr, blocks: Sequence[Sequence[JaxprEqn]]) -> list[JaxprEqn]:
     """The blocks' equations in an order in which all is there before it is used, and as far as
     that allows in the given one."""
-    makers: Mapping[Var, int] = {
+    makers: Mapping[Atom, int] = {
         var: number for number, block in enumerate(blocks) for eqn in block for var in eqn.outvars}
     result: list[JaxprEqn] = []
     done: set[int] = set()
@@ -116,7 +116,7 @@ def _sorted(jaxpr: Jaxpr, blocks: Sequence[Sequence[JaxprEqn]]) -> list[JaxprEqn
                 stack.pop()
                 continue
             waiting = {makers[atom] for eqn in blocks[number] for atom in eqn.invars
-                       if not isinstance(atom, Literal) and atom in makers} - done - {number}
+                       if atom in makers} - done - {number}
             if waiting:
                 stack.extend(sorted(waiting, reverse=True))
             else:

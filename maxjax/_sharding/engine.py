@@ -113,9 +113,7 @@ def partition_normalized(program: ClosedJaxpr, mesh: Mapping[str, int],
         for var, state in propagation.states.items()}
 
     def dims_of(atom: Atom) -> Dims:
-        if isinstance(atom, Var) and atom in known:
-            return known[atom]
-        return ((),) * atom.aval.ndim
+        return known[atom] if atom in known else ((),) * atom.aval.ndim
 
     partitioner = Partitioner(new_mesh, dims_of, model, constraint)
     ins = [dims_of(var) for var in jaxpr.invars]

@@ -15,9 +15,11 @@ from maxjax._higher_order.cond import cond_p
 from maxjax._higher_order.debugging import ShardingInspector
 from maxjax._higher_order.scan import scan_p
 from maxjax._higher_order.while_loop import while_p
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var
+from maxjax._ir.evaluate import literal_operand
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.liveness import eliminate_dead_code, read_variables
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import literal_operand, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._sharding.assignment import Assignment, assign
 from maxjax._sharding.combine import joined_reductions
 from maxjax._sharding.cost_model import CostModel, link_bytes
@@ -25,7 +27,6 @@ from maxjax._sharding.local import apply_local, apply_step, on_first
 from maxjax._sharding.reshard import Layout, Step, cheapest_path
 from maxjax._sharding.specs import Dims, Mesh, local_aval, product
 from maxjax._sharding.unreduced import accumulators, unreduced_values
-from maxjax._transforms.simplify import has_effects
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,8 @@ class Partitioner:
 
         with inherited_source_lines():
             result = trace_to_jaxpr(function, avals, jaxpr.debug_info)
-        live, closed = _without_dead_code(result)
+        closed = eliminate_dead_code(result, inside=False)
+        live = read_variables(closed.eqns, closed.outvars)
         closed, together = joined_reductions(closed, self.model)
         moves = {var: collective for var, collective in body.moves if var in live}
         for members in together.values():
@@ -194,12 +196,12 @@ class _Body:
         self.read(var, self.layout_of(var), reason)
 
     def layout_of(self, atom: Atom) -> Layout:
-        axes = self.unreduced.get(atom, {}) if isinstance(atom, Var) else {}
+        axes = self.unreduced.get(atom, {})
         return Layout(self.owner.dims_of(atom), tuple(sorted(axes.items())))
 
     def read(self, atom: Atom, layout: Layout, reason: str) -> Any:
         """An atom in some layout, from the version of it that is nearest."""
-        if not isinstance(atom, Var):
+        if isinstance(atom, Literal):
             return literal_operand(atom)
         value = self.values[atom]
         if layout not in value.versions:
@@ -253,7 +255,7 @@ class _Body:
         staying = self.through[eqn]
         operands = []
         for number, (atom, dims) in enumerate(zip(eqn.invars, assignment.operands, strict=True)):
-            here = self.unreduced.get(atom, {}) if isinstance(atom, Var) else {}
+            here = self.unreduced.get(atom, {})
             keep = tuple(sorted((axis, kind) for axis, kind in here.items() if axis in staying))
             operands.append(self.read(atom, Layout(dims, keep), f"operand {number} of {name}"))
         results = apply_local(eqn, assignment.rule, operands, assignment.operands,
@@ -361,21 +363,3 @@ def _cond(body: _Body, eqn: JaxprEqn) -> None:
 
 LOOPS: dict[Primitive, Callable[[_Body, JaxprEqn], None]] = {
     scan_p: _scan, while_p: _while, cond_p: _cond}
-
-
-def _without_dead_code(closed: ClosedJaxpr) -> tuple[set[Var], ClosedJaxpr]:
-    """Drops equations that nothing needs; those that stay are not changed."""
-    jaxpr = closed.jaxpr
-    live = {atom for atom in jaxpr.outvars if isinstance(atom, Var)}
-    eqns = []
-    for eqn in reversed(jaxpr.eqns):
-        if live.isdisjoint(eqn.outvars) and not has_effects(eqn):
-            continue
-        live.update(atom for atom in eqn.invars if isinstance(atom, Var))
-        eqns.append(eqn.replace(outvars=[
-            var if var in live else DropVar(var.aval) for var in eqn.outvars]))
-    constants = [(var, value) for var, value in zip(jaxpr.constvars, closed.consts, strict=True)
-                 if var in live]
-    return live, ClosedJaxpr(
-        jaxpr.replace(constvars=[var for var, _ in constants], eqns=eqns[::-1]),
-        [value for _, value in constants])

@@ -17,11 +17,12 @@ from maxjax._base import dtypes
 from maxjax._higher_order.callback import pure_callback_p
 from maxjax._higher_order.debugging import debug_callback_p, debug_print_p
 from maxjax._ir.axes import axis_size, named_axes
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
-from maxjax._ir.staging import literal_operand, trace_to_jaxpr
-from maxjax._ir.trace import context
+from maxjax._ir.evaluate import apply_equation, eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, derived
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import mul
+from maxjax._primitives.broadcasting import broadcast_in_dim, reduce_sum_p
 from maxjax._primitives.collective import (
     all_gather_p,
     all_to_all_p,
@@ -32,21 +33,15 @@ from maxjax._primitives.collective import (
     reduce_scatter_p,
 )
 from maxjax._primitives.comparison import lt_p
+from maxjax._primitives.creation import zeros_like
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.layout import move_axis, reshape, squeeze_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.rules import scalar_like
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    move_axis,
-    reduce_sum_p,
-    reshape,
-    select,
-    squeeze_p,
-    zeros_like,
-)
 from maxjax._primitives.sharding import reshard_p
+from maxjax._primitives.slicing import select
 from maxjax._primitives.unreduced import (
     all_gather_reduced_p,
     preduced_p,
@@ -91,28 +86,21 @@ def _plain(aval: ShapedArray) -> ShapedArray:
 
 def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes,
          copied: tuple[Any, ...]) -> list[Any]:
-    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    values.update(zip(jaxpr.invars, args, strict=True))
-
-    def read(atom: Any) -> Any:
-        return literal_operand(atom) if isinstance(atom, Literal) else values[atom]
-
-    for eqn in jaxpr.eqns:
-        operands = tuple([read(atom) for atom in eqn.invars])
+    def run(eqn: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
         rule = RULES.get(eqn.primitive)
         if rule is not None:
             result = rule(*operands, **eqn.params)
-        else:
-            params = eqn.params if eqn.primitive.cacheable else {
-                name: _param(value, sizes, copied) for name, value in eqn.params.items()}
-            if eqn.primitive in _CALLBACKS and params["vmap_method"] is None:
-                params["vmap_method"] = "sequential"
-            for _ in range(_extra_prints(eqn, sizes, copied)):
-                context.trace.apply(eqn.primitive, operands, params)
-            result = context.trace.apply(eqn.primitive, operands, params)
-        results = result if eqn.primitive.multiple_results else [result]
-        values.update(zip(eqn.outvars, results, strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
+            return result if eqn.primitive.multiple_results else [result]
+        params = eqn.params if eqn.primitive.cacheable else {
+            name: _param(value, sizes, copied) for name, value in eqn.params.items()}
+        if eqn.primitive in _CALLBACKS and params["vmap_method"] is None:
+            params["vmap_method"] = "sequential"
+        eqn = eqn.replace(params=params)
+        for _ in range(_extra_prints(eqn, sizes, copied)):
+            apply_equation(eqn, operands)
+        return apply_equation(eqn, operands)
+
+    return eval_jaxpr(jaxpr, consts, *args, rule=run)
 
 
 _CALLBACKS = (pure_callback_p,)

@@ -22,28 +22,32 @@ from maxjax._base.meshes import (
     use_abstract_mesh,
 )
 from maxjax._base.shardings import NamedSharding
-from maxjax._higher_order.control import chosen, merged, needed_inputs, rearranged
+from maxjax._higher_order.control import chosen, merged, rearranged
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.axes import axes_of, named_axes
 from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived, subjaxprs
+from maxjax._ir.evaluate import eval_jaxpr
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, derived, every_equation
+from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import div_p
+from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.collective import psum_p
 from maxjax._primitives.comparison import eq_p
+from maxjax._primitives.creation import zeros_like
+from maxjax._primitives.layout import squeeze_p
 from maxjax._primitives.rules import is_linear, replicated_factors, scalar_like
-from maxjax._primitives.shape import expand_axis, select, squeeze_p, zeros_like
 from maxjax._primitives.sharding import sharding_constraint_p
+from maxjax._primitives.slicing import select
 from maxjax._primitives.varying import flat_index, like_type, manual_axes
 from maxjax._sharding.execute import global_program
 from maxjax._sharding.shard_body import runnable
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code
 from maxjax._transforms.transpose import transpose_jaxpr
 
 P = PartitionSpec
@@ -242,21 +246,14 @@ def manual_results(closed: ClosedJaxpr) -> list[NamedSharding | None]:
             found.update(zip(eqn.outvars, out_shardings_of(eqn.params), strict=True))
         elif eqn.primitive is jit_p:
             found.update(zip(eqn.outvars, manual_results(eqn.params["jaxpr"]), strict=True))
-    return [found.get(atom) if isinstance(atom, Var) else None for atom in closed.jaxpr.outvars]
+    return [found.get(atom) for atom in closed.jaxpr.outvars]
 
 
 @derived
 def manual_mesh(closed: ClosedJaxpr) -> Mesh | None:
     """The devices of the first ``shard_map`` in a program."""
-    for eqn in closed.eqns:
-        if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh):
-            return eqn.params["mesh"]
-        if not eqn.primitive.cacheable:
-            for inner in subjaxprs(eqn.params):
-                found = manual_mesh(inner) if isinstance(inner, ClosedJaxpr) else None
-                if found is not None:
-                    return found
-    return None
+    return next((eqn.params["mesh"] for eqn in every_equation(closed)
+                 if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh)), None)
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Any,
@@ -313,11 +310,11 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
            check_vma: bool) -> _Split:
     forward, linear, out_nonzero = linearize_jaxpr(jaxpr, nonzero)
     count = len(jaxpr.out_avals)
-    numbers = {var: n for n, var in enumerate(forward.jaxpr.invars)}
+    numbers: dict[Atom, int] = {var: n for n, var in enumerate(forward.jaxpr.invars)}
     residuals = forward.jaxpr.outvars[count:]
     split = _Split()
     split.out_nonzero = out_nonzero
-    split.sources = [numbers.get(atom) if isinstance(atom, Var) else None for atom in residuals]
+    split.sources = [numbers.get(atom) for atom in residuals]
     made = [atom for atom, source in zip(residuals, split.sources, strict=True) if source is None]
     split.specs = [stacked_spec(atom.aval, axes, check_vma) for atom in made]
     scalar = [bool(len(spec)) and not atom.aval.shape

@@ -30,13 +30,16 @@ from maxjax._ir.jaxpr import (
     derived,
     subjaxprs,
 )
+from maxjax._ir.liveness import read_variables
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer, StagingTrace, enclosing_traces
 from maxjax._ir.trace import Tracer, context, current_trace
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.shape import expand_axis, reshape, slice_in_dim, squeeze_p
+from maxjax._primitives.broadcasting import expand_axis
+from maxjax._primitives.layout import reshape, squeeze_p
 from maxjax._primitives.sharding import device_put_p
+from maxjax._primitives.slicing import slice_in_dim
 from maxjax._sharding.execute import cut
 from maxjax._sharding.shard_map import dims_of, shard_map_p, stacked_spec
 
@@ -152,7 +155,7 @@ class ShardTrace(StagingTrace):
             self.inside = self.outside      # which does not refer back to this trace
         jaxpr = closed.jaxpr
         inputs = {*jaxpr.constvars, *jaxpr.invars}
-        computed = [var for var in _read(jaxpr.eqns, jaxpr.outvars)
+        computed = [var for var in read_variables(jaxpr.eqns, jaxpr.outvars)
                     if var in self.given and var not in inputs]
         return self._part([*jaxpr.constvars, *computed, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)
 
@@ -180,7 +183,7 @@ class ShardTrace(StagingTrace):
         result = super().apply(primitive, args, params)
         if self.sees_values:
             eqn = self.eqns[-1]
-            if not self.unknown.isdisjoint(x for x in eqn.invars if isinstance(x, Var)):
+            if not self.unknown.isdisjoint(eqn.invars):
                 self.unknown.update(eqn.outvars)
             for tracer in result if primitive.multiple_results else [result]:
                 self.tracers[tracer._var] = tracer
@@ -286,9 +289,9 @@ class ShardTrace(StagingTrace):
         now: list[JaxprEqn] = []
         later: list[JaxprEqn] = []
         for eqn in self.eqns:
-            known = self.unknown.isdisjoint(x for x in eqn.invars if isinstance(x, Var))
+            known = self.unknown.isdisjoint(eqn.invars)
             (now if known else later).append(eqn)
-        read_later = {*_read(later, ())}
+        read_later = read_variables(later)
         wanted = [var for eqn in now for var in eqn.outvars
                   if var in self.tracers or var in read_later]
         axes = [name for name in self.mesh.axis_names if name in self.manual]
@@ -302,18 +305,12 @@ class ShardTrace(StagingTrace):
                        for tracer, spec in zip(tracers, specs, strict=True)]
         self.eqns = later
         outvars = [result._var for result in results]
-        self._drop_unused(now, outvars)
-        inputs = [var for var in _read(now, outvars) if var in self.given]
+        read = self.drop_unused(now, outvars)
+        inputs = [var for var in read if var in self.given]
         with self.outside.restored():
             values = self._part(inputs, now, outvars).apply(specs)
         for var, result, value, spec in zip(wanted, results, values, specs, strict=True):
             self.given[var] = Given(value, spec, result.aval if len(spec) else None)
-
-    def _drop_unused(self, eqns: Sequence[JaxprEqn], outputs: Sequence[Var]) -> None:
-        used = {*_read(eqns, outputs)}
-        for eqn in eqns:
-            self.dropped.update((var, eqn) for var in eqn.outvars if var not in used)
-            eqn.outvars = [var if var in used else DropVar(var.aval) for var in eqn.outvars]
 
     def _part(self, inputs: Sequence[Var], eqns: Sequence[JaxprEqn],
               outvars: Sequence[Atom]) -> Part:
@@ -388,9 +385,3 @@ def _calls_python(eqn: JaxprEqn) -> bool:
 def _is_same_on_all(aval: ShapedArray) -> bool:
     states = aval.manual_axis_type
     return not (states.varying or states.unreduced or states.reduced)
-
-
-def _read(eqns: Sequence[JaxprEqn], outvars: Sequence[Atom]) -> list[Var]:
-    """The variables that equations or a result read, each once."""
-    atoms = [atom for eqn in eqns for atom in eqn.invars]
-    return list(dict.fromkeys(x for x in (*atoms, *outvars) if isinstance(x, Var)))

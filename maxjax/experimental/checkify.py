@@ -25,13 +25,15 @@ from maxjax._higher_order.cond import cond_p
 from maxjax._higher_order.control import rearranged
 from maxjax._higher_order.custom_jvp import custom_jvp_call_p
 from maxjax._higher_order.custom_vjp import custom_vjp_call_p
-from maxjax._higher_order.jit import check_outputs, jit_p
+from maxjax._higher_order.jit import jit_p
+from maxjax._higher_order.outputs import check_outputs
 from maxjax._higher_order.scan import scan_p
 from maxjax._higher_order.while_loop import while_p
 from maxjax._ir.effects import Effect
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.evaluate import apply_equation, eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import literal_operand, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import div_p
@@ -329,28 +331,19 @@ _rules: dict[Primitive, Rule] = {}
 def _interpret(jaxpr: Jaxpr, consts: Sequence[Any], enabled: Enabled, error: Error,
                *args: Any) -> tuple[Error, list[Any]]:
     """Runs a jaxpr under the current trace, with its checks."""
-    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    values.update(zip(jaxpr.invars, args, strict=True))
-
-    def read(atom: Any) -> Any:
-        return values[atom] if isinstance(atom, Var) else literal_operand(atom)
-
-    for eqn in jaxpr.eqns:
-        operands = [read(atom) for atom in eqn.invars]
+    def checked(eqn: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
+        nonlocal error
         rule = _rules.get(eqn.primitive)
-        if rule is None:
-            results = _apply(eqn, operands)
-            if eqn.primitive.may_give_nan:
-                error = _check_nan(eqn, enabled, error, results)
-        else:
+        if rule is not None:
             error, results = rule(eqn, enabled, error, operands)
-        values.update(zip(eqn.outvars, results, strict=True))
-    return error, [read(atom) for atom in jaxpr.outvars]
+            return results
+        results = apply_equation(eqn, operands)
+        if eqn.primitive.may_give_nan:
+            error = _check_nan(eqn, enabled, error, results)
+        return results
 
-
-def _apply(eqn: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
-    results = context.trace.apply(eqn.primitive, tuple(operands), eqn.params)
-    return results if eqn.primitive.multiple_results else [results]
+    results = eval_jaxpr(jaxpr, consts, *args, rule=checked)
+    return error, results
 
 
 def _rule(*primitives: Primitive) -> Callable[[Rule], Rule]:
@@ -405,7 +398,7 @@ def _div_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]
     if DivisionByZeroError in enabled:
         error = _failing(error, jnp.any(jnp.equal(operands[1], 0)), DivisionByZeroError, (),
                          lambda _: DivisionByZeroError())
-    results = _apply(eqn, operands)
+    results = apply_equation(eqn, operands)
     return _check_nan(eqn, enabled, error, results), results
 
 
@@ -433,7 +426,7 @@ def _dynamic_slice_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
     if OOBError in enabled and starts:
         error = _check_bounds(error, jnp.stack(starts), range(len(starts)),
                               eqn.params["slice_sizes"], operand.shape)
-    return error, _apply(eqn, operands)
+    return error, apply_equation(eqn, operands)
 
 
 @_rule(dynamic_update_slice_p)
@@ -443,7 +436,7 @@ def _dynamic_update_slice_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
     if OOBError in enabled and starts:
         error = _check_bounds(error, jnp.stack(starts), range(len(starts)), update.shape,
                               operand.shape)
-    return error, _apply(eqn, operands)
+    return error, apply_equation(eqn, operands)
 
 
 @_rule(gather_p)
@@ -452,12 +445,12 @@ def _gather_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[A
         operand, starts = operands
         error = _check_bounds(error, starts, eqn.params["dimension_numbers"].start_index_map,
                               eqn.params["slice_sizes"], operand.shape)
-    return error, _apply(eqn, operands)
+    return error, apply_equation(eqn, operands)
 
 
 @_rule(scatter_p, scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p)
 def _scatter_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
-    results = _apply(eqn, operands)
+    results = apply_equation(eqn, operands)
     if OOBError not in enabled:
         return error, results
     operand, starts, updates = operands

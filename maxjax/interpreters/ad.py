@@ -1,4 +1,4 @@
-"""jax.interpreters.ad: rules of derivatives for primitives of one's own."""
+"""jax.interpreters.ad: differentiation rules for custom primitives."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["UndefinedPrimal", "add_jaxvals_p", "is_undefined_primal"]
 
 
 def defjvp(primitive: CustomPrimitive, *jvprules: Callable[..., Any] | None) -> None:
-    """Gives a primitive of one result its derivative, operand by operand.
+    """Gives a primitive with one result its derivative, operand by operand.
 
     Args:
-      jvprules: for each operand ``(tangent, *primals, **params)``, the part of the result's
-        tangent that its tangent makes; None where there is none.
+      jvprules: for each operand ``(tangent, *primals, **params)``, the contribution of its tangent
+        to the result's; None if there is none.
 
     >>> square_p = jax.extend.core.Primitive("square")
     >>> impl = square_p.def_impl(lambda x: x * x)
@@ -81,7 +81,7 @@ def deflinear2(primitive: CustomPrimitive, transpose_rule: Callable[..., Any]) -
     """Makes a primitive linear in all of its operands together.
 
     Args:
-      transpose_rule: ``(cotangent, *operands, **params)``, the list of the operands' cotangents.
+      transpose_rule: ``(cotangent, *operands, **params)`` to the list of the operands' cotangents.
 
     >>> double_p = jax.extend.core.Primitive("double")
     >>> impl = double_p.def_impl(lambda x: 2 * x)
@@ -105,8 +105,8 @@ def defbilinear(prim: CustomPrimitive, lhs_rule: Callable[..., Any],
     """Makes a primitive linear in each of its two operands.
 
     Args:
-      lhs_rule, rhs_rule: ``(cotangent, x, y, **params)``, the cotangent of that operand, in whose
-        place an ``UndefinedPrimal`` stands.
+      lhs_rule, rhs_rule: ``(cotangent, x, y, **params)``, the cotangent of that operand, which is
+        passed as an ``UndefinedPrimal``.
 
     >>> times_p = jax.extend.core.Primitive("times")
     >>> impl = times_p.def_impl(np.multiply)

@@ -237,7 +237,7 @@ def annotate_function(func: Callable[..., Any], name: str | None = None,
 # --- servers --------------------------------------------------------------------------------------
 
 class _Server:
-    """Stands for JAX's profiler server."""
+    """A substitute for JAX's profiler server."""
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:

@@ -89,7 +89,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
         signed, the greatest unsigned integer), "clip" the nearest element, "wrap" wraps around.
 
     Raises:
-      ValueError: the indices are no integers.
+      ValueError: the indices are not integers.
       IndexError: the axis has size 0 and there are indices.
 
     >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, -1, 0]))
@@ -147,7 +147,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
       mode: "fill" (the default), "clip" or "promise_in_bounds".
 
     Raises:
-      TypeError: the indices are no integers.
+      TypeError: the indices are not integers.
       ValueError: the ranks differ.
 
     >>> x = jnp.array([[3, 1, 2], [4, 6, 5]])

@@ -1,6 +1,6 @@
 """Runs the Mojo compiler: one source text into one shared library, in a process of low priority.
 
-A small launcher stands between this process and the compiler. It lowers the priority of both and
+A small launcher runs between this process and the compiler. It lowers the priority of both and
 ends the compiler when this process dies; all their children are in one process group, which is
 killed on a timeout or when the interpreter ends.
 """

@@ -20,14 +20,6 @@ from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.linearize import linearize_jaxpr
 
-HOST_REASON = "MAX graphs do without control flow"
-
-
-def on_host(*avals: ShapedArray, **params: Any) -> str | None:
-    """Why the graph backend leaves control flow to the host; other backends need not ask."""
-    return HOST_REASON
-
-
 # --- tracing --------------------------------------------------------------------------------------
 
 

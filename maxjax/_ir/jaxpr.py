@@ -66,6 +66,8 @@ class Literal:
 
 
 Atom = Var | Literal
+# Of an application, by name; what they are, each primitive says.
+Params = dict[str, Any]
 
 
 def replaced(atoms: Iterable[Atom], env: Mapping[Any, Atom]) -> list[Atom]:

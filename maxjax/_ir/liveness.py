@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from maxjax._ir.jaxpr import (
-    Atom,
-    ClosedJaxpr,
-    DropVar,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Var,
-    subjaxprs,
-)
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 
 
 def variables(atoms: Iterable[Atom]) -> list[Var]:

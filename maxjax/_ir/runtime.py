@@ -54,10 +54,10 @@ class Runtime(Trace, ABC):
 
     @abstractmethod
     def put(self, leaf: Any, sharding: Sharding) -> Array:
-        """A concrete leaf as an array that lies as a sharding says.
+        """A concrete leaf as an array with a sharding.
 
         Raises:
-          ValueError: it cannot lie so.
+          ValueError: it cannot have that sharding.
         """
 
     # --- types ---

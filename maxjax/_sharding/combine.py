@@ -1,9 +1,9 @@
-"""Joining small all-reduces that do not wait for one another into one.
+"""Joins small all-reduces that do not wait for one another.
 
 A collective takes time to start, a copy does not: reductions over the same axes are concatenated,
-reduced together and cut apart, if they are so small that this is quicker. They must be independent,
-also through other joined ones: so only those are joined whose results no other reduction needs, or
-that stand at the same depth, the number of reductions on the longest path to them.
+reduced together and cut apart if they are small enough for that to be quicker. They must be
+independent, also through other joined reductions: so they are joined only if no other reduction
+needs their results, or if they have the same depth (reductions on the longest path to them).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def joined_reductions(closed: ClosedJaxpr, model: CostModel) -> tuple[
 
 
 def _reduces(eqn: JaxprEqn) -> bool:
-    """Whether it is a reduction between shards; along dimensions alone it is none."""
+    """Whether it is a reduction between shards, not along dimensions alone."""
     return eqn.primitive in REDUCTIONS.values() and bool(named(eqn.params["axes"]))
 
 
@@ -75,7 +75,7 @@ def _join(eqns: Sequence[JaxprEqn]) -> tuple[list[JaxprEqn], Var]:
     made: list[JaxprEqn] = []
 
     def apply(primitive: Primitive, operands: Sequence[Atom], out: ShapedArray | Var,
-              **params: Any) -> Var:
+              **params: object) -> Var:
         var = out if isinstance(out, Var) else Var(out)
         made.append(JaxprEqn(primitive, operands, params, [var], eqns[0].source))
         return var
@@ -102,8 +102,8 @@ def _join(eqns: Sequence[JaxprEqn]) -> tuple[list[JaxprEqn], Var]:
 
 
 def _sorted(jaxpr: Jaxpr, blocks: Sequence[Sequence[JaxprEqn]]) -> list[JaxprEqn]:
-    """The blocks' equations in an order in which all is there before it is used, and as far as
-    that allows in the given one."""
+    """The blocks' equations in an order that computes everything before it is used, as close to
+    the given order as that allows."""
     makers: Mapping[Atom, int] = {
         var: number for number, block in enumerate(blocks) for eqn in block for var in eqn.outvars}
     result: list[JaxprEqn] = []

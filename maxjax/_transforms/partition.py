@@ -18,6 +18,9 @@ from maxjax._ir.liveness import has_effects, read_variables
 # What MAX computes with on a CPU: it has float8 dtypes, and compiles nothing of them there.
 COMPILED_DTYPES = frozenset((dtypes.bool_, *dtypes.INTS, *dtypes.FLOATS))
 
+# Why the graph backend leaves loops and branches to the host.
+HOST_REASON = "MAX graphs do without control flow"
+
 
 class Piece:
     """A stage: a jaxpr whose inputs and outputs are variables of the whole program."""
@@ -53,8 +56,8 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
         return primitive.host_reason or "it has no lowering"
     if primitive.is_own and not control_flow:
         return "its rules, which are the user's, are for the Mojo backend"
-    if control_flow and primitive.control_flow:
-        return None
+    if primitive.control_flow is not None:
+        return None if control_flow else HOST_REASON
     if primitive.host_condition is not None:
         return primitive.host_condition(*[atom.aval for atom in eqn.invars], **eqn.params)
     return None

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.control_flow import bodies_of, with_bodies
 from maxjax._ir.evaluate import eval_jaxpr, itself
-from maxjax._ir.jaxpr import (
-    Atom,
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Var,
-    replaced,
-)
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, replaced
 from maxjax._ir.liveness import eliminate_dead_code, has_effects
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p
@@ -282,28 +275,12 @@ def _folded(eqn: JaxprEqn) -> Literal | None:
     return Literal(np.asarray(value, aval.dtype)[()], aval)
 
 
-def bodies_of(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
-    """The jaxprs of a loop or a choice."""
-    for name in eqn.primitive.control_flow:
-        value = eqn.params[name]
-        yield from value if isinstance(value, tuple) else (value,)
-
-
-def with_bodies(eqn: JaxprEqn, change: Callable[[ClosedJaxpr], ClosedJaxpr]) -> dict[str, Any]:
-    """The parameters of a loop or a choice with other jaxprs."""
-    params = dict(eqn.params)
-    for name in eqn.primitive.control_flow:
-        value = params[name]
-        params[name] = tuple(map(change, value)) if isinstance(value, tuple) else change(value)
-    return params
-
-
 def simplify_bodies(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Simplifies the jaxprs of loops and branches."""
     eqns = []
     for eqn in closed.jaxpr.eqns:
-        if eqn.primitive.control_flow:
-            eqn = eqn.replace(params=with_bodies(eqn, simplify_once))
+        if eqn.primitive.control_flow is not None:
+            eqn = eqn.replace(params=with_bodies(eqn, map(simplify_once, bodies_of(eqn))))
         eqns.append(eqn)
     return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
 

@@ -29,6 +29,7 @@ from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._higher_order.scan import scan_p
 from maxjax._higher_order.while_loop import while_p
+from maxjax._ir.control_flow import structure_of
 from maxjax._ir.effects import Effect
 from maxjax._ir.evaluate import apply_equation, eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
@@ -548,20 +549,25 @@ def _cond_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any
 
 @_rule(scan_p)
 def _scan_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
-    params = eqn.params
-    num_consts, num_carry = params["num_consts"], params["num_carry"]
+    flow, params = structure_of(eqn), eqn.params
+    consts, init, xs = flow.parts(operands)
     body = params["jaxpr"]
     error = error.with_kinds(_checked(body, enabled, error)[1][0])
     closed, after = _checked(body, enabled, error)
     count = len(error.leaves())
-    total = len(closed.in_avals)
-    closed = rearranged(closed, (*range(count, count + num_consts), *range(count),
-                                 *range(count + num_consts, total)))
-    end = num_consts + num_carry
+    closed = _behind(closed, count, len(consts))
     return _split(after, scan_module.bind(
-        operands[:num_consts], [*error.leaves(), *operands[num_consts:end]], operands[end:],
-        closed, length=params["length"], reverse=params["reverse"], unroll=params["unroll"],
+        consts, [*error.leaves(), *init], xs, closed, length=params["length"],
+        reverse=params["reverse"], unroll=params["unroll"],
         split_transpose=params["_split_transpose"]))
+
+
+def _behind(closed: ClosedJaxpr, count: int, consts: int,
+            outputs: tuple[int, ...] | None = None) -> ClosedJaxpr:
+    """A jaxpr that takes an error, of so many values, behind its constants: among the carries."""
+    end = count + consts
+    return rearranged(closed, (*range(count, end), *range(count),
+                               *range(end, len(closed.in_avals))), outputs)
 
 
 @_rule(while_p)
@@ -572,9 +578,8 @@ def _while_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[An
         raise ValueError("Checkify does not support batched while-loops (checkify-of-vmap-of-"
                          "while). \nHint: if possible, move the vmap to the outer level to get "
                          "vmap-of-checkify-of-while.")
-    num_cond, num_body = params["cond_nconsts"], params["body_nconsts"]
-    cond_consts, rest = operands[:num_cond], operands[num_cond:]
-    body_consts, carry = rest[:num_body], rest[num_body:]
+    cond_consts, body_consts, carry = structure_of(eqn).parts(operands)
+    num_cond = len(cond_consts)
 
     def condition(error: Error, *args: Any) -> Results:
         return _interpret(cond.jaxpr, cond.consts, enabled, error, *args)
@@ -591,14 +596,9 @@ def _while_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[An
     error = error.with_kinds(_staged(step, error, avals, name)[1][0])
     closed, after = _staged(step, error, avals, name)
     count = len(error.leaves())
-    consts = num_cond + num_body
-    closed = rearranged(closed, (*range(count, count + consts), *range(count),
-                                 *range(count + consts, len(closed.in_avals))))
+    closed = _behind(closed, count, num_cond + len(body_consts))
     predicate, _ = _staged(condition, error, cond.in_avals, cond.jaxpr.debug_info)
-    predicate = rearranged(
-        predicate, (*range(count, count + num_cond), *range(count),
-                    *range(count + num_cond, len(predicate.in_avals))),
-        (len(predicate.out_avals) - 1,))
+    predicate = _behind(predicate, count, num_cond, (len(predicate.out_avals) - 1,))
     return _split(after, while_module.bind(
         cond_consts, [*cond_consts, *body_consts], [*error.leaves(), *carry], predicate, closed))
 

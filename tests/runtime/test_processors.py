@@ -65,7 +65,8 @@ def test_without_vector_instructions():
 
 # Our names for NumPy's functions, which are their own reference.
 OURS = {row.kernel.truth.__name__: row.name for row in LAX.values()
-        if row.kernel is not None and isinstance(row.kernel.truth, np.ufunc)}
+        if row.kernel is not None and isinstance(row.kernel.truth, np.ufunc)
+        and hasattr(elementary, row.name)}
 SPECIAL = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-320, -1e-320, 1e-300, -1e-300,
                     1e300, -1e300, 0.5, -0.5, 2, -3, 709.9, -745.2, 2.0**28, 2.0**29, -2.0**40])
 

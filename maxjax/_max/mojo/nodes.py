@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 
-from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.control_flow import Structure
 
 IndexMap = tuple[tuple[int, int, int], ...]
 _Class = TypeVar("_Class")
@@ -241,27 +241,21 @@ class Call(Unit):
 @node_class
 class Loop(Unit):
     """Programs that run within this one; the results are `Result` nodes, shape and dtype are
-    meaningless. Each operand is row-major in memory.
+    meaningless. Each operand is row-major in memory; an index is an int32.
 
     Attributes:
-      name: one of these, with its bodies and the counts of its operands, in order:
-        scan (body; consts, carry, xs), while (condition, body; the condition's consts, the body's
-        consts, carry), cond (branches; operands, after an int32 index).
-      bodies: the programs.
-      counts: as above.
-      length: of a scan.
-      reverse: whether a scan runs from the last element to the first.
+      name: of the loop or choice.
+      flow: the roles of its operands in its programs.
     """
 
     name: str
-    bodies: tuple[ClosedJaxpr, ...]
-    counts: tuple[int, ...]
-    length: int = 0
-    reverse: bool = False
+    flow: Structure
 
     @property
     def details(self) -> tuple[Any, ...]:
-        return self.name, *map(id, self.bodies), self.counts, self.length, self.reverse
+        flow = self.flow
+        return (self.name, flow.operands, *(id(body.jaxpr) for body in flow.bodies), flow.length,
+                flow.reverse)
 
 
 @node_class

@@ -564,7 +564,7 @@ def _scan_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any
 
 def _behind(closed: ClosedJaxpr, count: int, consts: int,
             outputs: tuple[int, ...] | None = None) -> ClosedJaxpr:
-    """A jaxpr that takes an error, of so many values, behind its constants: among the carries."""
+    """A jaxpr that takes an error, with this many values, after its constants: a carry."""
     end = count + consts
     return rearranged(closed, (*range(count, end), *range(count),
                                *range(end, len(closed.in_avals))), outputs)

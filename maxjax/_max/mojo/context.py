@@ -429,7 +429,7 @@ class MojoContext(Lowering):
 
     # --- control flow ---
     def control_flow(self, name: str, flow: Structure, operands: Sequence[Node]) -> list[Node]:
-        """A loop or a choice; what its operands and results are, ``flow`` says."""
+        """A loop or a choice; ``flow`` describes its operands and results."""
         given = [self.convert(x, np.int32) if role is Role.INDEX else x
                  for x, role in zip(operands, flow.roles, strict=True)]
         loop = Loop((), np.dtype(np.int8), tuple(self.memory(x) for x in given), name, flow)

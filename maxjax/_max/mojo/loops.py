@@ -54,10 +54,10 @@ class _LoopCalls:
 
     def body(self, body: Body, inside: Mapping[int, Place] | Sequence[Place],
              outputs: list[Place | None]) -> Tape:
-        """A body's tape, its temporaries in the arena.
+        """A body's tape, with its temporaries in the arena.
 
         Args:
-          inside: for each operand where the body finds it.
+          inside: for each operand, its place in the body.
         """
         slot, = self.part.plan.new_slots(1)
         inner = self.part.subpart(

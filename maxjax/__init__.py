@@ -63,7 +63,7 @@ from maxjax.core import ensure_compile_time_eval as ensure_compile_time_eval
 from maxjax.version import __version__ as __version__
 from maxjax.version import __version_info__ as __version_info__
 
-_variables.cache_max_bytes(0)      # refuses what is none, before anything is kept
+_variables.cache_max_bytes(0)      # refuses an invalid value before anything is stored
 _variables.warn_of_unknown()
 
 jacobian = jacrev
@@ -91,14 +91,14 @@ def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]
 
 
 def checking_leaks() -> contextlib.AbstractContextManager[None]:
-    """Inside the context, a trace that ends while somebody holds its tracers is an error."""
+    """Inside the context, a trace that ends while its tracers are still referenced is an error."""
     return _options.check_tracer_leaks(True)
 
 
 def named_scope(name: str) -> contextlib.ContextDecorator:
     """``with named_scope("attention"):`` names a part of a function.
 
-    The names stand behind equations in ``make_jaxpr(f)(x).pretty_print(name_stack=True)``.
+    The names are shown after equations in ``make_jaxpr(f)(x).pretty_print(name_stack=True)``.
     """
     return _NamedScope(name)
 
@@ -118,12 +118,12 @@ class _NamedScope(contextlib.ContextDecorator):
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
-    """``fun`` in a ``named_scope`` of that name, or of its own."""
+    """``fun`` inside a ``named_scope`` with that name, or with the function's own."""
     own = getattr(fun, "__name__", "call")
     return named_scope(name or str(own))(fun)
 
 
-# Context managers by the names of their options.
+# Context managers by option name.
 for _name in ("allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast",
               "debug_key_reuse", "enable_checks", "enable_custom_prng", "explain_cache_misses",
               "jax2tf_associative_scan_reductions", "legacy_prng_key", "no_execution",
@@ -136,7 +136,7 @@ for _name in ("allow_f16_reductions", "array_garbage_collection_guard", "auto_pc
 
 @contextlib.contextmanager
 def transfer_guard(new_val: str) -> Iterator[None]:
-    """Accepted, and told to have no effect: arrays lie in the host's memory. Checks the level."""
+    """Accepted with a warning, without effect: arrays are in host memory. Checks the level."""
     with contextlib.ExitStack() as stack:
         for name in ("", "_host_to_device", "_device_to_device", "_device_to_host"):
             stack.enter_context(_options.config.option(f"jax_transfer_guard{name}")(new_val))
@@ -147,7 +147,7 @@ def transfer_guard(new_val: str) -> Iterator[None]:
 
 def process_index(backend: str | None = None) -> int:
     """The number of this process: 0."""
-    devices(backend)      # refuses one that there is not
+    devices(backend)      # refuses an unknown one
     return 0
 
 
@@ -166,12 +166,12 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
 def effects_barrier() -> None:
-    """Waits until all that is pending has run."""
+    """Waits until all pending operations have run."""
     _cells.pending.flush()
 
 
 def clear_caches() -> None:
-    """Forgets all that was traced, and what is kept of eager operations. Compiled kernels stay: see
+    """Clears all traces, and the caches of eager operations. Compiled kernels remain: see
     MAXJAX_CACHE_DIR."""
     _entries.forget_traces()
     _control.forget_traces()
@@ -179,7 +179,7 @@ def clear_caches() -> None:
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Prints, or gives, the versions that a report of a bug should name."""
+    """Prints, or returns, the versions that a bug report should name."""
     python = sys.version.replace("\n", " ")
     options = [f"{name}={value}" for name, value in sorted(os.environ.items())
                if name.startswith(("JAX_", "MAXJAX_", "XLA_"))]
@@ -196,7 +196,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 # --- what is brought in at first use --------------------------------------------------------------
-# Names of JAX's that stand in modules of their own; any other name is tried as a module.
+# Names of JAX that are defined in other modules; any other name is tried as a module.
 _LATE = {
     "custom_vjp": "maxjax._higher_order.custom_vjp",
     "custom_gradient": "maxjax._higher_order.custom_gradient",

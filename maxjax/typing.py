@@ -16,6 +16,6 @@ class SupportsDType(Protocol):
     def dtype(self) -> np.dtype: ...
 
 
-# What functions of maxjax.numpy take as an array, and as a dtype.
+# What functions of maxjax.numpy accept as an array, and as a dtype.
 ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
 DTypeLike = str | type[Any] | np.dtype | SupportsDType

@@ -12,15 +12,15 @@ own; an instruction is for one element, for one of each line of a tile, or for a
   reduce    each line's elements to one, or lines to one line, gathered from tile to tile
   aim       the next instruction writes to an operand where it can
 
-A map has one phase; a group of rows has one for each reduction that another depends on, of a part
-for lines, a part for all elements and one at its end; a group of columns one, whose end follows from
-the reductions.
+A map has one phase. A group of rows has a phase for each reduction that another depends on; a phase
+has a part for lines, a part for all elements and one at its end. A group of columns has one phase,
+whose end computes what follows from the reductions.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -121,7 +121,7 @@ class Code:
         return dict.fromkeys([MACHINE, *(
             x.function for part in self.parts for x in part if x.function)])
 
-    def words(self, addresses: dict[str, int]) -> list[int]:
+    def words(self, addresses: Mapping[str, int]) -> list[int]:
         """The integers, with the functions' addresses."""
         head = [KINDS.index(self.kind), self.block, self.registers, self.block * self.itemsize,
                 self.operands, len(self.phases), len(self.call)]
@@ -225,7 +225,8 @@ class _Assembler:
         register = self.new(size)
         if own == ONCE or self.emitter.rows and value.scope == "point":
             # One element, for a whole block: it serves lines and all elements.
-            part, self.part = self.part, self.code.call if own == ONCE else self.code.phases[-1].line
+            part = self.part
+            self.part = self.code.call if own == ONCE else self.code.phases[-1].line
             self.put("spread", register, (source,), size=size, level=ONCE)
             self.part = part
             self.at[value, LINE if own == ONCE else FULL] = self.at[value, FULL] = register
@@ -321,7 +322,7 @@ class _Assembler:
         assert isinstance(emitter, RowsEmitter)
         done: set[Value] = set()
         passes = emitter._passes(list(self.outputs))
-        for number, (reductions, written, needed) in enumerate(passes):
+        for number, (reductions, written, _) in enumerate(passes):
             phase = self.begin()
             if not self.single:
                 self._forget()

@@ -28,7 +28,7 @@ AVX512 = [name for name in FEATURES if name.startswith(("AVX512", "X86_V4"))]
 
 # Files whose tests hold numbers of tier 0 against JAX's, the truth or what is printed.
 FILES = """project/test_doctests numpy/test_random_ulps numpy/test_random numpy/test_special_values
-    api/test_semantics project/test_compat_scripts cases/test_cases numpy/test_nn numpy/test_numpy
+    recorded/test_recorded project/test_compat_scripts cases/test_cases numpy/test_nn numpy/test_numpy
     api/test_libraries""".split()
 
 

@@ -2,7 +2,7 @@
 
 A script of its own, as devices are counted when a library starts: ``python -m
 tests.sharding.shard_map_programs jax`` prints what each program gives, as JSON: values, a text, or
-an error. What JAX gives to all is kept in ``golden/shard_map.json``: it takes more than a minute.
+an error. What JAX gives to all is kept in ``shard_map.json``: it takes more than a minute.
 """
 
 from __future__ import annotations

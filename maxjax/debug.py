@@ -13,7 +13,7 @@ from maxjax._base.missing import missing_names
 from maxjax._higher_order.debugger import breakpoint as breakpoint
 from maxjax._higher_order.debugging import debug_callback as callback
 from maxjax._higher_order.debugging import debug_print as print
-from maxjax._higher_order.jit import PjitFunction, argument_names, make_jit
+from maxjax._higher_order.jit_function import PjitFunction, make_jit
 from maxjax._higher_order.stages import cost_of, flops_of
 from maxjax._ir.effects import DebugEffect as DebugEffect
 from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
@@ -113,28 +113,26 @@ class Explanation:
         self.jaxpr = program.closed
         self.cached = False
         has_tier1 = tiering.prepare(program)
+        prepared = program.prepared
+        assert prepared is not None
         backend = tiering.backend_of(program)
         self.backend = backend.name
         if has_tier1:
-            self.cached = backend.is_kept(program)
+            self.cached = backend.is_kept(prepared)
         else:
             self.reason = program.reason
         self.cache_directory = backend.directory
-        self.peak_bytes = 0
-        self.source = ""
-        plans = program.plans.values()
-        if plans:
-            self.peak_bytes = max(plan.peak_bytes for plan in plans)
-            self.source = "\n".join(plan.source for plan in plans)
+        self.peak_bytes = prepared.peak_bytes
+        self.source = prepared.source
         self.shows_source = False
         self.pieces = [
             ("host" if piece.on_host else "MAX",
              Counter(eqn.primitive.name for eqn in piece.jaxpr.eqns), piece.reasons)
-            for piece in program.pieces]
+            for piece in prepared.pieces]
         self.piece_costs = [
             (sum(map(flops_of, piece.jaxpr.eqns)),
              sum(var.aval.nbytes for var in (*piece.inputs, *piece.outputs)))
-            for piece in program.pieces]
+            for piece in prepared.pieces]
 
     def __str__(self) -> str:
         count = sum(sum(operations.values()) for _, operations, _ in self.pieces)
@@ -210,7 +208,7 @@ def graph(function: Callable[..., Any], *args: Any, simplified: bool = False,
     jitted = function if isinstance(function, PjitFunction) else make_jit(function)
     entry = jitted._lookup(args, kwargs)
     _, tree, static = jitted._flatten(args, kwargs)
-    names = argument_names(jitted._function, tree, static)
+    names = jitted._argument_names(tree, static)
     if not simplified:
         return dot(entry.closed, jitted._name, None, names)
 

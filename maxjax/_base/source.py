@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
-# Where code lies that is none of the user's: maxjax's, and that of libraries which say so.
+# The paths of code that is not the user's: maxjax, and libraries which say so.
 _internal_paths: tuple[str, ...] = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,)
 # A code object is asked about once: tracing looks at the stack for each equation.
@@ -53,24 +53,25 @@ class _Scopes(threading.local):
 
     Attributes:
       names: what ``jax.named_scope`` has open.
-      told: the line that what is traced comes from, where a pass writes a program anew.
+      source_line: where a pass rewrites a program, the line of the equation that it is at (None: it
+        has none); elsewhere a text.
     """
 
     names: tuple[str, ...] = ()
-    told: Any = "look at the stack"
+    source_line: SourceLine | str | None = "look at the stack"
 
 
 scopes = _Scopes()
 
 
 @contextlib.contextmanager
-def told_lines() -> Iterator[None]:
-    """What is traced inside takes the lines of the program that it comes from (``scopes.told``)."""
-    previous, scopes.told = scopes.told, None
+def inherited_source_lines() -> Iterator[None]:
+    """Equations traced inside take their lines from ``scopes.source_line``, not from the stack."""
+    previous, scopes.source_line = scopes.source_line, None
     try:
         yield
     finally:
-        scopes.told = previous
+        scopes.source_line = previous
 
 
 class SourceLine:
@@ -110,14 +111,15 @@ class SourceLine:
 
 
 def current_line(depth: int = 2) -> SourceLine | None:
-    if scopes.told.__class__ is not str:
-        return scopes.told
+    line = scopes.source_line
+    if not isinstance(line, str):
+        return line
     frame = user_frame(depth)
     return None if frame is None else SourceLine(frame.f_code, frame.f_lasti, scopes.names)
 
 
-def unwrapped(function: Any) -> Any:
-    """The function that decorators and ``functools.partial`` have been put around."""
+def unwrapped(function: object) -> Any:
+    """The function inside decorators and ``functools.partial``."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     while hasattr(function, "func"):
@@ -125,7 +127,7 @@ def unwrapped(function: Any) -> Any:
     return function
 
 
-def function_location(function: Any) -> str:
+def function_location(function: object) -> str:
     """``name at file:line``, as far as they are known."""
     function = unwrapped(function)
     name = getattr(function, "__name__", None) or type(function).__name__

@@ -38,14 +38,15 @@ The rules, all optional but the first two, and their contracts:
     In which operands it is linear (``maxjax._ir.linearity``); None where it is not, or where the
     jaxprs inside decide.
 ``passes_unreduced``
-    The operands (a slice) that JAX lets be parts of sums along mesh axes in types, all along the
+    The operands (a slice) that JAX lets be unreduced along mesh axes in types, all along the
     same ones; the results then are too. None: all must be whole.
 ``accepts``, ``same_dtypes``
     The dtypes that all operands may have, and the operands (a slice) that share one. Operations
     check it of what they are given, ``check_operands`` of programs that were read.
 ``bodies(*avals, **params)``
     Of a higher-order primitive: each of its jaxprs, with the types of the operands that it is
-    called with and those that its results must have (None: any).
+    called with and those that its results must have (None: any). Of loops and branches
+    ``control_flow`` says it.
 ``joins_scalars``
     True of elementwise operations of which a scalar operand may stand for an array that it fills.
 ``keeps_zero``
@@ -66,7 +67,8 @@ The rules, all optional but the first two, and their contracts:
 ``expand(in_avals, params)``
     The jaxpr of what stands for several operations until it is compiled.
 ``control_flow``
-    Of loops and branches: the parameters that hold their jaxprs, or tuples of them.
+    Of loops and branches: what their operands are, and how their jaxprs and results belong to them
+    (``ControlFlow`` of ``maxjax._ir.control_flow``).
 ``dead_code(eqn, used)``
     Where jaxprs are inside: an equation of the used results (and others that they need), with only
     the operands that it needs.
@@ -112,6 +114,7 @@ from typing import Any
 
 from maxjax._base import caches, threads
 from maxjax._base.errors import InternalError
+from maxjax._ir.control_flow import ControlFlow
 from maxjax._ir.dimensions import state as dimensions
 from maxjax._ir.effects import Effect
 from maxjax._ir.linearity import Linearity
@@ -182,7 +185,7 @@ class Primitive:
                  guarded: Callable[..., Sequence[bool]] | None = None,
                  inlined_late: bool = False,
                  expand: Callable[..., Any] | None = None,
-                 control_flow: tuple[str, ...] = (),
+                 control_flow: ControlFlow | None = None,
                  dead_code: Callable[..., Any] | None = None,
                  expression: Callable[..., str | None] | None = None,
                  known: Callable[[dict[str, Any]], Any] | None = None,

@@ -236,6 +236,10 @@ class Array:
         def __rrshift__(self, other: Any) -> Array: ...
 
 
+# What a primitive is applied to.
+Value = Array | np.ndarray | np.generic
+
+
 class Tracer(Array):
     """Stands for a value while a function is being transformed."""
 

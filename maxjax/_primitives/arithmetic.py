@@ -10,12 +10,14 @@ from maxjax._ir.linearity import FIRST, PRODUCT, SUM
 from maxjax._ir.runtime import installed
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import complex_values, kernels
+from maxjax._primitives.broadcasting import broadcast_to_shape
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, ge, select
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import full
 from maxjax._primitives.kernels import Kernel, to_bool
 from maxjax._primitives.rules import aval_of, is_linear, native, scalar_like
-from maxjax._primitives.shape import broadcast_to_shape, full, provide
+from maxjax._primitives.slicing import provide
 from maxjax._primitives.widths import (
     FLOATING,
     NUMBERS,
@@ -187,8 +189,8 @@ def _is_finite_specialize(in_avals, params, out_avals):
 is_finite_p = elementwise(
     "is_finite", accepts=FLOATING, evaluate=np.isfinite, specialize=_is_finite_specialize,
     out_dtype=dtypes.bool_,
-    lower=lambda ctx, x: ctx.kernel("is_finite", x, out_dtype=dtypes.bool_), keeps_zero=True,
-    cheap=True, kernels=(Kernel("is_finite", dtypes.FLOATS, results=to_bool),))
+    lower=lambda ctx, x: ctx.kernel("is_finite", x, out_dtype=dtypes.bool_), cheap=True,
+    kernels=(Kernel("is_finite", dtypes.FLOATS, results=to_bool),))
 
 nextafter_p = elementwise(
     "nextafter", accepts=FLOATING,

@@ -11,20 +11,20 @@ from maxjax._base import dtypes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.broadcasting import (
+    broadcast_in_dim,
+    broadcast_to_shape,
+    expand_axis,
+    unbroadcast,
+)
 from maxjax._primitives.kernels import Kernel
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import (
     aval_of,
     broadcast_shape,
     elementwise_factors,
     is_linear,
     native,
-)
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    broadcast_to_shape,
-    expand_axis,
-    move_axis,
-    unbroadcast,
 )
 
 

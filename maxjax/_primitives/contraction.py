@@ -12,8 +12,8 @@ from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.layout import transpose
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear
-from maxjax._primitives.shape import transpose
 from maxjax._primitives.widths import BIT_WIDTHS, bit_width
 
 

@@ -15,8 +15,9 @@ from maxjax._base.lazy import scipy_fft
 from maxjax._ir.linearity import SUM
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import conj, div, mul
+from maxjax._primitives.broadcasting import broadcast_in_dim
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import FactorRule, factor_rule, linear_primitive, scalar_like
-from maxjax._primitives.shape import broadcast_in_dim, move_axis
 
 
 class FftType(enum.IntEnum):

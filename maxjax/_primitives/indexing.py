@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches, dtypes
-from maxjax._ir.linearity import Linearity, summed_first
+from maxjax._ir.linearity import Linearity, reduced_first
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import split_rows
 from maxjax._primitives.arithmetic import add, div, maximum, minimum, mul, neg
+from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.comparison import and_p, eq, ge, le_p, select
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import full, iota, zeros_like
 from maxjax._primitives.gather_plan import (
     FillValue,
     GatherDimensionNumbers,
@@ -34,19 +36,10 @@ from maxjax._primitives.gather_plan import (
     window_factors,
     window_sizes,
 )
+from maxjax._primitives.layout import move_axis, reshape, transpose
 from maxjax._primitives.rows import scatter_rows_p, take_rows_p, write_rows
 from maxjax._primitives.rules import FactorRule, OnShard, is_linear, no_flops, scalar_like
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    broadcast_leading,
-    full,
-    iota,
-    move_axis,
-    reshape,
-    slice_in_dim,
-    transpose,
-    zeros_like,
-)
+from maxjax._primitives.slicing import slice_in_dim
 
 CLIP = GatherScatterMode.CLIP
 FILL_OR_DROP = GatherScatterMode.FILL_OR_DROP
@@ -307,7 +300,7 @@ def _gather_on_shard(params, in_avals, shapes, out):
 gather_p = Primitive(
     "gather", flops=no_flops, shard_params=_gather_on_shard,
     on_shard=OnShard(split_rows.gather, factors=split_rows.gather_factors),
-    linearity=Linearity(slice(1), each=True, parts=_fills_with_sum),
+    linearity=Linearity(slice(1), each=True, unreduced=_fills_with_sum),
     abstract=_gather_abstract,
     evaluate=_gather_evaluate,
     specialize=_gather_specialize,
@@ -538,8 +531,8 @@ def _scatter_extremum_jvp(primals, tangents, *, primitive, **params):
 
 
 # Operand and updates.
-_SUM = Linearity(slice(0, None, 2), parts=summed_first)
-_PRODUCT = Linearity(slice(0, None, 2), each=True, parts=summed_first)
+_SUM = Linearity(slice(0, None, 2), unreduced=reduced_first)
+_PRODUCT = Linearity(slice(0, None, 2), each=True, unreduced=reduced_first)
 
 scatter_p = _scatter("scatter", "set", _scatter_set_jvp, _scatter_set_transpose, _SUM)
 scatter_add_p = _scatter(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base.meshes import (
@@ -23,13 +23,13 @@ from maxjax._base.meshes import (
 )
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding, Sharding
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
-from maxjax._ir.linearity import ALL_SUMMED_FIRST
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, every_equation
+from maxjax._ir.linearity import ALL_REDUCED_FIRST
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.reduced import in_states
 from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
+from maxjax._primitives.unreduced import in_states
 
 
 def type_on(aval: ShapedArray, sharding: Any) -> ShapedArray:
@@ -163,7 +163,7 @@ def _put_batch(size, operands, axes, *, devices, **params):
 
 
 device_put_p = Primitive(
-    "device_put", linearity=ALL_SUMMED_FIRST,
+    "device_put", linearity=ALL_REDUCED_FIRST,
     abstract=lambda *avals, devices, **params: [
         aval if device is None else _resharded(aval, device)
         for aval, device in zip(avals, devices, strict=True)],
@@ -239,7 +239,10 @@ def named_shardings(closed: ClosedJaxpr) -> Sequence[tuple[str, Sharding]]:
     """The shardings that a program's equations name, with those equations' names."""
     known = closed.cache.get("named shardings")
     if known is None:
-        known = closed.cache["named shardings"] = list(_shardings_in(closed.eqns))
+        known = closed.cache["named shardings"] = [
+            (eqn.primitive.name, sharding) for eqn in every_equation(closed)
+            if eqn.primitive.placement is not None
+            for sharding in placements(eqn.primitive, eqn.params) if isinstance(sharding, Sharding)]
     return known
 
 
@@ -248,17 +251,6 @@ def placements(primitive: Primitive, params: dict[str, Any]) -> Sequence[Any]:
     assert primitive.placement is not None
     found = primitive.placement(**params)
     return found if primitive.multiple_results else [found]
-
-
-def _shardings_in(eqns: Sequence[JaxprEqn]) -> Iterator[tuple[str, Sharding]]:
-    for eqn in eqns:
-        if eqn.primitive.placement is not None:
-            for sharding in placements(eqn.primitive, eqn.params):
-                if isinstance(sharding, Sharding):
-                    yield eqn.primitive.name, sharding
-        if not eqn.primitive.cacheable:
-            for inner in subjaxprs(eqn.params):
-                yield from _shardings_in(inner.eqns)
 
 
 def constrained_spec(eqn: JaxprEqn, mesh: Mesh) -> tuple[PartitionSpec, bool] | None:

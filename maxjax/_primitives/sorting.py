@@ -13,10 +13,12 @@ import numpy as np
 from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.broadcasting import broadcast_leading
+from maxjax._primitives.creation import full, iota
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import axis_factors, factor_rule
-from maxjax._primitives.shape import broadcast_leading, full, iota, move_axis, reshape
 
 
 def take_along(x, indices, axis: int):

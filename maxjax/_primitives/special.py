@@ -12,9 +12,9 @@ from maxjax._primitives import xla_float32
 from maxjax._primitives.arithmetic import add, constant, div, mul, neg, sign, square, sub
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, select, where_zero
+from maxjax._primitives.creation import full
 from maxjax._primitives.kernels import Kernel
 from maxjax._primitives.rules import native
-from maxjax._primitives.shape import full
 from maxjax._primitives.transcendental import exp
 from maxjax._primitives.widths import FLOATING, vectorized, widened
 
@@ -128,7 +128,7 @@ bessel_i1e_p = _special(
     # SciPy's loses the sign of a zero.
     "bessel_i1e",
     vectorized("bessel_i1e", lambda x: np.where(x == 0, x, scipy_special.i1e(x))),
-    lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)), may_give_nan=True)
+    lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)), keeps_zero=True)
 bessel_i0e_p = _special(
     "bessel_i0e", vectorized("bessel_i0e", lambda x: scipy_special.i0e(x)),
     lambda t, x, out: mul(t, sub(bessel_i1e_p.bind(x), mul(sign(x), out))))

@@ -7,21 +7,18 @@ import math
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.linearity import SUM, SUMMED_FIRST
+from maxjax._ir.linearity import REDUCED_FIRST, SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add
+from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.comparison import eq, ge_p, le_p, not_p, select
 from maxjax._primitives.convolution import dilated, output_spatial
 from maxjax._primitives.convolution_numpy import overlap
+from maxjax._primitives.creation import full
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import axis_factors, linear_primitive
-from maxjax._primitives.shape import (
-    broadcast_leading,
-    full,
-    move_axis,
-    pad,
-    slice_p,
-)
+from maxjax._primitives.slicing import pad, slice_p
 
 
 def window_abstract(x, *, window_dimensions, window_strides, padding, base_dilation,
@@ -452,7 +449,7 @@ def _scatter_transpose(cotangent, source, operand, **params):
 
 
 select_and_gather_add_p = Primitive(
-    "select_and_gather_add", linearity=SUMMED_FIRST,
+    "select_and_gather_add", linearity=REDUCED_FIRST,
     abstract=lambda tangents, operand, *, select_prim, **params: window_abstract(
         tangents, **params),
     evaluate=_gather_evaluate,
@@ -464,7 +461,7 @@ select_and_gather_add_p = Primitive(
 )
 
 select_and_scatter_add_p = Primitive(
-    "select_and_scatter_add", linearity=SUMMED_FIRST,
+    "select_and_scatter_add", linearity=REDUCED_FIRST,
     abstract=lambda source, operand, **params: ShapedArray(operand.shape, source.dtype),
     evaluate=_scatter_evaluate,
     lower=_scatter_lower,

@@ -2,33 +2,36 @@
 
 Two things hold of every value, in tier 0, in compiled code and in what a callback sees:
 
-- It is a plain ``np.ndarray`` of the physical dtype and the shape that its type says. What comes
-  from outside is made one in one place (``maxjax._runtime.pending.plain``; subclasses of ndarray
-  compute in their own ways), and ``checked`` is what the value of every array goes through.
-- Nobody else writes to its memory. What the caller may write to later is copied when it enters, or,
-  where it is an argument of a program, before anything that outlives the call can hold it; what
-  leaves is a view that NumPy does not let anybody make writable.
+- It is a plain ``np.ndarray`` of the physical dtype and the shape that its type says. Values from
+  outside are converted in one place (``maxjax._runtime.pending.plain``; subclasses of ndarray
+  compute in their own ways), and every array's value passes through ``checked``.
+- Nobody else writes to its memory. Memory that the caller may write to later is copied on entry or,
+  for an argument of a program, before anything that outlives the call can hold it; what is handed
+  out is a view that NumPy does not let anybody make writable.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_parts
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_unreduced
 from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.cells import Cell, checked, pending
 from maxjax._runtime.devices import Device, first_device
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @pytree.leaf_type
 class ArrayImpl(Array):
     """An array on a device. Lazy: its value is computed when somebody looks at it."""
 
-    __slots__ = ("_cell", "_committed", "_place", "_value")
+    __slots__ = ("_cell", "_committed", "_placement", "_value")
     _value: np.ndarray | None
     _cell: Cell | None
 
@@ -37,7 +40,7 @@ class ArrayImpl(Array):
         self._value = None if value is None else checked(value, aval)
         self._cell = cell
         # The device, or how the array lies over several; None: the default device, not committed.
-        self._place: Device | Sharding | None = None
+        self._placement: Device | Sharding | None = None
         self._committed = False
 
     def host(self) -> np.ndarray:
@@ -72,7 +75,7 @@ class ArrayImpl(Array):
 
     def copy_to_host_async(self) -> None:
         """Starts computing the value; on the CPU it is at the host then."""
-        self._check_summed()
+        self._refuse_unreduced()
         self.host()
 
     def __await__(self):
@@ -96,14 +99,14 @@ class ArrayImpl(Array):
     @property
     def sharding(self) -> Sharding:
         """Where the array's parts are."""
-        place = self._place
-        return place if isinstance(place, Sharding) else SingleDeviceSharding(
-            place or first_device())
+        placement = self._placement
+        return placement if isinstance(placement, Sharding) else SingleDeviceSharding(
+            placement or first_device())
 
     @property
     def device(self) -> Any:
         """The device that holds the array; its sharding if there are several."""
-        return self._place or first_device()
+        return self._placement or first_device()
 
     def devices(self) -> set[Device]:
         """The devices that hold the array."""
@@ -114,22 +117,22 @@ class ArrayImpl(Array):
         return self._value is None and self._cell is None
 
     def delete(self) -> None:
-        """Frees the memory; the array cannot be used after."""
+        """Frees the memory; the array cannot be used afterwards."""
         self._cell = None
         self._value = None
 
     # --- conversion ---
-    def _check_summed(self) -> None:
-        """Nobody may look at parts of a sum.
+    def _refuse_unreduced(self) -> None:
+        """Nobody may look at an unreduced array.
 
         Raises:
-          NotImplementedError: the shards are such.
+          NotImplementedError: it is unreduced.
         """
         if not self.aval.plain:
-            refuse_parts(self.aval.sharding)
+            refuse_unreduced(self.aval.sharding)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        self._check_summed()
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        self._refuse_unreduced()
         value = self.host()
         if type(self.aval.dtype) is dtypes.KeyDType:
             raise TypeError(
@@ -148,7 +151,7 @@ class ArrayImpl(Array):
             raise TypeError("key array cannot be converted to boolean.")
         if self.aval.size != 1:
             raise ValueError(truth_value_message(self.aval))
-        self._check_summed()
+        self._refuse_unreduced()
         return bool(self.host().reshape(()))
 
     def _scalar(self) -> Any:
@@ -183,12 +186,12 @@ class ArrayImpl(Array):
         """The elements as nested lists of Python scalars."""
         return np.asarray(self).tolist()
 
-    def tobytes(self, order: Any = "C") -> bytes:
+    def tobytes(self, order: Literal["C", "F", "A", "K"] | None = "C") -> bytes:
         """The elements' bytes."""
         return np.asarray(self).tobytes(order)
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
-                   copy: bool | None = None) -> Any:
+    def __dlpack__(self, *, stream: object = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         count = len(self.devices())
         if count > 1:
             raise BufferError(
@@ -207,7 +210,7 @@ class ArrayImpl(Array):
 
     def __reduce__(self):
         dtype = self.aval.dtype
-        self._check_summed()
+        self._refuse_unreduced()
         if dtypes.is_key(dtype):
             return (_restore_keys, (dtype, self.aval.shape, self.host().tobytes()))
         return (_restore, (read_only(self.host()), self.aval.weak_type))
@@ -217,14 +220,14 @@ class ArrayImpl(Array):
 
     def __deepcopy__(self, memo: dict) -> ArrayImpl:
         copied = ArrayImpl(self.aval, self.host().copy())
-        copied._place, copied._committed = self._place, self._committed
+        copied._placement, copied._committed = self._placement, self._committed
         return copied
 
 
-def is_spread(x: Any) -> bool:
-    """Whether an array, outside ``jit``, lies over the Auto axes of a mesh."""
-    place = getattr(x, "_place", None)
-    return isinstance(place, NamedSharding) and bool(place.mesh.auto_axes)
+def is_spread(x: object) -> bool:
+    """Whether an array, outside ``jit``, is spread over the Auto axes of a mesh."""
+    placement = getattr(x, "_placement", None)
+    return isinstance(placement, NamedSharding) and bool(placement.mesh.auto_axes)
 
 
 def _restore(value: np.ndarray, weak_type: bool) -> ArrayImpl:
@@ -233,18 +236,18 @@ def _restore(value: np.ndarray, weak_type: bool) -> ArrayImpl:
     return ArrayImpl(ShapedArray(value.shape, dtype, weak_type), np.array(value, dtype))
 
 
-def _restore_keys(dtype: Any, shape: tuple[int, ...], content: bytes) -> ArrayImpl:
+def _restore_keys(dtype: dtypes.KeyDType, shape: tuple[int, ...], content: bytes) -> ArrayImpl:
     return ArrayImpl(ShapedArray(shape, dtype),
                      np.frombuffer(content, dtypes.physical(dtype)).reshape(shape))
 
 
 def read_only(value: np.ndarray) -> np.ndarray:
-    """A view that nobody can write through, or make writable: what owns the memory is not to be
-    found from it as an array."""
+    """A view that nobody can write through, or make writable: the array that owns the memory cannot
+    be reached from it."""
     try:
         return np.asarray(value.data.toreadonly())
     except (ValueError, TypeError):
-        # No element of a buffer, but its bytes are: bfloat16 and the like.
+        # Not a dtype of buffers, but its bytes are: bfloat16 and the like.
         bits = value.view(_BITS[value.dtype.itemsize])
         return np.asarray(bits.data.toreadonly()).view(value.dtype)
 

@@ -12,11 +12,12 @@ import numpy as np
 from maxjax._base import meshes, pytree
 from maxjax._base.dtypes import is_key
 from maxjax._base.meshes import PartitionSpec
+from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import (
     NamedSharding,
     Sharding,
     check_shape,
-    refuse_parts,
+    refuse_unreduced,
 )
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer
@@ -26,7 +27,7 @@ from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
 
 
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False,
+def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: PyTree = False,
                may_alias: bool | None = None) -> Any:
     """Copies the leaves of a pytree to a device.
 
@@ -39,60 +40,62 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
         pytree of them. None: where they are found to be.
 
     Raises:
-      ValueError: the device is none; the value's rank is too small for the sharding, or a
+      ValueError: it is no device; the value's rank is too small for the sharding, or a
         dimension not divisible.
       TypeError: a leaf is no array.
     """
     leaves, spec = pytree.flatten(x)
-    places = [device] * len(leaves)
+    placements = [device] * len(leaves)
     if isinstance(device, (tuple, list, dict)):
-        places = pytree.broadcast_prefix(device, x, is_place, "device_put device")
+        placements = pytree.broadcast_prefix(device, x, is_placement, "device_put device")
     sources = [src] * len(leaves)
     if isinstance(src, (tuple, list, dict)):
-        sources = pytree.broadcast_prefix(src, x, is_place, "device_put src")
+        sources = pytree.broadcast_prefix(src, x, is_placement, "device_put src")
     values = [installed.runtime.operand(leaf) for leaf in leaves]
-    places = [_checked(value, place) for value, place in zip(values, places, strict=True)]
+    placements = [_checked(value, placement)
+                  for value, placement in zip(values, placements, strict=True)]
     if any(isinstance(value, Tracer) for value in values):
         semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
                      ArrayCopySemantics.ALWAYS_COPY if may_alias is False else
                      ArrayCopySemantics.REUSE_INPUT)
-        results = _put_traced(values, places, sources, semantics)
+        results = _put_traced(values, placements, sources, semantics)
     else:
-        results = [value if place is None else installed.runtime.put(value, place)
-                   for value, place in zip(values, places, strict=True)]
+        results = [value if placement is None else installed.runtime.put(value, placement)
+                   for value, placement in zip(values, placements, strict=True)]
     return pytree.unflatten(spec, results)
 
 
-def is_place(node: Any) -> bool:
+def is_placement(node: object) -> bool:
     return node is None or isinstance(node, (Device, Sharding, PartitionSpec))
 
 
-def _checked(value: Any, place: Any) -> Any:
-    """Where a value is to be, a spec as a sharding of the mesh that is set."""
-    if not is_place(place):
+def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) -> Any:
+    """The placement for a value; a spec becomes a sharding of the mesh that is set."""
+    if not is_placement(placement):
         raise ValueError(
             "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, "
             "`Format`, `jax.memory.Space` or a pytree of these values. Received invalid value: "
-            f"{place}")
-    if isinstance(place, PartitionSpec):
+            f"{placement}")
+    if isinstance(placement, PartitionSpec):
         mesh = meshes.around().concrete
         if mesh.empty:
             raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed "
                              "to device_put")
-        place = NamedSharding(mesh, place)
-    if isinstance(place, Sharding):
-        place.is_fully_addressable      # noqa: B018  (raises where there are no devices)
-        type_on(value.aval, place)
-        check_shape(place, value.shape, "device_put args")
-    if place is not None and not value.aval.plain:
-        refuse_parts(value.aval.sharding)
-    return place
+        placement = NamedSharding(mesh, placement)
+    if isinstance(placement, Sharding):
+        placement.is_fully_addressable      # noqa: B018  (raises where there are no devices)
+        type_on(value.aval, placement)
+        check_shape(placement, value.shape, "device_put args")
+    if placement is not None and not value.aval.plain:
+        refuse_unreduced(value.aval.sharding)
+    return placement
 
 
-def _put_traced(values: Sequence[Any], places: Sequence[Any], sources: Sequence[Any],
-                semantics: ArrayCopySemantics) -> list[Any]:
-    """Under a transformation equations say where values are to be."""
-    if any(isinstance(place, Sharding) for place in places):
+def _put_traced(values: Sequence[Array], placements: Sequence[Device | Sharding | None],
+                sources: Sequence[Device | Sharding | None], semantics: ArrayCopySemantics
+                ) -> list[Any]:
+    """Under a transformation, equations place the values."""
+    if any(isinstance(placement, Sharding) for placement in placements):
         meshes.use.ever_set = True
     srcs = []
     for value, source in zip(values, sources, strict=True):
@@ -100,24 +103,24 @@ def _put_traced(values: Sequence[Any], places: Sequence[Any], sources: Sequence[
             known = value.concrete() if isinstance(value, Tracer) else value
             source = known.sharding if isinstance(known, ArrayImpl) else None
         srcs.append(source)
-    if not any(isinstance(place, NamedSharding) for place in places):
+    if not any(isinstance(placement, NamedSharding) for placement in placements):
         return device_put_p.bind(
-            *values, devices=tuple(places), srcs=tuple(srcs),
+            *values, devices=tuple(placements), srcs=tuple(srcs),
             copy_semantics=(semantics,) * len(values))
-    # Each in an equation of its own, which tells the propagation how its value lies.
+    # Each in an equation of its own, from which propagation learns its sharding.
     results = []
-    for value, place, src in zip(values, places, srcs, strict=True):
-        if isinstance(place, NamedSharding) and place.mesh.explicit_axes:
-            results.append(reshard_p.bind(value, dst_sharding=place))
+    for value, placement, src in zip(values, placements, srcs, strict=True):
+        if isinstance(placement, NamedSharding) and placement.mesh.explicit_axes:
+            results.append(reshard_p.bind(value, dst_sharding=placement))
         else:
-            results += device_put_p.bind(value, devices=(place,), srcs=(src,),
+            results += device_put_p.bind(value, devices=(placement,), srcs=(src,),
                                          copy_semantics=(semantics,))
     return results
 
 
-def device_get(x: Any) -> Any:
-    """The leaves of a pytree as NumPy arrays; random keys, and what is no array, or traced, stay
-    as they are."""
+def device_get(x: PyTree) -> Any:
+    """The leaves of a pytree as NumPy arrays; random keys, tracers and leaves that are no arrays
+    stay as they are."""
     def get(leaf: Any) -> Any:
         if isinstance(leaf, Tracer):
             return leaf
@@ -128,7 +131,7 @@ def device_get(x: Any) -> Any:
     return pytree.map(get, x)
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: PyTree) -> Any:
     """Waits until all leaves are computed, and returns ``x``."""
     for leaf in pytree.leaves(x):
         if hasattr(leaf, "block_until_ready"):
@@ -136,7 +139,7 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def copy_to_host_async(x: Any) -> Any:
+def copy_to_host_async(x: PyTree) -> Any:
     """Starts computing all leaves, and returns ``x``."""
     return block_until_ready(x)
 

@@ -11,9 +11,10 @@ import numpy as np
 from maxjax._base import caches, config, spans
 from maxjax._base.config import status
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Params, Var, subjaxprs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
+from maxjax._max.backend import Prepared
 from maxjax._transforms.simplify import expand, simplify
 
 _clock = time.perf_counter_ns
@@ -29,6 +30,7 @@ class Program:
       heat: nanoseconds that tier 0 has spent on it.
       cost: seconds that a call is estimated to take.
       size: thousands of equations, those of bodies too: planning takes time by them.
+      prepared: how its backend compiles it, once that was asked.
       compiled: the tier-1 executable (a callable of a list of NumPy arrays), or None.
       state: "new", "cold", "queued" (for the compiler), "compiled", "failed", "host" (nothing
         of it can be compiled), "light" (dispatch would cost more than tier 0), "slower" (MAX
@@ -36,11 +38,11 @@ class Program:
       reason: why it is interpreted, where it failed or may not be compiled.
     """
 
-    __slots__ = ("__weakref__", "artifact_key", "backend", "best_interpreted", "closed",
-                 "compile_seconds", "compiled", "compiled_calls", "consts", "cost", "effects",
-                 "family", "heat", "interpreted_calls", "looked", "opened", "out_avals", "pieces",
-                 "plans", "prepared", "proven", "reason", "rejected", "retry_at", "size", "state",
-                 "text", "tier0", "trial_best", "trial_calls")
+    __slots__ = ("__weakref__", "backend", "best_interpreted", "closed", "compile_seconds",
+                 "compiled", "compiled_calls", "consts", "cost", "effects", "family", "heat",
+                 "interpreted_calls", "looked", "opened", "out_avals", "prepared", "proven",
+                 "reason", "rejected", "retry_at", "size", "state", "tier0", "trial_best",
+                 "trial_calls")
 
     def __init__(self, closed: ClosedJaxpr):
         self.effects = closed.effects
@@ -74,15 +76,11 @@ class Program:
         self.state = "new"
         self.reason: str | None = None
         self.cost = self.size = 0.0
-        self.pieces: list[Any] = []
-        self.plans: dict[int, Any] = {}
-        self.prepared = False
+        self.prepared: Prepared | None = None
         self.backend = ""                   # chosen when the program is prepared for tier 1
         self.looked = False
-        self.text = ""
-        self.artifact_key: bytes = b""      # empty until the program is prepared for tier 1
 
-    def run(self, values: list[Any]) -> list[Any]:
+    def run(self, values: list[np.ndarray]) -> list[Any]:
         """Results for physical NumPy values of the inputs."""
         if self.consts:
             values = self.consts + values
@@ -100,10 +98,10 @@ class Program:
 
     @property
     def name(self) -> str:
-        """That of the function it comes from."""
+        """The name of the function it comes from."""
         return self.closed.jaxpr.debug_info.split(" at ")[0] or "a program"
 
-    def _run(self, values: list[Any]) -> list[Any]:
+    def _run(self, values: list[np.ndarray]) -> list[Any]:
         tiering = policy.tiering
         if self.state == "new":
             self.state = "cold"
@@ -140,7 +138,7 @@ class Program:
 
 
 class Tiering:
-    """What decides when a program is compiled; the default never does."""
+    """Decides when a program is compiled; this default never does."""
 
     HOT_NANOSECONDS = 1 << 62
     LOOKUP_NANOSECONDS = 1 << 62
@@ -167,13 +165,13 @@ class Tiering:
     def compile_or_warn(self, program: Program) -> None:
         program.state = "failed"
 
-    def run_compiled(self, program: Program, compiled: Any, values: list[Any]) -> list[Any]:
+    def run_compiled(self, program: Program, compiled: Any, values: list[np.ndarray]) -> list[Any]:
         program.compiled_calls += 1
         return compiled(values)
 
 
 class _Policy:
-    """The place of the one tiering of the process."""
+    """Holds the one tiering of the process."""
 
     __slots__ = ("tiering",)
 
@@ -193,7 +191,7 @@ def program_of(closed: ClosedJaxpr) -> Program:
 
 
 def call_of(primitive: Primitive, avals: tuple[ShapedArray, ...],
-            params: dict[str, Any]) -> ClosedJaxpr:
+            params: Params) -> ClosedJaxpr:
     """The jaxpr of one application of a primitive with jaxprs inside; kept with the first."""
     owner = next(jaxpr for jaxpr in subjaxprs(params) if isinstance(jaxpr, ClosedJaxpr))
     key = (call_of, primitive, avals, tuple(params.items()))

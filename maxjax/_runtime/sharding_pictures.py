@@ -7,12 +7,12 @@ from typing import Any
 
 from maxjax._base.shardings import Sharding
 from maxjax._higher_order.debugging import inspect_sharding
-from maxjax._ir.trace import Tracer
+from maxjax._ir.trace import Array, Tracer
 
 
 def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: bool = True,
                        scale: float = 1.0, min_width: int = 9, max_width: int = 80,
-                       color_map: Any = None) -> None:
+                       color_map: object = None) -> None:
     """Prints which devices hold which part of an array.
 
     Args:
@@ -36,14 +36,14 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: b
     for device, index in sharding.devices_indices_map(tuple(shape)).items():
         row, column = (part.start or 0 for part in ((slice(None), *index)[-2:]))
         cells.setdefault((row, column), []).append(device.id)
-    rows, columns = (sorted({place[n] for place in cells}) for n in (0, 1))
+    rows, columns = (sorted({cell[n] for cell in cells}) for n in (0, 1))
     height, width = 1, min_width
     if len(shape) == 2:
         lines = int(10 * scale)
         across = min(int(lines * 2.5 * shape[1] / shape[0]), max_width)
         height = max(lines // len(rows) - 2, 0) // 2 * 2 + 1
         width = max(across // len(columns), min_width)
-    labels = {place: f"CPU {','.join(map(str, sorted(ids)))}" for place, ids in cells.items()}
+    labels = {cell: f"CPU {','.join(map(str, sorted(ids)))}" for cell, ids in cells.items()}
     widths = [max(width - 2, *(len(labels[row, column]) for row in rows)) for column in columns]
 
     def rule(left: str, middle: str, right: str) -> str:
@@ -65,7 +65,7 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: b
     print("\n".join([*picture, rule("└", "┴", "┘")]))
 
 
-def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
+def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
     """Prints which devices hold which part of an array; see ``visualize_sharding``.
 
     >>> visualize_array_sharding(jnp.zeros(4))
@@ -77,7 +77,7 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
         arr.shape, sharding, **kwargs))
 
 
-def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
+def inspect_array_sharding(value: Array, *, callback: Callable[[Sharding], None]) -> None:
     """Calls a function with the sharding of an array.
 
     Inside ``jit`` it is called when the program is partitioned over the mesh, with what propagation

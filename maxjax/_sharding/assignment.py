@@ -1,7 +1,7 @@
-"""Over which axes an operation's factors are split when it is computed.
+"""The axes over which an operation's factors are split when it is computed.
 
-The values around it propose; where they differ, each order of proposals gives a candidate, and the
-one that costs least, in moving operands there, computing, and moving results back, is taken.
+The values around it propose axes; where they differ, each order of the proposals gives a candidate.
+The cheapest is taken, counting moving operands there, computing, and moving results back.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 from maxjax._ir.jaxpr import Atom, JaxprEqn
 from maxjax._primitives.rules import FactorRule
-from maxjax._sharding.cost import CostModel
-from maxjax._sharding.projection import project, rivals, rule_of, unproject
-from maxjax._sharding.reshard import Layout, way
+from maxjax._sharding.cost_model import CostModel
+from maxjax._sharding.projection import Factor, project, rivals, rule_of, unproject
+from maxjax._sharding.reshard import Layout, cheapest_path
 from maxjax._sharding.specs import Axes, Dims, Mesh, product
 
 
@@ -25,7 +25,7 @@ class Assignment:
     Attributes:
       axes: factor -> the axes that split it.
       operands, results: the dimensions' axes that follow, of each value.
-      parts: axis -> how the partial results combine.
+      unreduced: axis -> how the partial results combine.
       seconds: by the model: moving operands and results, and computing.
     """
 
@@ -33,7 +33,7 @@ class Assignment:
     axes: dict[Any, Axes]
     operands: list[Dims]
     results: list[Dims]
-    parts: dict[str, str]
+    unreduced: dict[str, str]
     seconds: float = 0.0
 
     @property
@@ -42,11 +42,11 @@ class Assignment:
 
     @property
     def result(self) -> Layout:
-        return Layout(self.results[0], tuple(sorted(self.parts.items())))
+        return Layout(self.results[0], tuple(sorted(self.unreduced.items())))
 
 
 def computed_rule(eqn: JaxprEqn) -> FactorRule:
-    """The rule with what a shard can compute by itself."""
+    """The rule as a shard can compute it by itself, without its neighbours' elements."""
     rule = rule_of(eqn)
     on_shard = eqn.primitive.on_shard
     if on_shard is not None and on_shard.computed is not None:
@@ -56,8 +56,9 @@ def computed_rule(eqn: JaxprEqn) -> FactorRule:
     return rule
 
 
-def finished(eqn: JaxprEqn, rule: FactorRule, axes: Mapping[Any, Axes], mesh: Mesh) -> Assignment:
-    """The assignment of given axes, without those that some value cannot be cut by."""
+def finished(eqn: JaxprEqn, rule: FactorRule, axes: Mapping[Factor, Axes], mesh: Mesh
+             ) -> Assignment:
+    """The assignment with the given axes, except those that cannot split some value."""
     axes = {factor: found for factor, found in axes.items() if found}
     values = [*rule.operands, *rule.results]
     avals = [atom.aval for atom in (*eqn.invars, *eqn.outvars)]
@@ -73,14 +74,14 @@ def finished(eqn: JaxprEqn, rule: FactorRule, axes: Mapping[Any, Axes], mesh: Me
         if not bad:
             break
         axes = {factor: found for factor, found in axes.items() if factor not in bad}
-    parts = {axis: rule.reduction[factor] for factor, found in axes.items()
+    unreduced = {axis: rule.reduction[factor] for factor, found in axes.items()
              if factor in rule.reduction for axis in found}
-    return Assignment(rule, axes, dims[:len(rule.operands)], dims[len(rule.operands):], parts)
+    return Assignment(rule, axes, dims[:len(rule.operands)], dims[len(rule.operands):], unreduced)
 
 
 def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
                mesh: Mesh) -> Iterator[Assignment]:
-    """Assignments worth looking at, those that follow operands first."""
+    """Candidate assignments, those that follow operands first."""
     atoms = [*eqn.invars, *eqn.outvars]
     proposals = [project(dims_of(atom), factors, rule.sizes, mesh)
                  for atom, factors in zip(atoms, [*rule.operands, *rule.results], strict=True)]
@@ -93,7 +94,7 @@ def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
     numbers.sort(key=lambda number: -atoms[number].aval.nbytes)
     seen: list[dict[Any, Axes]] = []
 
-    def merged(order: Sequence[int]) -> dict[Any, Axes]:
+    def combined(order: Sequence[int]) -> dict[Any, Axes]:
         axes: dict[Any, Axes] = {}
         for number in order:
             for factor, found in proposals[number].items():
@@ -108,10 +109,10 @@ def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
         return axes
 
     orders = [[number, *(other for other in numbers if other != number)] for number in numbers]
-    options = [merged(order) for order in orders[:8]] or [{}]
+    options = [combined(order) for order in orders[:8]] or [{}]
     results = [number for number in numbers if number >= len(eqn.invars)]
     if len(results) < len(numbers):
-        options.append(merged(results))
+        options.append(combined(results))
     options += [{factor: axes for factor, axes in option.items() if factor not in rule.reduction}
                 for option in options if option.keys() & rule.reduction.keys()]
     if displaced:
@@ -122,10 +123,10 @@ def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
             yield finished(eqn, rule, option, mesh)
 
 
-def _moved(rule: FactorRule, axes: Mapping[Any, Axes], displaced: Iterable[str],
+def _moved(rule: FactorRule, axes: Mapping[Factor, Axes], displaced: Iterable[str],
            mesh: Mesh) -> dict[Any, Axes]:
-    """With the axes of dimensions that must be whole put to use on others: the largest parts of
-    what operands and results share."""
+    """With the axes of dimensions that must not be split put to use on others: on the factor of
+    which the largest part is left, of those that all operands and results have."""
     result = dict(axes)
     everywhere = [factor for factor in rule.sizes if factor not in rule.replicated and all(
         any(factor in dim for dim in value)
@@ -144,7 +145,8 @@ def _moved(rule: FactorRule, axes: Mapping[Any, Axes], displaced: Iterable[str],
 
 def assign(eqn: JaxprEqn, dims_of: Callable[[Atom], Dims], mesh: Mesh,
            model: CostModel) -> Assignment:
-    """The cheapest candidate; of equals the first, which is taken at once if it moves nothing."""
+    """The cheapest candidate, the earliest among equals; the first is taken at once if it moves
+    nothing."""
     best = None
     for option in candidates(eqn, computed_rule(eqn), dims_of, mesh):
         moving = moves(option, eqn, dims_of, mesh, model)
@@ -159,15 +161,15 @@ def assign(eqn: JaxprEqn, dims_of: Callable[[Atom], Dims], mesh: Mesh,
 
 def moves(assignment: Assignment, eqn: JaxprEqn, dims_of: Callable[[Atom], Dims], mesh: Mesh,
           model: CostModel) -> float:
-    """The seconds of moving operands to where they are needed, and results to where they go."""
+    """Seconds to move operands to where they are needed, and results to where they go."""
     items = tuple(mesh.items())
     total = 0.0
     for atom, dims in dict.fromkeys(zip(eqn.invars, assignment.operands, strict=True)):
         if dims and (here := dims_of(atom)) != dims:
-            total += way(Layout(here), Layout(dims), atom.aval.nbytes, items, model)[0]
-    parts = tuple(sorted(assignment.parts.items()))
+            total += cheapest_path(Layout(here), Layout(dims), atom.aval.nbytes, items, model)[0]
+    unreduced = tuple(sorted(assignment.unreduced.items()))
     for var, dims in zip(eqn.outvars, assignment.results, strict=True):
-        if parts or dims_of(var) != dims:
-            total += way(Layout(dims, parts), Layout(dims_of(var)), var.aval.nbytes, items,
-                         model)[0]
+        if unreduced or dims_of(var) != dims:
+            total += cheapest_path(Layout(dims, unreduced), Layout(dims_of(var)), var.aval.nbytes,
+                                   items, model)[0]
     return total

@@ -1,4 +1,4 @@
-"""``shard_map``: a function of shards, applied to whole values."""
+"""``shard_map``: a function of shards, applied to global values."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 from maxjax._base import config, pytree
 from maxjax._base.meshes import (
     AbstractMesh,
+    AnyMesh,
+    AxisName,
     AxisType,
     Mesh,
     PartitionSpec,
@@ -18,13 +20,16 @@ from maxjax._base.meshes import (
     spec_axes,
 )
 from maxjax._base.meshes import use as mesh_use
+from maxjax._base.pytree import PyTree
+from maxjax._base.signatures import argument_names
 from maxjax._base.source import function_location
 from maxjax._higher_order.control import operands_of
-from maxjax._higher_order.jit import argument_names, check_outputs
-from maxjax._ir.trace import check_leaks, context
-from maxjax._primitives.reduced import vary_unreduced_cast_p
+from maxjax._higher_order.outputs import check_outputs
+from maxjax._ir.trace import Array, check_leaks, context
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.unreduced import vary_unreduced_cast_p
 from maxjax._primitives.varying import vary
-from maxjax._sharding.shard_map import chosen_axes, dims_of, inside, shard_aval
+from maxjax._sharding.shard_map import dims_of, inside, restrict_spec, shard_aval
 from maxjax._sharding.shard_trace import ShardTrace
 
 P = PartitionSpec
@@ -40,10 +45,10 @@ class Infer:
 INFER: Any = Infer()
 
 
-def shard_map(f: Callable[..., Any] | None = None, /, *, out_specs: Any, in_specs: Any = INFER,
-              mesh: Mesh | AbstractMesh | None = None,
-              axis_names: set[Any] | frozenset[Any] = frozenset(),
-              check_vma: bool = True) -> Callable[..., Any]:
+def shard_map(f: Callable[..., PyTree] | None = None, /, *, out_specs: PyTree,
+              in_specs: PyTree = INFER, mesh: AnyMesh | None = None,
+              axis_names: set[AxisName] | frozenset[AxisName] = frozenset(), check_vma: bool = True
+              ) -> Callable[..., Any]:
     """A function of whole arrays that applies ``f`` to each shard of them.
 
     Within ``f`` the axes of the mesh have names, over which collectives such as ``lax.psum``
@@ -57,7 +62,7 @@ def shard_map(f: Callable[..., Any] | None = None, /, *, out_specs: Any, in_spec
         is not named all shards get the same. Absent: what the arguments' types say.
       mesh: the one around if None.
       axis_names: the axes that are manual in ``f``; all of the mesh if empty.
-      check_vma: whether types tell over which axes values may vary (``float32[4]{V:x}``), so that
+      check_vma: whether types say over which axes values may vary (``float32[4]{V:x}``), so that
         ``out_specs`` can be checked, and what is the same on all shards is differentiated as such.
 
     Raises:
@@ -90,17 +95,17 @@ def shard_map(f: Callable[..., Any] | None = None, /, *, out_specs: Any, in_spec
 
     @functools.wraps(function, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
                                          if hasattr(function, name)])
-    def wrapped(*args: Any) -> Any:
+    def wrapped(*args: PyTree) -> Any:
         return call(args)
 
     return wrapped
 
 
 class _Call:
-    """What ``shard_map`` gives, at one mesh and specs."""
+    """A function under ``shard_map``, with its mesh and specs."""
 
-    def __init__(self, function: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any,
-                 axis_names: frozenset[Any], check_vma: bool):
+    def __init__(self, function: Callable[..., PyTree], mesh: AnyMesh | None, in_specs: PyTree,
+                 out_specs: PyTree, axis_names: frozenset[AxisName], check_vma: bool):
         self.function = function
         self.mesh = mesh
         self.in_specs = in_specs
@@ -128,7 +133,7 @@ class _Call:
                              f"of mesh.axis_names={names}")
         return mesh, self.axis_names or names - frozenset(mesh.manual_axes)
 
-    def __call__(self, args: tuple[Any, ...]) -> Any:
+    def __call__(self, args: tuple[PyTree, ...]) -> Any:
         mesh_use.ever_set = True
         mesh, manual = self.surroundings()
         leaves, tree = pytree.flatten(args)
@@ -142,7 +147,7 @@ class _Call:
         out_specs: tuple[PartitionSpec, ...] = ()
         out_tree: Any = None
 
-        def body(*tracers: Any) -> list[Any]:
+        def body(*tracers: Array) -> list[Any]:
             nonlocal out_specs, out_tree
             outputs = self.function(*pytree.unflatten(tree, tracers))
             leaves, out_tree = pytree.flatten(outputs)
@@ -163,8 +168,8 @@ class _Call:
 
     # --- arguments --------------------------------------------------------------------------------
 
-    def _input_specs(self, mesh: Any, manual: frozenset[Any], args: tuple[Any, ...],
-                     values: Sequence[Any]) -> tuple[PartitionSpec, ...]:
+    def _input_specs(self, mesh: AnyMesh, manual: frozenset[AxisName], args: tuple[PyTree, ...],
+                     values: Sequence[Array]) -> tuple[PartitionSpec, ...]:
         explicit = frozenset(mesh.explicit_axes)
         typed = [_typed_spec(x.aval) for x in values]
         if self.in_specs is INFER:
@@ -177,7 +182,7 @@ class _Call:
                     "`jax.sharding.PartitionSpec` instances, but it was `None` when "
                     f"axis_names={manual} are of type {kinds}")
             return tuple(typed) if manual == explicit else tuple(
-                chosen_axes(spec, manual) for spec in typed)
+                restrict_spec(spec, manual) for spec in typed)
         given = self.in_specs
         specs = _flat(tuple(given) if isinstance(given, list) else given, args, "in_specs")
         _check_specs("in_specs", specs, mesh, manual)
@@ -196,7 +201,7 @@ class _Call:
                         "on the arguments and then pass those args to shard_map.")
         return specs
 
-    def _argument(self, args: tuple[Any, ...], position: int) -> tuple[str, str]:
+    def _argument(self, args: tuple[PyTree, ...], position: int) -> tuple[str, str]:
         """The path of a leaf of the arguments, and which parameter it is part of."""
         path = pytree.flatten_with_path(args)[0][position]
         number = int(pytree.path_string(path[:1]).strip("[]"))
@@ -214,17 +219,17 @@ class _Call:
                              f"'{parameter}', ")
         return where, extra
 
-    def _check_in_ranks(self, args: Any, values: Sequence[Any],
+    def _check_in_ranks(self, args: tuple[PyTree, ...], values: Sequence[Array],
                         specs: Sequence[PartitionSpec]) -> None:
         lines = []
-        places = _places(self.in_specs, args, "in_specs")
+        paths = _spec_paths(self.in_specs, args, "in_specs")
         for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
             rank = value.aval.ndim
             if len(spec) > rank:
-                where, extra = self._argument(args, position)
+                argument, extra = self._argument(args, position)
                 lines.append(
-                    f"{places[position]} is {spec} which has length {len(spec)}, but the passed "
-                    f"{where}, {extra}has shape {value.aval.str_short()}, which has rank {rank} "
+                    f"{paths[position]} is {spec} which has length {len(spec)}, but the passed "
+                    f"{argument}, {extra}has shape {value.aval.str_short()}, which has rank {rank} "
                     f"(and {rank} < {len(spec)})")
         if lines:
             raise ValueError(
@@ -235,11 +240,11 @@ class _Call:
                 f"revise the spec to be shorter, or modify '{self.name}' so that its inputs have "
                 "sufficient rank.")
 
-    def _check_divisible(self, args: Any, values: Sequence[Any], specs: Sequence[PartitionSpec],
-                         mesh: Any) -> None:
+    def _check_divisible(self, args: tuple[PyTree, ...], values: Sequence[Array],
+                         specs: Sequence[PartitionSpec], mesh: AnyMesh) -> None:
         lines = []
         sizes = dict(mesh.shape_tuple)
-        places = _places(self.in_specs, args, "in_specs")
+        paths = _spec_paths(self.in_specs, args, "in_specs")
         for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
             for dim, axes in enumerate(dims_of(spec, value.aval.ndim)):
                 parts, size = 1, value.aval.shape[dim]
@@ -247,12 +252,12 @@ class _Call:
                     parts *= sizes[axis]
                 if size % parts == 0:
                     continue
-                where, extra = self._argument(args, position)
+                argument, extra = self._argument(args, position)
                 what = (f"mesh axis '{axes[0]}' (of size {parts})" if len(axes) == 1 else
                         f"mesh axes {axes} (of total size {parts})")
                 lines.append(
-                    f"the passed {where} of shape {value.aval.str_short()}, {extra}corresponds to "
-                    f"{places[position]} of value {spec}, which maps array axis {dim} (of size "
+                    f"the passed {argument} of shape {value.aval.str_short()}, {extra}corresponds "
+                    f"to {paths[position]} of value {spec}, which maps array axis {dim} (of size "
                     f"{size}) to {what}, but {parts} does not evenly divide {size}")
         if lines:
             raise ValueError(
@@ -266,18 +271,18 @@ class _Call:
 
     # --- results ----------------------------------------------------------------------------------
 
-    def _check_out_ranks(self, outputs: Any, values: Sequence[Any],
+    def _check_out_ranks(self, outputs: PyTree, values: Sequence[Array],
                          specs: Sequence[PartitionSpec]) -> None:
         lines, scalar = [], False
-        places = _places(self.out_specs, outputs, "out_specs")
-        paths = pytree.flatten_with_path(outputs)[0]
+        paths = _spec_paths(self.out_specs, outputs, "out_specs")
+        output_paths = pytree.flatten_with_path(outputs)[0]
         for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
             rank = value.aval.ndim
             if len(spec) > rank:
                 scalar = scalar or rank == 0
                 lines.append(
-                    f"{places[position]} is {spec} which has length {len(spec)}, but {self.name}"
-                    f"(*args){pytree.path_string(paths[position])} has shape "
+                    f"{paths[position]} is {spec} which has length {len(spec)}, but {self.name}"
+                    f"(*args){pytree.path_string(output_paths[position])} has shape "
                     f"{value.aval.off_mesh().str_short()}, which has rank {rank} (and {rank} < "
                     f"{len(spec)})")
         if not lines:
@@ -293,19 +298,19 @@ class _Call:
             "number of axes in the corresponding output value.\n\nEither revise the spec to be "
             f"shorter, or modify '{self.name}' so that its outputs have sufficient rank.{extra}")
 
-    def _check_replication(self, outputs: Any, values: Sequence[Any],
-                           specs: Sequence[PartitionSpec], mesh: Any,
-                           manual: frozenset[Any]) -> None:
+    def _check_replication(self, outputs: PyTree, values: Sequence[Array],
+                           specs: Sequence[PartitionSpec], mesh: AnyMesh,
+                           manual: frozenset[AxisName]) -> None:
         lines = []
-        places = _places(self.out_specs, outputs, "out_specs")
-        for place, value, spec in zip(places, values, specs, strict=True):
+        paths = _spec_paths(self.out_specs, outputs, "out_specs")
+        for path, value, spec in zip(paths, values, specs, strict=True):
             named = frozenset(spec_axes(spec))
             states = value.aval.manual_axis_type
             varying = states.varying & manual
             if varying <= named | spec.unreduced and (named & (states.unreduced | states.reduced)
                     or (states.unreduced <= spec.unreduced and states.reduced <= spec.reduced)):
                 continue
-            start = f"{place} is {spec} which implies that the corresponding output value is "
+            start = f"{path} is {spec} which implies that the corresponding output value is "
             left_out = [name for name in mesh.axis_names if name in manual and name not in named]
             if len(left_out) == 1:
                 lines.append(f"{start}replicated across mesh axis '{left_out[0]}', but could not "
@@ -329,15 +334,15 @@ class _Call:
 # --- specs ----------------------------------------------------------------------------------------
 
 
-def _is_spec(node: Any) -> bool:
+def _is_spec(node: object) -> bool:
     return node is None or isinstance(node, PartitionSpec)
 
 
-def _is_leaf(node: Any) -> bool:
+def _is_leaf(node: object) -> bool:
     return isinstance(node, PartitionSpec)
 
 
-def _flat(specs: Any, value: Any, name: str) -> tuple[PartitionSpec, ...]:
+def _flat(specs: PyTree, value: PyTree, name: str) -> tuple[PartitionSpec, ...]:
     """One spec for each leaf of ``value``. None among those of inputs is the empty one."""
     is_leaf = _is_spec if name == "in_specs" else _is_leaf
     for path, leaf in zip(*pytree.flatten_with_path(specs, is_leaf=is_leaf)[:2], strict=True):
@@ -355,7 +360,7 @@ def _flat(specs: Any, value: Any, name: str) -> tuple[PartitionSpec, ...]:
     return tuple(P() if spec is None else spec for spec in found)
 
 
-def _places(specs: Any, value: Any, name: str) -> list[str]:
+def _spec_paths(specs: PyTree, value: PyTree, name: str) -> list[str]:
     """Where in ``specs`` the spec of each leaf stands, as ``in_specs[0]``."""
     is_leaf = _is_spec if name == "in_specs" else _is_leaf
     paths = pytree.flatten_with_path(specs, is_leaf=is_leaf)[0]
@@ -365,8 +370,8 @@ def _places(specs: Any, value: Any, name: str) -> list[str]:
             for number in pytree.broadcast_prefix(numbered, value)]
 
 
-def _check_specs(name: str, specs: Sequence[PartitionSpec], mesh: Any,
-                 manual: frozenset[Any]) -> None:
+def _check_specs(name: str, specs: Sequence[PartitionSpec], mesh: AnyMesh,
+                 manual: frozenset[AxisName]) -> None:
     for spec in specs:
         for axis in spec_axes(spec):
             if axis not in manual:
@@ -374,11 +379,12 @@ def _check_specs(name: str, specs: Sequence[PartitionSpec], mesh: Any,
                     f"shard_map {name} argument must refer to an axis marked as manual ({manual}), "
                     f"but:\n\n  {name} refers to '{axis}'\n\nCheck the {name} values passed to "
                     "shard_map.")
-        _check_sums(name, spec, mesh, manual)
+        _check_unreduced(name, spec, mesh, manual)
 
 
-def _check_sums(name: str, spec: PartitionSpec, mesh: Any, manual: frozenset[Any]) -> None:
-    """Parts of sums come in and out along Explicit axes, where all of them become manual."""
+def _check_unreduced(name: str, spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[AxisName]
+                     ) -> None:
+    """Unreduced and reduced values come in and out along Explicit axes, where all become manual."""
     for kind in ("unreduced", "reduced"):
         if not getattr(spec, kind):
             continue
@@ -393,12 +399,12 @@ def _check_sums(name: str, spec: PartitionSpec, mesh: Any, manual: frozenset[Any
                 f"{spec}.")
 
 
-def _as_claimed(x: Any, spec: PartitionSpec) -> Any:
-    """A result in the states that its spec says.
+def _as_claimed(x: Array, spec: PartitionSpec) -> Any:
+    """A result in the state that its spec asks for.
 
     Raises:
       ValueError: it is not reduced along the same axes, or the same on all shards where the spec
-        says that they are parts of a sum.
+        says that it is unreduced.
     """
     states = x.aval.manual_axis_type
     missing = spec.unreduced - states.unreduced
@@ -411,7 +417,7 @@ def _as_claimed(x: Any, spec: PartitionSpec) -> Any:
     return vary(x, spec_axes(spec))
 
 
-def _typed_spec(aval: Any) -> PartitionSpec:
+def _typed_spec(aval: ShapedArray) -> PartitionSpec:
     """What a type says of Explicit axes."""
     return P() if aval.mesh_spec is None else aval.mesh_spec[1]
 
@@ -420,7 +426,7 @@ def _long(spec: PartitionSpec, ndim: int) -> PartitionSpec:
     return spec.update(partitions=(*spec, *[None] * (ndim - len(spec))))
 
 
-def _mesh_text(mesh: Any) -> str:
+def _mesh_text(mesh: AnyMesh) -> str:
     return (f"The mesh given has shape {tuple(mesh.axis_sizes)} with corresponding axis names "
             f"{mesh.axis_names}.")
 

@@ -16,8 +16,9 @@ import pytest
 from maxjax._base.errors import CompileError
 from maxjax._max import warning as warning_module
 from maxjax._max.artifacts import ArtifactCache
-from maxjax._max.service import CompileService
-from maxjax._max.session import Executable, cpu_target, load, versions
+from maxjax._max.graph.service import CompileService
+from maxjax._max.graph.session import Executable, load
+from maxjax._max.versions import cpu_target, versions
 from tests import ROOT
 from tests.support.waiting import alive, until
 
@@ -268,7 +269,7 @@ SCRIPT = """
 import os, sys, time
 from pathlib import Path
 from maxjax._max.artifacts import ArtifactCache
-from maxjax._max.service import CompileService
+from maxjax._max.graph.service import CompileService
 service = CompileService("{module}:no_builder", ArtifactCache(Path({cache!r})), {options!r})
 job = service.submit(b"key", {program!r}, lambda path, error: None)
 {then}

@@ -129,7 +129,7 @@ def test_another_size_needs_no_new_kernel():
         program = program_of(dynamic._lookup((rows(size),), {}).closed)
         assert tiering.prepare(program), program.reason
         kernels.append({(tuple(plan.kernels), tuple(plan.functions))
-                        for plan in program.plans.values()})
+                        for plan in program.prepared.plans.values()})
     assert kernels[0] == kernels[1] == kernels[2]
     assert any(names for names, _ in kernels[0])
 
@@ -332,7 +332,7 @@ def test_callbacks_and_donation():
 
 
 def test_many_sizes_are_not_all_kept(monkeypatch):
-    monkeypatch.setattr("maxjax._higher_order.jit.MAX_SIZES", 8)
+    monkeypatch.setattr("maxjax._higher_order.entries.MAX_SIZES", 8)
     dynamic = maxjax.jit(lambda x: x + 1, dynamic_dims=BATCH)
     for size in range(2, 40):
         assert dynamic(rows(size)).shape == (size, 3)

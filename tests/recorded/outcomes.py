@@ -12,8 +12,8 @@ A file is about one subject::
         here -> what it gives
 
 ``with`` and ``differs`` are rare. All files run with 8 devices and these names: ``jax``, ``jnp``,
-``lax``, ``np``, ``S`` (``jax.sharding``) and its classes, ``P``, and ``module`` to import more.
-Each file has a process of its own: devices are counted when a library starts.
+``lax``, ``np``, ``S``, which is the module ``sharding``, its classes, ``P``, and ``module``, which
+imports more. Each file has a process of its own: devices are counted when a library starts.
 
     python -m tests.recorded [NAME ...]      # asks JAX and maxjax again, and writes the files anew
 """
@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import ROOT
+from tests.support import neighbours
 
 FOLDER = Path(__file__).parent
 NAMES = sorted(path.stem for path in FOLDER.glob("*.txt"))
@@ -157,6 +158,8 @@ def outcome_of(line: Line, names: dict[str, Any]) -> str:
 
 def run(library: str, name: str) -> list[str]:
     """What each line of a file gives in a library, in this process."""
+    if library == "maxjax" and "NEIGHBOURS" in os.environ:
+        neighbours.install()
     names = namespace(library)
     return [outcome_of(line, names) for line in read(name)]
 

@@ -22,7 +22,7 @@ from maxjax._base import pytree
 from maxjax._ir.jaxpr import subjaxprs
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
-from maxjax._sharding.api import partition
+from maxjax._sharding.engine import partition
 from maxjax._sharding.specs import Spec
 from tests import ROOT
 from tests.sharding.sharded_by_xla import SIZES, manual_programs, programs

@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._sharding.api import partition
+from maxjax._sharding.engine import partition
 from maxjax._sharding.graph import normalize
 from maxjax._sharding.specs import Spec
 from tests.sharding.sharded import check_equal, unsharded

@@ -1,4 +1,4 @@
-"""From a program of whole values and their shardings to the program of one shard.
+"""From a program of global values and their shardings to the program of one shard.
 
 The result is a jaxpr of local shapes under named axes, one for each mesh axis, with the collectives
 that move values between the layouts in which they are made, kept and used.
@@ -10,22 +10,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from maxjax._base.source import scopes, told_lines
-from maxjax._higher_order.cond import cond_p
+from maxjax._base.source import inherited_source_lines, scopes
 from maxjax._higher_order.debugging import ShardingInspector
-from maxjax._higher_order.scan import scan_p
-from maxjax._higher_order.while_loop import while_p
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var
-from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import literal_operand, trace_to_jaxpr
+from maxjax._ir.control_flow import Role, Structure, structure_of, with_bodies
+from maxjax._ir.evaluate import literal_operand
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.liveness import eliminate_dead_code, read_variables
+from maxjax._ir.staging import DynamicJaxprTracer, trace_to_jaxpr
+from maxjax._ir.trace import Value
 from maxjax._sharding.assignment import Assignment, assign
 from maxjax._sharding.combine import joined_reductions
-from maxjax._sharding.cost import CostModel, link_bytes
+from maxjax._sharding.cost_model import CostModel, link_bytes
 from maxjax._sharding.local import apply_local, apply_step, on_first
-from maxjax._sharding.partials import accumulators, kept
-from maxjax._sharding.reshard import Layout, Step, way
+from maxjax._sharding.reshard import Layout, Step, cheapest_path
 from maxjax._sharding.specs import Dims, Mesh, local_aval, product
-from maxjax._transforms.simplify import has_effects
+from maxjax._sharding.unreduced import accumulators, unreduced_values
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,8 @@ class Collective:
       var: the variable of the original program whose value it moves.
       reason: what asked for the move.
       before, after: the layouts of the value.
-      times: how often it runs: the lengths of the scans around it; a while loop counts as one.
+      times: how often it runs: the product of the lengths of the scans around it; a while loop
+        counts as one.
       also: the variables that are reduced together with the first one.
     """
 
@@ -70,8 +70,8 @@ def _joined(members: Sequence[Collective], owner: Partitioner) -> Collective:
 
 
 @dataclass
-class Value:
-    """The layouts in which a value is at hand, the first the one it was made in."""
+class VersionedValue:
+    """The layouts in which a value is available; the first is the one it was computed in."""
 
     versions: dict[Layout, Any]
     nbytes: int
@@ -99,7 +99,7 @@ class Partitioner:
     _known: dict[Any, Assignment] = field(default_factory=dict)
 
     def assign(self, eqn: JaxprEqn) -> Assignment:
-        """The equation's assignment: found once for all that are alike, as those of many layers."""
+        """The equation's assignment, found once for all equal equations, as in many layers."""
         atoms = [*eqn.invars, *eqn.outvars]
         key = (eqn.primitive, tuple(eqn.params.items()), tuple(
             (atom.aval, self.dims_of(atom), atoms.index(atom)) for atom in atoms))
@@ -119,22 +119,23 @@ class Partitioner:
         avals = [local_aval(var.aval, layout.dims, self.mesh)
                  for var, layout in zip(jaxpr.invars, in_layouts, strict=True)]
 
-        def function(*args: Any) -> list[Any]:
+        def function(*args: Value) -> list[Any]:
             body.define_all(jaxpr.constvars, closed.consts, [
                 Layout(((),) * var.aval.ndim) for var in jaxpr.constvars])
             body.define_all(jaxpr.invars, args, in_layouts)
             for number, var in enumerate(jaxpr.invars):
                 body.settle(var, f"input {number} of the program" if times == 1 else "the body")
             for eqn in jaxpr.eqns:
-                scopes.told = eqn.source
+                scopes.source_line = eqn.source
                 body.equation(eqn)
             return [body.read(atom, layout, f"output {number}")
                     for number, (atom, layout) in enumerate(
                         zip(jaxpr.outvars, out_layouts, strict=True))]
 
-        with told_lines():
+        with inherited_source_lines():
             result = trace_to_jaxpr(function, avals, jaxpr.debug_info)
-        live, closed = _without_dead_code(result)
+        closed = eliminate_dead_code(result, inside=False)
+        live = read_variables(closed.eqns, closed.outvars)
         closed, together = joined_reductions(closed, self.model)
         moves = {var: collective for var, collective in body.moves if var in live}
         for members in together.values():
@@ -152,23 +153,23 @@ class _Body:
         self.mesh = owner.mesh
         self.items = tuple(owner.mesh.items())
         self.times = times
-        self.values: dict[Var, Value] = {}
+        self.values: dict[Var, VersionedValue] = {}
         self.moves: list[tuple[Var, Collective]] = []
         self.assigned = owner.assignments
         for eqn in jaxpr.eqns:
-            if (eqn not in self.assigned and not eqn.primitive.control_flow
+            if (eqn not in self.assigned and eqn.primitive.control_flow is None
                     and owner.constrained(eqn) is None):
                 self.assigned[eqn] = owner.assign(eqn)
-        asked = {atom: dict(layout.partial) for atom, layout in zip(
-            jaxpr.outvars, out_layouts, strict=True) if isinstance(atom, Var) and layout.partial}
-        given = {var: dict(layout.partial) for var, layout in zip(
-            jaxpr.invars, in_layouts, strict=True) if layout.partial}
-        self.parts, self.through = kept(jaxpr, self._made, self._used, self._axes_of, asked,
-                                        self._price, given)
+        asked = {atom: dict(layout.unreduced) for atom, layout in zip(
+            jaxpr.outvars, out_layouts, strict=True) if isinstance(atom, Var) and layout.unreduced}
+        given = {var: dict(layout.unreduced) for var, layout in zip(
+            jaxpr.invars, in_layouts, strict=True) if layout.unreduced}
+        self.unreduced, self.through = unreduced_values(
+            jaxpr, self._made, self._used, self._axes_of, asked, self._price, given)
 
     def _made(self, eqn: JaxprEqn) -> dict[str, str]:
         found = self.assigned.get(eqn)
-        return found.parts if found is not None else {}
+        return found.unreduced if found is not None else {}
 
     def _used(self, eqn: JaxprEqn) -> set[str]:
         found = self.assigned.get(eqn)
@@ -183,28 +184,30 @@ class _Body:
 
     # --- values ---
 
-    def define_all(self, variables: Sequence[Var], values: Sequence[Any],
+    def define_all(self, variables: Sequence[Var], values: Sequence[Value],
                    layouts: Sequence[Layout]) -> None:
         for var, value, layout in zip(variables, values, layouts, strict=True):
-            self.values[var] = Value({layout: value}, var.aval.nbytes)
+            self.values[var] = VersionedValue({layout: value}, var.aval.nbytes)
 
     def settle(self, var: Var, reason: str) -> None:
-        """Brings a value into the layout that propagation gave it, but for parts that it keeps."""
+        """Brings a value into the layout that propagation gave it, unreduced along the axes along
+        which it stays so."""
         self.read(var, self.layout_of(var), reason)
 
     def layout_of(self, atom: Atom) -> Layout:
-        parts = self.parts.get(atom, {}) if isinstance(atom, Var) else {}
-        return Layout(self.owner.dims_of(atom), tuple(sorted(parts.items())))
+        axes = self.unreduced.get(atom, {})
+        return Layout(self.owner.dims_of(atom), tuple(sorted(axes.items())))
 
     def read(self, atom: Atom, layout: Layout, reason: str) -> Any:
-        """An atom in some layout, from the version of it that is nearest."""
-        if not isinstance(atom, Var):
+        """An atom in a layout, moved from its nearest version."""
+        if isinstance(atom, Literal):
             return literal_operand(atom)
         value = self.values[atom]
         if layout not in value.versions:
-            ways = [(*way(start, layout, value.nbytes, self.items, self.owner.model), start)
-                    for start in value.versions if set(layout.partial) <= set(start.partial)]
-            _, steps, start = min(ways, key=lambda found: found[0])
+            paths = [
+                (*cheapest_path(start, layout, value.nbytes, self.items, self.owner.model), start)
+                for start in value.versions if set(layout.unreduced) <= set(start.unreduced)]
+            _, steps, start = min(paths, key=lambda found: found[0])
             x = value.versions[start]
             for step in steps:
                 results = apply_step(step, x, self.mesh)
@@ -214,7 +217,7 @@ class _Body:
                 value.versions.setdefault(start, x)
         return value.versions[layout]
 
-    def note(self, step: Step, results: Sequence[Any], atom: Var, reason: str,
+    def note(self, step: Step, results: Sequence[DynamicJaxprTracer], atom: Var, reason: str,
              before: Layout) -> None:
         axes = tuple(reversed(step.axes)) if step.kind == "all_gather" else step.axes
         groups = [axes] if len(results) == 1 else [(axis,) for axis in axes]
@@ -233,10 +236,9 @@ class _Body:
     # --- equations ---
 
     def equation(self, eqn: JaxprEqn) -> None:
-        loop = LOOPS.get(eqn.primitive)
         callback = eqn.params.get("callback")
-        if loop is not None:
-            loop(self, eqn)
+        if eqn.primitive.control_flow is not None:
+            _control_flow(self, eqn)
         elif isinstance(callback, ShardingInspector):
             self.owner.inspected.append((callback.function, self.owner.dims_of(eqn.invars[0])))
         elif self.owner.constrained(eqn) is not None:
@@ -251,12 +253,12 @@ class _Body:
         staying = self.through[eqn]
         operands = []
         for number, (atom, dims) in enumerate(zip(eqn.invars, assignment.operands, strict=True)):
-            here = self.parts.get(atom, {}) if isinstance(atom, Var) else {}
+            here = self.unreduced.get(atom, {})
             keep = tuple(sorted((axis, kind) for axis, kind in here.items() if axis in staying))
             operands.append(self.read(atom, Layout(dims, keep), f"operand {number} of {name}"))
         results = apply_local(eqn, assignment.rule, operands, assignment.operands,
                               assignment.results, self.mesh)
-        made = tuple(sorted({**assignment.parts, **staying}.items()))
+        made = tuple(sorted({**assignment.unreduced, **staying}.items()))
         self.define_all(eqn.outvars, results, [Layout(dims, made) for dims in assignment.results])
         for var in eqn.outvars:
             self.settle(var, f"result of {name}")
@@ -267,7 +269,7 @@ class _Body:
         return [self.read(atom, layout, f"operand {number} of {eqn.primitive.name}")
                 for number, (atom, layout) in enumerate(zip(eqn.invars, layouts, strict=True))]
 
-    def finish(self, eqn: JaxprEqn, results: Sequence[Any], layouts: Sequence[Layout]) -> None:
+    def finish(self, eqn: JaxprEqn, results: Sequence[Value], layouts: Sequence[Layout]) -> None:
         self.define_all(eqn.outvars, results, layouts)
         for var in eqn.outvars:
             self.settle(var, f"result of {eqn.primitive.name}")
@@ -280,99 +282,72 @@ class _Body:
         return self.owner.run(closed, in_layouts, out_layouts, self.times * times)
 
 
-def _stacked(layouts: Sequence[Layout]) -> list[Layout]:
-    return [replace(layout, dims=((), *layout.dims)) for layout in layouts]
+def _stacked(layout: Layout) -> Layout:
+    return replace(layout, dims=((), *layout.dims))
 
 
-def _accumulated(body: _Body, jaxpr: Jaxpr, first: int, carries: int, ins: Sequence[Layout],
-                 outs: Sequence[Layout], times: int) -> dict[int, Layout]:
-    """The carries of a scan that may stay in parts until after the loop, with their layouts.
+def _unreduced_carries(body: _Body, flow: Structure, ins: Sequence[Layout],
+                       outs: Sequence[Layout], times: int) -> dict[int, Layout]:
+    """The carries of a scan that may stay unreduced until after the loop, with their layouts.
 
-    A sum over iterations of partial sums, as gradients of what all iterations share, is reduced
-    once.
+    A sum over iterations of unreduced values, such as the gradient of what all iterations share, is
+    reduced once.
+
+    Args:
+      ins, outs: of the operands as the loop's body takes them, and of its outputs.
     """
+    step, = flow.producers
+    jaxpr = step.jaxpr.jaxpr
+    inputs = dict(zip(step.takes, jaxpr.invars, strict=True))
+    carried = [inputs[number] for number in flow.carries]
     found: dict[int, Layout] = {}
-    for number in accumulators(jaxpr, jaxpr.invars[first:first + carries],
-                               jaxpr.outvars[:carries]):
-        layout = ins[first + number]
+    for number in accumulators(jaxpr, carried, jaxpr.outvars[:len(carried)]):
+        layout = ins[flow.carries[number]]
         taken = {axis for axes in layout.dims for axis in axes}
         for axis, size in body.mesh.items():
             if axis in taken or size == 1:
                 continue
-            tried = replace(layout, partial=tuple(sorted([
-                *found.get(number, layout).partial, (axis, "add")])))
+            tried = replace(layout, unreduced=tuple(sorted([
+                *found.get(number, layout).unreduced, (axis, "add")])))
             trial = {**found, number: tried}
-            inside = _Body(body.owner, jaxpr, _with(ins, trial, first), _with(outs, trial), times)
-            if all(isinstance(var, Var) and dict(inside.parts.get(var, {})) == dict(one.partial)
+            starts = {flow.carries[place]: one for place, one in trial.items()}
+            inside = _Body(
+                body.owner, jaxpr, [starts.get(place, ins[place]) for place in step.takes],
+                [trial.get(place, one) for place, one in enumerate(outs)], times)
+            if all(isinstance(var, Var)
+                   and dict(inside.unreduced.get(var, {})) == dict(one.unreduced)
                    for place, one in trial.items()
-                   for var in (jaxpr.invars[first + place], jaxpr.outvars[place])):
+                   for var in (carried[place], jaxpr.outvars[place])):
                 found = trial
     return found
 
 
-def _with(layouts: Sequence[Layout], changes: dict[int, Layout], first: int = 0) -> list[Layout]:
-    return [changes.get(number - first, layout) for number, layout in enumerate(layouts)]
-
-
-def _scan(body: _Body, eqn: JaxprEqn) -> None:
-    params = eqn.params
-    inner = params["jaxpr"].jaxpr
-    consts, carries = params["num_consts"], params["num_carry"]
-    fixed = consts + carries
-    ins = body.plain(inner.invars)
-    outs = [*ins[consts:fixed], *body.plain(inner.outvars[carries:])]
-    operands = body.operands(eqn, [*ins[:fixed], *_stacked(ins[fixed:])])
-    sums = _accumulated(body, inner, consts, carries, ins, outs, params["length"])
-    for number, layout in sums.items():      # the start counts once
-        axes = tuple(axis for axis, _ in layout.partial)
-        operands[consts + number] = on_first(operands[consts + number], axes, body.mesh)
-    ins, outs = _with(ins, sums, consts), _with(outs, sums)
-    closed = body.inner(params["jaxpr"], ins, outs, params["length"])
-    results = eqn.primitive.bind(*operands, **{**params, "jaxpr": closed})
-    body.finish(eqn, results, [*outs[:carries], *_stacked(outs[carries:])])
-
-
-def _while(body: _Body, eqn: JaxprEqn) -> None:
-    params = eqn.params
-    first, second = params["cond_nconsts"], params["body_nconsts"]
-    cond, step = params["cond_jaxpr"], params["body_jaxpr"]
-    carry = body.plain(step.jaxpr.invars[second:])
-    cond_consts = body.plain(cond.jaxpr.invars[:first])
-    consts = body.plain(step.jaxpr.invars[:second])
-    operands = body.operands(eqn, [*cond_consts, *consts, *carry])
-    results = eqn.primitive.bind(*operands, **{
-        **params, "cond_jaxpr": body.inner(cond, [*cond_consts, *carry], [Layout(())]),
-        "body_jaxpr": body.inner(step, [*consts, *carry], carry)})
-    body.finish(eqn, results, carry)
-
-
-def _cond(body: _Body, eqn: JaxprEqn) -> None:
-    branches = eqn.params["branches"]
-    ins = body.plain(eqn.invars[1:])
+def _control_flow(body: _Body, eqn: JaxprEqn) -> None:
+    """A loop or a choice: what lies how outside of its jaxprs, and inside."""
+    flow = structure_of(eqn)
+    count = len(flow.carries)
+    inside = body.plain(eqn.invars)
     outs = body.plain(eqn.outvars)
-    operands = body.operands(eqn, [Layout(()), *ins])
-    results = eqn.primitive.bind(*operands, branches=tuple(
-        body.inner(branch, ins, outs) for branch in branches))
-    body.finish(eqn, results, outs)
-
-
-LOOPS: dict[Primitive, Callable[[_Body, JaxprEqn], None]] = {
-    scan_p: _scan, while_p: _while, cond_p: _cond}
-
-
-def _without_dead_code(closed: ClosedJaxpr) -> tuple[set[Var], ClosedJaxpr]:
-    """Drops equations that nothing needs; those that stay are not changed."""
-    jaxpr = closed.jaxpr
-    live = {atom for atom in jaxpr.outvars if isinstance(atom, Var)}
-    eqns = []
-    for eqn in reversed(jaxpr.eqns):
-        if live.isdisjoint(eqn.outvars) and not has_effects(eqn):
-            continue
-        live.update(atom for atom in eqn.invars if isinstance(atom, Var))
-        eqns.append(eqn.replace(outvars=[
-            var if var in live else DropVar(var.aval) for var in eqn.outvars]))
-    constants = [(var, value) for var, value in zip(jaxpr.constvars, closed.consts, strict=True)
-                 if var in live]
-    return live, ClosedJaxpr(
-        jaxpr.replace(constvars=[var for var, _ in constants], eqns=eqns[::-1]),
-        [value for _, value in constants])
+    times = 1 if flow.length is None else flow.length
+    if flow.is_loop:
+        step, = flow.producers
+        for each in (*flow.bodies, step):      # a carry lies as it does in the loop's body
+            for number, layout in zip(each.takes, body.plain(each.jaxpr.invars), strict=True):
+                inside[number] = layout
+        outs = [*[inside[number] for number in flow.carries],
+                *body.plain(step.jaxpr.outvars[count:])]
+    operands = body.operands(eqn, [
+        _stacked(layout) if role is Role.SCANNED else layout
+        for layout, role in zip(inside, flow.roles, strict=True)])
+    if flow.length is not None:
+        for number, layout in _unreduced_carries(body, flow, inside, outs, times).items():
+            # The start counts once.
+            axes = tuple(axis for axis, _ in layout.unreduced)
+            place = flow.carries[number]
+            operands[place] = on_first(operands[place], axes, body.mesh)
+            inside[place] = outs[number] = layout
+    jaxprs = [body.inner(each.jaxpr, [inside[number] for number in each.takes],
+                         [Layout(())] if each.decides else outs, times) for each in flow.bodies]
+    results = eqn.primitive.bind(*operands, **with_bodies(eqn, jaxprs))
+    body.finish(eqn, results, [*outs[:count], *map(_stacked, outs[count:])]
+                if flow.is_loop else outs)

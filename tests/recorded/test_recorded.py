@@ -42,10 +42,13 @@ def same(expected: str, actual: str, spelled: bool = True) -> bool:
         for theirs, mine in zip(*numbers, strict=True))
 
 
-# The lines of a file stand together in one worker, which runs the file once.
+def in_group(name: str, *more: object, **options: object) -> object:
+    """A file's tests stand together in one worker, which runs the file once."""
+    return pytest.param(name, *more, marks=pytest.mark.xdist_group(f"recorded-{name}"), **options)
+
+
 @pytest.mark.parametrize("name, number", [
-    pytest.param(name, number, id=f"{name} {number}: {line.code[:60]}",
-                 marks=pytest.mark.xdist_group(f"recorded-{name}"))
+    in_group(name, number, id=f"{name} {number}: {line.code[:60]}")
     for name, lines in LINES.items() for number, line in enumerate(lines)
     if not line.statement or line.jax])
 def test_outcome(name, number):
@@ -56,7 +59,7 @@ def test_outcome(name, number):
         f"{line.code} gives what it gives in JAX: take out 'differs: {line.reason}'")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [in_group(name) for name in NAMES])
 def test_statements_run(name):
     """Those without an outcome of JAX's raise nothing."""
     wrong = {line.code: actual for line, actual in zip(LINES[name], by_maxjax(name), strict=True)

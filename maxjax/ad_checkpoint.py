@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.checkpoint import Offloadable as Offloadable
 from maxjax._higher_order.checkpoint import Recompute as Recompute
 from maxjax._higher_order.checkpoint import Saveable as Saveable
@@ -13,4 +13,4 @@ from maxjax._higher_order.checkpoint import print_saved_residuals as print_saved
 from maxjax._higher_order.checkpoint import remat as remat
 from maxjax._higher_order.checkpoint import saved_residuals as saved_residuals
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -43,6 +43,7 @@ from maxjax._higher_order.jacobian import jacfwd as jacfwd
 from maxjax._higher_order.jacobian import jacrev as jacrev
 from maxjax._higher_order.linear_transpose import linear_transpose as linear_transpose
 from maxjax._ir.trace import Array as Array
+from maxjax._ir.typing import Function as _Function
 from maxjax._runtime import cells as _cells
 from maxjax._runtime.devices import Device as Device
 from maxjax._runtime.devices import devices as devices
@@ -118,10 +119,11 @@ class _NamedScope(contextlib.ContextDecorator):
         _scopes.names = _scopes.names[:-1]
 
 
-def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+def named_call(fun: _Function, *, name: str | None = None) -> _Function:
     """``fun`` in a ``named_scope`` of that name, or of its own."""
     own = getattr(fun, "__name__", "call")
-    return named_scope(name or str(own))(fun)
+    named: Any = named_scope(name or str(own))(fun)
+    return named
 
 
 # Context managers by the names of their options.

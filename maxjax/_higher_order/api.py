@@ -6,7 +6,7 @@ import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -236,6 +236,16 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     jitted = fun if isinstance(fun, PjitFunction) else make_jit(fun)
     entry, _, _ = trace_abstract(jitted, args, kwargs)
     return pytree.unflatten(entry.out_tree, _result_structs(entry))
+
+
+@overload
+def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = (),
+               axis_env: Any = None, return_shape: Literal[False] = False
+               ) -> Callable[..., ClosedJaxpr]: ...
+@overload
+def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = (),
+               axis_env: Any = None, *, return_shape: Literal[True]
+               ) -> Callable[..., tuple[ClosedJaxpr, Any]]: ...
 
 
 def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = (),

@@ -27,6 +27,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Function
 from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
@@ -689,6 +690,12 @@ def _as_tuple(value: Any, kind: type) -> tuple[Any, ...]:
     if isinstance(value, kind) or (kind is int and isinstance(value, str)):
         return (value,)
     return tuple(value)
+
+
+def jitted(function: Function, *, static_argnames: Sequence[str] = ()) -> Function:
+    """``make_jit`` of a function that keeps its own type to its callers."""
+    made: Any = make_jit(function, static_argnames=static_argnames)
+    return made
 
 
 def make_jit(function: Callable[..., Any], static_argnums: int | Sequence[int] | None = None,

@@ -38,6 +38,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Tree
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.comparison import lt_p, select_n_p
 from maxjax._primitives.convert import convert_element_type
@@ -292,8 +293,8 @@ while_p = Primitive(
 # --- the functions --------------------------------------------------------------------------------
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any],
-               init_val: Any) -> Any:
+def while_loop(cond_fun: Callable[[Tree], Any], body_fun: Callable[[Tree], Tree],
+               init_val: Tree) -> Tree:
     """Applies ``body_fun`` to the carry as long as ``cond_fun`` of it is true.
 
     Args:

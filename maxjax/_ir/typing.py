@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,3 +22,10 @@ StaticScalar = np.bool_ | np.number | bool | int | float | complex
 # What functions of maxjax.numpy take as an array, and as a dtype.
 ArrayLike = Array | np.ndarray | StaticScalar
 DTypeLike = str | type[Any] | np.dtype | SupportsDType
+
+# What a transformation gives back as it was typed: the function, its results, a pytree.
+Function = TypeVar("Function", bound=Callable[..., Any])
+Result = TypeVar("Result")
+Aux = TypeVar("Aux")
+Tree = TypeVar("Tree")
+Class = TypeVar("Class", bound=type)

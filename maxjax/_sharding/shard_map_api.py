@@ -6,7 +6,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from maxjax._base import config, pytree
 from maxjax._base.meshes import (
@@ -22,6 +22,7 @@ from maxjax._base.source import function_location
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.jit import argument_names, check_outputs
 from maxjax._ir.trace import check_leaks, context
+from maxjax._ir.typing import Function
 from maxjax._primitives.reduced import vary_unreduced_cast_p
 from maxjax._primitives.varying import vary
 from maxjax._sharding.shard_map import chosen_axes, dims_of, inside, shard_aval
@@ -40,10 +41,22 @@ class Infer:
 INFER: Any = Infer()
 
 
+@overload
+def shard_map(f: Function, /, *, out_specs: Any, in_specs: Any = INFER,
+              mesh: Mesh | AbstractMesh | None = None,
+              axis_names: set[Any] | frozenset[Any] = frozenset(),
+              check_vma: bool = True) -> Function: ...
+@overload
+def shard_map(f: None = None, /, *, out_specs: Any, in_specs: Any = INFER,
+              mesh: Mesh | AbstractMesh | None = None,
+              axis_names: set[Any] | frozenset[Any] = frozenset(),
+              check_vma: bool = True) -> Callable[[Function], Function]: ...
+
+
 def shard_map(f: Callable[..., Any] | None = None, /, *, out_specs: Any, in_specs: Any = INFER,
               mesh: Mesh | AbstractMesh | None = None,
               axis_names: set[Any] | frozenset[Any] = frozenset(),
-              check_vma: bool = True) -> Callable[..., Any]:
+              check_vma: bool = True) -> Any:
     """A function of whole arrays that applies ``f`` to each shard of them.
 
     Within ``f`` the axes of the mesh have names, over which collectives such as ``lax.psum``

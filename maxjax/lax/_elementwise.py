@@ -169,7 +169,7 @@ class Tolerance:
 # --- builders -------------------------------------------------------------------------------------
 
 def _unary(primitive: Primitive, name: str, what: str, example: str, result: str,
-           accuracy: bool = False) -> Callable[..., Any]:
+           accuracy: bool = False) -> Callable[..., Array]:
     """An operation of one operand; ``example`` are arguments, for which it prints ``result``."""
     valid: set[Any] = set()
 
@@ -192,7 +192,7 @@ def _unary(primitive: Primitive, name: str, what: str, example: str, result: str
 
 
 def _binary(primitive: Primitive, name: str, what: str = "", example: str = "",
-            result: str = "") -> Callable[..., Any]:
+            result: str = "") -> Callable[..., Array]:
     """An operation of two operands; see ``_unary``."""
     valid: set[Any] = set()
 
@@ -219,8 +219,8 @@ def check_binary(primitive: Primitive, avals: tuple[ShapedArray, ShapedArray]) -
         raise same_dtypes_error(primitive.name, avals)
 
 
-def _named(function: Callable[..., Any], name: str, what: str, example: str,
-           result: str) -> Callable[..., Any]:
+def _named(function: Callable[..., Array], name: str, what: str, example: str,
+           result: str) -> Callable[..., Array]:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "maxjax.lax"
     function.__doc__ = f"{what}\n\n>>> lax.{name}({example})\n{result}\n"

@@ -151,7 +151,8 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any,
     return pytree.map(f, tree, *rest, is_leaf=is_leaf)
 
 
-def tree_reduce(function: Callable[[Result, Any], Result], tree: Any, initializer: Any = _MISSING,
+def tree_reduce(function: Callable[[Result, Any], Result], tree: Any,
+                initializer: Result = _MISSING,
                 is_leaf: Callable[[Any], bool] | None = None) -> Result:
     """``functools.reduce`` of the leaves.
 
@@ -168,7 +169,7 @@ def tree_reduce(function: Callable[[Result, Any], Result], tree: Any, initialize
 
 
 def tree_reduce_associative(operation: Callable[[Result, Result], Result], tree: Any, *,
-                            identity: Any = _MISSING,
+                            identity: Result = _MISSING,
                             is_leaf: Callable[[Any], bool] | None = None) -> Result:
     """The leaves combined by an associative operation, in a tree of least depth.
 

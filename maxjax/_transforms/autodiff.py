@@ -248,9 +248,6 @@ def vjp(fun: Callable[..., Result], *primals: Any, has_aux: Literal[False] = Fal
 @overload
 def vjp(fun: Callable[..., tuple[Result, Aux]], *primals: Any, has_aux: Literal[True],
         reduce_axes: Sequence[Hashable] = ()) -> tuple[Result, Callable[..., Any], Aux]: ...
-@overload
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool,
-        reduce_axes: Sequence[Hashable] = ()) -> tuple[Any, ...]: ...
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False,
@@ -264,6 +261,12 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False,
     check_callable(fun)
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument to vjp is deprecated")
+    return value_and_pullback(fun, primals, has_aux)
+
+
+def value_and_pullback(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool
+                       ) -> tuple[Any, ...]:
+    """What ``vjp`` gives."""
     outs, function, aux = _linear_function(VJP, fun, primals, has_aux)
     result = pytree.unflatten(function.out_tree, outs)
     return (result, function, aux) if has_aux else (result, function)

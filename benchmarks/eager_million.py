@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from maxjax import lax
-from maxjax._max import kernel_library
+from maxjax._max.graph import kernel_library
 
 SIZE = 1_000_000
 SIDE = 1_000
@@ -162,7 +162,7 @@ def stay_in_tier_0(console: Console) -> None:
     from maxjax._runtime.native_functions import functions as provided
     from maxjax._runtime.tiering import tiering
 
-    pack = tiering.backends["mojo"].pack
+    pack = tiering.mojo.pack
     if not pack.ready:
         console.print("building the pack of kernels ...")
         failure = pack.build()

@@ -16,16 +16,17 @@ from compat import evaluate
 from compat.answers import FOLDER, Question
 from compat.outcome import Outcome
 from maxjax._base import config
-from maxjax._ir.serialize import dumps, encode
-from maxjax._max import session
+from maxjax._ir.serialize import dumps
 from maxjax._max.artifacts import ArtifactCache
+from maxjax._max.graph import session
+from maxjax._max.graph.backend import executables, texts
+from maxjax._max.mojo.backend import MojoBackend
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.store import KernelStore
+from maxjax._max.versions import cpu_target, versions
 from maxjax._runtime import cells
 from maxjax._runtime import program as program_module
 from maxjax._runtime.compiled import CompiledProgram
-from maxjax._runtime.graph_backend import graph_program
-from maxjax._runtime.mojo_backend import MojoBackend
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import tiering
 
@@ -51,7 +52,7 @@ class Mojo:
         self._kernels: dict[str, None] = {}
 
     def add(self, program: Program) -> None:
-        for plan in program.plans.values():
+        for plan in program.prepared.plans.values():
             self._kernels.update(dict.fromkeys(plan.kernels))
 
     def build(self) -> int:
@@ -69,14 +70,14 @@ class Mojo:
 
     def find(self, program: Program) -> CompiledProgram:
         failures = self.backend.store.failures()
-        for plan in program.plans.values():
+        for plan in program.prepared.plans.values():
             for source in plan.kernels:
                 if source in failures:
                     raise BuildFailed(failures[source])
-        compiled = self.backend.find(program)
-        if compiled is None:
-            raise BuildFailed(f"missing: {self.backend._missing(program)[:1]}")
-        return compiled
+        runs = self.backend.find(program.prepared)
+        if runs is None:
+            raise BuildFailed(f"missing: {self.backend.missing(program.prepared)[:1]}")
+        return CompiledProgram(program.opened.jaxpr, program.prepared.pieces, runs)
 
 
 class Graph:
@@ -85,15 +86,16 @@ class Graph:
     name = "graph"
 
     def __init__(self, timeout: float = 1500.0) -> None:
-        self.backend = tiering.backends["graph"]
+        self.backend = tiering.graph
         self.timeout = timeout
         self._waiting: dict[bytes, Program] = {}
         self._models: dict[bytes, tuple[dict[str, Any], str]] = {}
         self._failures: dict[bytes, str] = {}
 
     def add(self, program: Program) -> None:
-        if program.artifact_key not in self._models:
-            self._waiting[program.artifact_key] = program
+        key = program.prepared.key
+        if key not in self._models:
+            self._waiting[key] = program
 
     def build(self) -> int:
         programs, self._waiting = self._waiting, {}
@@ -104,12 +106,11 @@ class Graph:
         """Compiles programs together; where one of them is at fault, in halves."""
         if not programs:
             return
-        pieces = [[f"program{number}_piece_{piece}", encode(part.jaxpr)]
-                  for number, (_, program) in enumerate(programs)
-                  for piece, part in enumerate(program.pieces) if not part.on_host]
+        pieces = [text for number, (_, program) in enumerate(programs)
+                  for text in texts(program.prepared.pieces, f"program{number}_")]
         text = dumps({"pieces": pieces})
         service = self.backend.service
-        key = "\n".join([session.versions(), session.cpu_target(), text]).encode()
+        key = "\n".join([versions(), cpu_target(), text]).encode()
         options = {"directory": str(service.cache.directory)}
         job = service.submit(key, text, lambda path, error: None, 0.0, options)
         try:
@@ -126,10 +127,11 @@ class Graph:
             self._models[own] = (models, f"program{number}_")
 
     def find(self, program: Program) -> CompiledProgram:
-        if program.artifact_key in self._failures:
-            raise BuildFailed(self._failures[program.artifact_key])
-        models, prefix = self._models[program.artifact_key]
-        return graph_program(program, models, prefix)
+        key, pieces = program.prepared.key, program.prepared.pieces
+        if key in self._failures:
+            raise BuildFailed(self._failures[key])
+        return CompiledProgram(
+            program.opened.jaxpr, pieces, executables(pieces, *self._models[key]))
 
 
 @dataclasses.dataclass
@@ -160,16 +162,16 @@ class Policy(program_module.Tiering):
         self.compile_now(program)
 
     def compile_now(self, program: Program) -> None:
-        if not program.prepared or program.backend != self.backend.name:
+        if program.prepared is None or program.backend != self.backend.name:
             program.backend = self.backend.name
-            program.plans, program.artifact_key, program.compiled = {}, b"", None
-            program.state = "cold"
-            reason = self.backend.backend.prepare(program)
-            program.prepared = True
-            if reason is not None:
-                program.state, program.reason = "host", reason
+            program.compiled = None
+            program.prepared = self.backend.backend.prepare(program.opened.jaxpr)
+            program.state, program.reason = "cold", program.prepared.reason
+            if program.reason is not None:
+                program.state = "host"
         if not self.recording:
-            self.usage.host.update(reason for piece in program.pieces for reason in piece.reasons)
+            self.usage.host.update(
+                reason for piece in program.prepared.pieces for reason in piece.reasons)
         if program.state == "host":
             return
         if self.recording:

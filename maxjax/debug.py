@@ -113,28 +113,26 @@ class Explanation:
         self.jaxpr = program.closed
         self.cached = False
         has_tier1 = tiering.prepare(program)
+        prepared = program.prepared
+        assert prepared is not None
         backend = tiering.backend_of(program)
         self.backend = backend.name
         if has_tier1:
-            self.cached = backend.is_kept(program)
+            self.cached = backend.is_kept(prepared)
         else:
             self.reason = program.reason
         self.cache_directory = backend.directory
-        self.peak_bytes = 0
-        self.source = ""
-        plans = program.plans.values()
-        if plans:
-            self.peak_bytes = max(plan.peak_bytes for plan in plans)
-            self.source = "\n".join(plan.source for plan in plans)
+        self.peak_bytes = prepared.peak_bytes
+        self.source = prepared.source
         self.shows_source = False
         self.pieces = [
             ("host" if piece.on_host else "MAX",
              Counter(eqn.primitive.name for eqn in piece.jaxpr.eqns), piece.reasons)
-            for piece in program.pieces]
+            for piece in prepared.pieces]
         self.piece_costs = [
             (sum(map(flops_of, piece.jaxpr.eqns)),
              sum(var.aval.nbytes for var in (*piece.inputs, *piece.outputs)))
-            for piece in program.pieces]
+            for piece in prepared.pieces]
 
     def __str__(self) -> str:
         count = sum(sum(operations.values()) for _, operations, _ in self.pieces)

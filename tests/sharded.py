@@ -15,7 +15,7 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
-from maxjax._sharding.api import Partitioned
+from maxjax._sharding.engine import Partitioned
 
 
 def block(shape: tuple[int, ...], dims: Any, mesh: dict[str, int],

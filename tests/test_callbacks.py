@@ -440,5 +440,5 @@ def test_callbacks_are_host_steps_of_compiled_programs():
                                        [0, 0.25, total, total], rtol=1e-5)
         assert statistics(f).compiled_calls == 2
         program = program_of(next(iter(f._entries.values())).closed)
-        assert [piece.on_host for piece in program.pieces].count(True) >= 2
-        assert any(not piece.on_host for piece in program.pieces)
+        assert [piece.on_host for piece in program.prepared.pieces].count(True) >= 2
+        assert any(not piece.on_host for piece in program.prepared.pieces)

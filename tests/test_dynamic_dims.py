@@ -129,7 +129,7 @@ def test_another_size_needs_no_new_kernel():
         program = program_of(dynamic._lookup((rows(size),), {}).closed)
         assert tiering.prepare(program), program.reason
         kernels.append({(tuple(plan.kernels), tuple(plan.functions))
-                        for plan in program.plans.values()})
+                        for plan in program.prepared.plans.values()})
     assert kernels[0] == kernels[1] == kernels[2]
     assert any(names for names, _ in kernels[0])
 

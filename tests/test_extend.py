@@ -405,7 +405,7 @@ def test_example_compiled():
             actual = maxjax.tree.map(np.asarray, compiled(x))
         assert maxjax.debug.statistics(compiled).compiled_calls == 1
         program = program_of(compiled._lookup((x,), {}).closed)
-        assert [step.reasons for step in program.pieces if step.on_host] == []
+        assert [step.reasons for step in program.prepared.pieces if step.on_host] == []
         for ours, theirs in zip(jax.tree.leaves(actual), jax.tree.leaves(
                 jax.jit(mode(jax, same(jax)))(x)), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

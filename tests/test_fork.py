@@ -17,7 +17,7 @@ import pytest
 import maxjax
 import maxjax.numpy as jnp
 from maxjax._base import threads
-from maxjax._max import session
+from maxjax._max.graph import session
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import Tiering
 

@@ -33,9 +33,9 @@ from max.graph import DeviceRef, Graph, Module, TensorType, ops
 
 from maxjax import _primitives
 from maxjax._ir.primitive import registry
-from maxjax._max import kernel_library
 from maxjax._max.elementwise_kernels import CHEAP, KERNELS
-from maxjax._max.kernel_library import BINARY, COMPARISON, MIXED, UNARY
+from maxjax._max.graph import kernel_library
+from maxjax._max.graph.kernel_library import BINARY, COMPARISON, MIXED, UNARY
 
 pytestmark = pytest.mark.xdist_group("graph")
 

@@ -107,7 +107,7 @@ def test_what_does_not_count(tmp_path):
                 import os
             """,
         "maxjax/lax.py": "def __getattr__(name):\n    from maxjax._ir import a",
-        "maxjax/_max/session.py": "def session():\n    from max import engine",
+        "maxjax/_max/graph/session.py": "def session():\n    from max import engine",
         "maxjax/_base/lazy.py": "scipy_fft = LazyModule('scipy.fft')",
         "maxjax/_base/lists.py": """
             import sys
@@ -121,13 +121,13 @@ def test_what_does_not_count(tmp_path):
                 return calls[0], [call(found[0]) for call in calls]
             """,
     }
-    exceptions = {"maxjax/_max/session.py": "slow", "maxjax/_base/lazy.py": "rarely needed"}
+    exceptions = {"maxjax/_max/graph/session.py": "slow", "maxjax/_base/lazy.py": "rarely needed"}
     assert problems_of(tmp_path, files, exceptions) == []
 
 
 def test_an_exception_that_is_not_needed_is_reported(tmp_path):
-    files = {"maxjax/_max/session.py": "import os"}
-    ((_, _, message),) = problems_of(tmp_path, files, {"maxjax/_max/session.py": "slow to import"})
+    path = "maxjax/_max/graph/session.py"
+    ((_, _, message),) = problems_of(tmp_path, {path: "import os"}, {path: "slow to import"})
     assert "LATE_IMPORTS" in message
 
 

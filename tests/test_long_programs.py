@@ -20,8 +20,9 @@ import maxjax.numpy as jnp
 from maxjax import lax
 from maxjax._base import config
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
+from maxjax._max.mojo.backend import MojoBackend
 from maxjax._max.mojo.unit_graph import UnitGraph
-from maxjax._runtime import mojo_backend, pending
+from maxjax._runtime import pending
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import tiering
 
@@ -265,8 +266,9 @@ def test_planning_takes_linear_time(name):
     def work(n):
         function, args = make(n)
         program = Program(maxjax.make_jaxpr(function)(*args))
-        taken = seconds(mojo_backend.MojoBackend().prepare, program)
-        assert program.plans
+        prepared = []
+        taken = seconds(lambda: prepared.append(MojoBackend().prepare(program.opened.jaxpr)))
+        assert prepared[-1].plans
         return taken
     assert_linear(work, n)
 
@@ -307,12 +309,12 @@ def test_sharding_takes_linear_time():
 def planned(monkeypatch):
     """The programs that are planned from here on."""
     found = []
-    prepare = mojo_backend.MojoBackend.prepare
+    prepare = MojoBackend.prepare
 
-    def counted(self, program):
-        found.append(program)
-        return prepare(self, program)
-    monkeypatch.setattr(mojo_backend.MojoBackend, "prepare", counted)
+    def counted(self, jaxpr):
+        found.append(jaxpr)
+        return prepare(self, jaxpr)
+    monkeypatch.setattr(MojoBackend, "prepare", counted)
     return found
 
 
@@ -342,7 +344,7 @@ def test_a_long_program_is_planned_when_it_has_taken_as_long(planned, monkeypatc
         assert 2 < program.size < 4
         program.heat = int(tiering.LOOKUP_NANOSECONDS * program.size) + 1
         jitted(VECTOR)
-        assert planned == [program]
+        assert planned == [program.opened.jaxpr]
 
 
 # --- the bookkeeping ------------------------------------------------------------------------------

@@ -22,9 +22,9 @@ import maxjax.numpy as jnp
 from maxjax import lax
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import toolchain
+from maxjax._max.mojo.backend import MojoBackend
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.store import KernelStore
-from maxjax._runtime.mojo_backend import MojoBackend
 from maxjax._runtime.program import Program
 
 pytestmark = [
@@ -155,8 +155,7 @@ def kernels() -> list[str]:
                 operands = tuple(jnp.asarray(x) for x in args)
                 closed = maxjax.jit(globals()[name])._lookup(operands, {}).closed
                 program = Program(closed)
-                backend.prepare(program)
-                for plan in program.plans.values():
+                for plan in backend.prepare(program.opened.jaxpr).plans.values():
                     sources.update(plan.kernels)
     return list(sources)
 

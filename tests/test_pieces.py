@@ -22,8 +22,7 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.runtime import installed
 from maxjax._ir.serialize import decode, dumps, encode
-from maxjax._max import session
-from maxjax._runtime.graph_backend import graph_program
+from maxjax._runtime.compiled import CompiledProgram
 from maxjax._runtime.program import Program
 from maxjax._transforms.partition import host_reason, partition
 from maxjax._transforms.simplify import simplify
@@ -103,14 +102,9 @@ def check_pieces(program, values, seed, host=None):
             chosen = {id(eqn) for eqn, on_host in zip(jaxpr.eqns, host) if on_host}
         pieces = partition(jaxpr, lambda eqn, c=chosen: "by lot" if id(eqn) in c else None)
         check_cut(jaxpr, pieces, chosen)
-        program.pieces = pieces
-        models = {f"piece_{n}": Model(encode(piece.jaxpr)) for n, piece in enumerate(pieces)
+        models = {n: Model(encode(piece.jaxpr)) for n, piece in enumerate(pieces)
                   if not piece.on_host}
-        executable, session.Executable = session.Executable, lambda model: model
-        try:
-            results = graph_program(program, models)(values)
-        finally:
-            session.Executable = executable
+        results = CompiledProgram(jaxpr, pieces, models)(values)
         for a, b in zip(results, whole, strict=True):
             same(a, b)
 

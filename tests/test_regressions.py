@@ -14,7 +14,6 @@ from against_jax import assert_tree_same
 import maxjax
 from maxjax._ir.runtime import installed
 from maxjax._runtime.cells import pending
-from maxjax._runtime.graph_backend import graph_program
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import tiering
 
@@ -212,7 +211,7 @@ def check_compiled(programs, models):
     """What ``models``, of the module that has the programs' pieces, give is what JAX gives."""
     failures = []
     for name, (item, tree) in programs.items():
-        compiled = graph_program(item.program, models, item.prefix)
+        compiled = item.on(models)
         try:
             check_results(name, tree.unflatten(compiled(item.values)))
         except AssertionError as error:

@@ -15,11 +15,12 @@ import pytest
 from waiting import alive, until
 
 from maxjax._base.errors import CompileError
-from maxjax._max import service as service_module
 from maxjax._max import warning as warning_module
 from maxjax._max.artifacts import ArtifactCache
-from maxjax._max.service import CompileService
-from maxjax._max.session import Executable, cpu_target, load, versions
+from maxjax._max.graph import service as service_module
+from maxjax._max.graph.service import CompileService
+from maxjax._max.graph.session import Executable, load
+from maxjax._max.versions import cpu_target, versions
 
 HERE = __name__
 STAND_IN = {"compiler": f"{HERE}:stand_in"}
@@ -269,7 +270,7 @@ import os, sys, time
 sys.path.insert(0, {here!r})
 from pathlib import Path
 from maxjax._max.artifacts import ArtifactCache
-from maxjax._max.service import CompileService
+from maxjax._max.graph.service import CompileService
 service = CompileService("{module}:no_builder", ArtifactCache(Path({cache!r})), {options!r})
 job = service.submit(b"key", {program!r}, lambda path, error: None)
 {then}
@@ -279,7 +280,7 @@ job = service.submit(b"key", {program!r}, lambda path, error: None)
 def other_process(tmp_path: Path, program: str, then: str) -> subprocess.Popen:
     text = SCRIPT.format(here=str(Path(__file__).parent), module=HERE, program=program, then=then,
                          cache=str(tmp_path / "cache"), options=STAND_IN)
-    root = str(Path(service_module.__file__).parents[2])
+    root = str(Path(service_module.__file__).parents[3])
     return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True,
                             env={**os.environ, "PYTHONPATH": root})
 

@@ -24,7 +24,7 @@ from maxjax._base import pytree
 from maxjax._ir.jaxpr import subjaxprs
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
-from maxjax._sharding.api import partition
+from maxjax._sharding.engine import partition
 from maxjax._sharding.specs import Spec
 
 pytestmark = pytest.mark.xdist_group("sharding_against_jax")      # XLA compiles once for all

@@ -90,7 +90,7 @@ EXAMPLES = {
     "experimental.mesh_utils": ["create_device_mesh"],
     "experimental.multihost_utils": ["process_allgather"],
     "_runtime.assembly": ["make_array_from_callback"],
-    "_sharding.execute": ["whole_program"],
+    "_sharding.execute": ["global_program"],
 }
 
 

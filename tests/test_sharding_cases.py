@@ -25,7 +25,7 @@ from maxjax._ir.primitive import registry
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._primitives.rules import elementwise_factors
-from maxjax._sharding.api import partition
+from maxjax._sharding.engine import partition
 from maxjax._sharding.graph import all_equations, normalize
 from maxjax._sharding.projection import rule_of
 from maxjax._sharding.specs import Spec

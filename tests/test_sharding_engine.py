@@ -20,10 +20,10 @@ from maxjax._base import pytree
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
-from maxjax._sharding import api, picture, specs
-from maxjax._sharding.api import Partitioned, partition
+from maxjax._sharding import engine, report_picture, specs
 from maxjax._sharding.auto import auto
-from maxjax._sharding.cost import CostModel
+from maxjax._sharding.cost_model import CostModel
+from maxjax._sharding.engine import Partitioned, partition
 from maxjax._sharding.specs import Dim, Spec, show
 from maxjax.ad_checkpoint import checkpoint_name
 
@@ -565,7 +565,7 @@ def test_the_page_is_right():
 
 
 def test_the_docstrings_are_right():
-    for module in (api, picture, specs):
+    for module in (engine, report_picture, specs):
         result = doctest.testmod(module, extraglobs={
             "np": np, "jnp": jnp, "partition": partition, "Spec": Spec})
         assert result.attempted and not result.failed

@@ -28,7 +28,7 @@ from sharded import check_equal, unsharded
 from test_sharding_cases import NOT_SPLIT, legal_specs, pattern, primitives, program
 
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._sharding.api import partition
+from maxjax._sharding.engine import partition
 from maxjax._sharding.graph import normalize
 from maxjax._sharding.specs import Spec
 

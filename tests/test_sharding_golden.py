@@ -18,7 +18,7 @@ from maxjax import lax
 from maxjax._base import pytree
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
-from maxjax._sharding.api import partition
+from maxjax._sharding.engine import partition
 from maxjax._sharding.specs import Spec
 
 GOLDEN = Path(__file__).with_name("golden")

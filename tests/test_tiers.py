@@ -23,8 +23,8 @@ from maxjax._ir.check import check_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.serialize import decode
-from maxjax._max import session
 from maxjax._max import warning as warning_module
+from maxjax._max.graph import session
 from maxjax._runtime import cells
 from maxjax._runtime import program as program_module
 from maxjax._runtime.program import Program
@@ -204,7 +204,7 @@ def test_an_artifact_that_cannot_be_loaded_is_thrown_away(service, monkeypatch, 
         service.finish()
     assert_right(jitted(X))
     assert debug.statistics(jitted).state == "failed"
-    assert service.cache.discarded == [program_of(jitted).artifact_key]
+    assert service.cache.discarded == [program_of(jitted).prepared.key]
     assert "damaged" in caplog.text
 
 
@@ -417,7 +417,7 @@ def key_of(fun, *args):
     jitted = maxjax.jit(fun)
     program = Program(jitted._lookup(args, {}).closed)
     assert tiering.prepare(program), program.reason
-    return program.artifact_key
+    return program.prepared.key
 
 
 def test_large_constants_are_inputs(service):
@@ -425,7 +425,7 @@ def test_large_constants_are_inputs(service):
     closed = maxjax.jit(lambda x: x * table)._lookup((table,), {}).closed
     program = Program(closed)
     tiering.prepare(program)
-    assert len(program.text) < 2000
+    assert len(program.prepared.text) < 2000
     assert [const.nbytes for const in program.consts] == [table.nbytes]
     result, = program.run([table])
     np.testing.assert_array_equal(result, table * table)

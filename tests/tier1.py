@@ -18,9 +18,11 @@ import maxjax
 import maxjax.numpy
 import maxjax.tree_util
 from maxjax._base import dtypes
-from maxjax._ir.serialize import dumps, encode
-from maxjax._max import session
-from maxjax._runtime.graph_backend import graph_program
+from maxjax._ir.serialize import dumps
+from maxjax._max.graph import session
+from maxjax._max.graph.backend import executables, texts
+from maxjax._max.versions import cpu_target, versions
+from maxjax._runtime.compiled import CompiledProgram
 from maxjax._runtime.program import Program
 from maxjax._runtime.tiering import tiering
 
@@ -36,7 +38,13 @@ class Compiled:
 
     @property
     def has_compiled_piece(self) -> bool:
-        return any(not piece.on_host for piece in self.program.pieces)
+        return any(not piece.on_host for piece in self.program.prepared.pieces)
+
+    def on(self, models: dict[str, Any]) -> CompiledProgram:
+        """The program of models, among which are its own."""
+        pieces = self.program.prepared.pieces
+        return CompiledProgram(
+            self.program.opened.jaxpr, pieces, executables(pieces, models, self.prefix))
 
 
 def program_of(case: Case, prefix: str, gradient: bool = False) -> Compiled:
@@ -62,16 +70,12 @@ def program_of(case: Case, prefix: str, gradient: bool = False) -> Compiled:
 
 def compile_together(items: Sequence[Compiled], timeout: float = 1500.0) -> dict[str, Any]:
     """The models of all pieces of all items, compiled in one module; by name."""
-    pieces = []
-    for item in items:
-        for number, piece in enumerate(item.program.pieces):
-            if not piece.on_host:
-                pieces.append([f"{item.prefix}piece_{number}", encode(piece.jaxpr)])
+    pieces = [text for item in items for text in texts(item.program.prepared.pieces, item.prefix)]
     if not pieces:
         return {}
     text = dumps({"pieces": pieces})
-    service = tiering.service
-    key = "\n".join([session.versions(), session.cpu_target(), text]).encode()
+    service = tiering.graph.service
+    key = "\n".join([versions(), cpu_target(), text]).encode()
     options = {"directory": str(service.cache.directory)}
     job = service.submit(key, text, lambda path, error: None, 0.0, options)
     return session.load(service.wait(job, timeout=timeout))
@@ -80,7 +84,7 @@ def compile_together(items: Sequence[Compiled], timeout: float = 1500.0) -> dict
 def check(item: Compiled, models: dict[str, Any]) -> None:
     """Tier 1 gives what tier 0 gives."""
     program = item.program
-    compiled = graph_program(program, models, item.prefix)
+    compiled = item.on(models)
     with np.errstate(all="ignore"):
         expected = program.tier0(*item.values)
     actual = compiled(item.values)
@@ -109,4 +113,4 @@ def smallest(cases: Sequence[Case], prefix: str, count: int = 6) -> Compiled:
     made = [program_of(case, prefix) for case in select(cases, count)]
     compiled = [item for item in made if item.has_compiled_piece]
     return min(compiled or made, key=lambda item: sum(
-        len(piece.jaxpr.eqns) for piece in item.program.pieces if not piece.on_host))
+        len(piece.jaxpr.eqns) for piece in item.program.prepared.pieces if not piece.on_host))

@@ -26,7 +26,7 @@ DEFINING = ("maxjax/_primitives/", "maxjax/_higher_order/")
 DIALECTS = ("maxjax/_max/",)
 # Files with tables of names that are no primitives' though they look like them.
 EXCUSED: Mapping[str, str] = {
-    "maxjax/_sharding/cost.py": "kinds of steps between layouts",
+    "maxjax/_sharding/cost_model.py": "kinds of steps between layouts",
     "maxjax/_sharding/projection.py": "ways in which parts combine",
     "maxjax/lax/_operands.py": "functions of lax, in JAX's messages",
     "maxjax/numpy/_array_methods.py": "Python's operators",

@@ -45,7 +45,8 @@ ROOMS = (
 
 # Imports inside functions are a sign of something on the wrong floor, but for these.
 LATE_IMPORTS: Mapping[str, str] = {
-    "maxjax/_max/session.py": "`import max` takes 0.4 s: it waits until something first compiles",
+    "maxjax/_max/graph/session.py": (
+        "`import max` takes 0.4 s: it waits until something first compiles"),
     "maxjax/_ir/serialize.py": "a stored program names the classes of its parameters",
     "maxjax/_base/lazy.py": "SciPy is brought in by the first operation that needs it",
     "maxjax/__main__.py": "the script's own modules are imported when it runs",
@@ -76,7 +77,7 @@ LOCKS: Mapping[str, frozenset[str]] = {
 }
 LOCKS_MADE_IN: Mapping[str, str] = {
     "maxjax/_base/threads.py": "where they are made",
-    "maxjax/_max/worker.py": "a process of its own, which forks no child that runs Python",
+    "maxjax/_max/graph/worker.py": "a process of its own, which forks no child that runs Python",
 }
 
 

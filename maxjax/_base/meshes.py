@@ -73,9 +73,9 @@ class PartitionSpec:
 
     Args:
       *partitions: for each dimension the name of an axis, several in a tuple (major first), None
-        (it is whole), or ``PartitionSpec.UNCONSTRAINED``. Missing ones are None.
-      unreduced: axes over which the shards are parts of a sum.
-      reduced: axes over which the cotangent is such.
+        (it is not split), or ``PartitionSpec.UNCONSTRAINED``. Missing ones are None.
+      unreduced: axes over which the shards are summands of the array.
+      reduced: axes over which the cotangent is unreduced.
 
     Raises:
       ValueError: an axis is in two of them, or None among the last two.
@@ -112,12 +112,12 @@ class PartitionSpec:
 
     @property
     def unreduced(self) -> frozenset[Any]:
-        """The axes over which the shards are parts of a sum."""
+        """The axes over which the shards are summands of the array."""
         return self._unreduced
 
     @property
     def reduced(self) -> frozenset[Any]:
-        """The axes over which the cotangent's shards are parts of a sum."""
+        """The axes over which the cotangent is unreduced."""
         return self._reduced
 
     def update(self, partitions: Any = None, unreduced: Any = None,
@@ -133,7 +133,7 @@ class PartitionSpec:
         return self
 
     def to_ct_spec(self) -> PartitionSpec:
-        """The spec of a cotangent: unreduced and reduced change places."""
+        """The spec of a cotangent: unreduced and reduced axes are exchanged."""
         return PartitionSpec(*self._partitions, unreduced=self._reduced, reduced=self._unreduced)
 
     def to_lo(self) -> list[PartitionSpec]:

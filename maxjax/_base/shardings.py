@@ -87,9 +87,9 @@ class Sharding:
         """Each device's part, as slices.
 
         Raises:
-          NotImplementedError: the shards are parts of a sum.
+          NotImplementedError: the array is unreduced.
         """
-        refuse_parts(self)
+        refuse_unreduced(self)
         return dict(zip(self._devices(), self._indices(global_shape), strict=True))
 
     def _indices(self, global_shape: Shape) -> list[Index]:
@@ -97,8 +97,8 @@ class Sharding:
         parts, positions = self._tiling(len(global_shape))
         sizes = self.shard_shape(global_shape)
         return [tuple(
-            slice(None) if count == 1 else slice(place * size, (place + 1) * size)
-            for size, count, place in zip(sizes, parts, position, strict=True))
+            slice(None) if count == 1 else slice(number * size, (number + 1) * size)
+            for size, count, number in zip(sizes, parts, position, strict=True))
             for position in positions]
 
     addressable_devices_indices_map = devices_indices_map
@@ -206,8 +206,8 @@ class NamedSharding(Sharding):
                 *self.spec.partitions[:ndim], *[None] * (ndim - len(self.spec)))]
             parts = tuple(math.prod(sizes[axis] for axis in axes) for axes in entries)
             positions = []
-            for place in itertools.product(*map(range, self.mesh.axis_sizes)):
-                where = dict(zip(self.mesh.axis_names, place, strict=True))
+            for indices in itertools.product(*map(range, self.mesh.axis_sizes)):
+                where = dict(zip(self.mesh.axis_names, indices, strict=True))
                 positions.append(tuple(_position(axes, where, sizes) for axes in entries))
             known = self._tilings[ndim] = parts, positions
         return known
@@ -232,9 +232,9 @@ class NamedSharding(Sharding):
     def first_along(self, axes: frozenset[Any]) -> list[bool]:
         """For each device whether it is the first along all of those axes."""
         names = self.mesh.axis_names
-        return [not any(position for name, position in zip(names, place, strict=True)
+        return [not any(index for name, index in zip(names, indices, strict=True)
                         if name in axes)
-                for place in itertools.product(*map(range, self.mesh.axis_sizes))]
+                for indices in itertools.product(*map(range, self.mesh.axis_sizes))]
 
     @threads.cached
     def in_types(self) -> bool:
@@ -310,11 +310,11 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
                 f"{name.lower()} axes: {axes} and mesh: {mesh!s}")
 
 
-def refuse_parts(sharding: Any) -> None:
-    """Where shards are parts of a sum, no device has a part of the array.
+def refuse_unreduced(sharding: Any) -> None:
+    """Of an unreduced array no device has a part, only a summand of the whole.
 
     Raises:
-      NotImplementedError: it is so.
+      NotImplementedError: the sharding has unreduced axes.
     """
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
         raise NotImplementedError(
@@ -334,7 +334,7 @@ def check_shape(sharding: Sharding, shape: Sequence[int], what: str) -> None:
 
 
 def trimmed(entries: Sequence[Any]) -> PartitionSpec:
-    """The spec without the whole dimensions at its end, as results on Auto axes show it."""
+    """The spec without the unsplit dimensions at its end, as results on Auto axes show it."""
     kept = list(entries)
     while kept and kept[-1] in (None, ()):
         kept.pop()

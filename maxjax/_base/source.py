@@ -53,24 +53,25 @@ class _Scopes(threading.local):
 
     Attributes:
       names: what ``jax.named_scope`` has open.
-      told: the line that what is traced comes from, where a pass writes a program anew.
+      source_line: where a pass rewrites a program, the line of the equation that it is at (None: it
+        has none); elsewhere a text.
     """
 
     names: tuple[str, ...] = ()
-    told: Any = "look at the stack"
+    source_line: SourceLine | str | None = "look at the stack"
 
 
 scopes = _Scopes()
 
 
 @contextlib.contextmanager
-def told_lines() -> Iterator[None]:
-    """What is traced inside takes the lines of the program that it comes from (``scopes.told``)."""
-    previous, scopes.told = scopes.told, None
+def inherited_source_lines() -> Iterator[None]:
+    """Equations traced inside take their lines from ``scopes.source_line``, not from the stack."""
+    previous, scopes.source_line = scopes.source_line, None
     try:
         yield
     finally:
-        scopes.told = previous
+        scopes.source_line = previous
 
 
 class SourceLine:
@@ -110,8 +111,9 @@ class SourceLine:
 
 
 def current_line(depth: int = 2) -> SourceLine | None:
-    if scopes.told.__class__ is not str:
-        return scopes.told
+    line = scopes.source_line
+    if not isinstance(line, str):
+        return line
     frame = user_frame(depth)
     return None if frame is None else SourceLine(frame.f_code, frame.f_lasti, scopes.names)
 

@@ -8,7 +8,7 @@ from typing import Any
 from maxjax._base import meshes, pytree
 from maxjax._base.meshes import PartitionSpec, spec_axes
 from maxjax._base.shardings import NamedSharding, Sharding, check_shape
-from maxjax._higher_order.summed import check_summed
+from maxjax._higher_order.unreduced_out_sharding import check_unreduced_out_sharding
 from maxjax._ir.runtime import installed
 from maxjax._primitives.sharding import freed, reshard_p, sharding_constraint_p
 
@@ -111,13 +111,13 @@ def with_out_sharding(function: Callable[..., Any], out_sharding: Any, *args: An
         out_sharding = over_context(out_sharding)
     unreduced = getattr(getattr(out_sharding, "spec", None), "unreduced", None)
     if unreduced:
-        check_summed(function, unreduced, args, kwargs)
+        check_unreduced_out_sharding(function, unreduced, args, kwargs)
     args, kwargs = pytree.map(freed, (args, kwargs))
     return resharded(function(*args, **kwargs), out_sharding)
 
 
 def refuse_unreduced(operation: str, out_sharding: Any) -> None:
-    """Raises ValueError where an operation without sums is asked for parts of one."""
+    """Raises ValueError where an operation without sums is asked for an unreduced result."""
     if isinstance(out_sharding, PartitionSpec):
         out_sharding = over_context(out_sharding)
     if isinstance(out_sharding, NamedSharding) and out_sharding.spec.unreduced:

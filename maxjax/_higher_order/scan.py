@@ -547,7 +547,7 @@ def _scan_references(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs_lea
 
     with_slices.__wrapped__ = f      # type: ignore[attr-defined]  # for messages
     values = elements.values(xs_leaves)
-    with elements.away():
+    with elements.borrowed():
         last, (ys, finals) = scan_for(
             with_slices, init, values, length, reverse, unroll, name=first_parameter(f))
     elements.write(finals)

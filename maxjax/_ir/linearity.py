@@ -1,7 +1,7 @@
 """In which operands an operation is linear: said once, on the primitive.
 
-Transposition, ``linear_transpose``, the parts of sums that the sharding engine may leave unsummed,
-and sparse arrays derive what they do from it.
+Transposition, ``linear_transpose``, sparse arrays, and the sharding engine, which may leave values
+unreduced, derive what they do from it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from maxjax._ir.types import ShapedArray
 
-# ``(in_avals, out_avals, params)`` -> whether the parts of a sum may go through an application.
-PartsRule = Callable[[Sequence[ShapedArray], Sequence[ShapedArray], dict[str, Any]], bool]
+# ``(in_avals, out_avals, params)`` -> whether an application may leave its result unreduced.
+UnreducedRule = Callable[[Sequence[ShapedArray], Sequence[ShapedArray], dict[str, Any]], bool]
 
 
 class Linearity(NamedTuple):
@@ -22,24 +22,24 @@ class Linearity(NamedTuple):
       operands: which.
       each: it is linear in each of them while the others are fixed, as a product is; else in all of
         them together, as a sum is.
-      moves: elements are only moved, so that parts that combine in any way (sums, maxima) go
-        through.
-      parts: where the parts of a sum go through, summed afterwards; None where they always do.
+      moves: elements are only moved, so that a value may stay unreduced however its partial results
+        combine (sums, maxima).
+      unreduced: where the result may stay unreduced, to be summed afterwards; None: everywhere.
     """
 
     operands: slice = slice(None)
     each: bool = False
     moves: bool = False
-    parts: PartsRule | None = None
+    unreduced: UnreducedRule | None = None
 
     def positions(self, count: int) -> range:
         """The linear operands among so many."""
         return range(*self.operands.indices(count))
 
 
-def summed_first(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+def reduced_first(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
                   params: dict[str, Any]) -> bool:
-    """Parts never go through: it communicates, rounds, or fixes where a value lies."""
+    """Never unreduced: the operation communicates, rounds, or fixes where a value lies."""
     return False
 
 
@@ -47,5 +47,5 @@ SUM = Linearity()
 PRODUCT = Linearity(each=True)
 FIRST = Linearity(slice(1), each=True)      # in the first operand; the others choose or scale
 MOVEMENT = Linearity(moves=True)
-SUMMED_FIRST = Linearity(slice(1), parts=summed_first)
-ALL_SUMMED_FIRST = Linearity(parts=summed_first)
+REDUCED_FIRST = Linearity(slice(1), unreduced=reduced_first)
+ALL_REDUCED_FIRST = Linearity(unreduced=reduced_first)

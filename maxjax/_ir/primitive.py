@@ -38,7 +38,7 @@ The rules, all optional but the first two, and their contracts:
     In which operands it is linear (``maxjax._ir.linearity``); None where it is not, or where the
     jaxprs inside decide.
 ``passes_unreduced``
-    The operands (a slice) that JAX lets be parts of sums along mesh axes in types, all along the
+    The operands (a slice) that JAX lets be unreduced along mesh axes in types, all along the
     same ones; the results then are too. None: all must be whole.
 ``accepts``, ``same_dtypes``
     The dtypes that all operands may have, and the operands (a slice) that share one. Operations

@@ -53,7 +53,7 @@ class Runtime(Trace, ABC):
         """An array of a NumPy value, which nobody else writes to."""
 
     @abstractmethod
-    def put(self, leaf: Any, place: Sharding) -> Array:
+    def put(self, leaf: Any, sharding: Sharding) -> Array:
         """A concrete leaf as an array that lies as a sharding says.
 
         Raises:
@@ -88,14 +88,14 @@ class Runtime(Trace, ABC):
         """
 
     @abstractmethod
-    def compile(self, closed: ClosedJaxpr, places: Sequence[Sharding | None],
+    def compile(self, closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
                 out_shardings: Sequence[Sharding | None] | None
                 ) -> tuple[Sequence[Sharding], Sequence[Sharding]]:
         """Compiles a jaxpr ahead of time, as far as the mode allows, and waits for it.
 
         Args:
           closed: the jaxpr.
-          places: how each operand lies (None: anywhere).
+          in_shardings: how each operand lies (None: anywhere).
           out_shardings: how each result is to lie.
 
         Returns:

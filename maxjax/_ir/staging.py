@@ -284,10 +284,10 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         return values[atom] if isinstance(atom, Var) else literal_operand(atom)
 
     last_use = _last_uses(jaxpr)
-    retold = scopes.told.__class__ is not str
+    inherits_lines = scopes.source_line.__class__ is not str
     for position, eqn in enumerate(jaxpr.eqns):
-        if retold:
-            scopes.told = eqn.source
+        if inherits_lines:
+            scopes.source_line = eqn.source
         operands = tuple([read(atom) for atom in eqn.invars])
         result = context.trace.apply(eqn.primitive, operands, eqn.params)
         if eqn.primitive.multiple_results:

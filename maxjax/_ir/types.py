@@ -143,7 +143,7 @@ class ShapedArray:
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
-        """Over which manual mesh axes the value may vary, is in parts of a sum, or is reduced."""
+        """Over which manual mesh axes the value may vary, is unreduced, or is reduced."""
         if self.mesh_spec is None:
             return ManualAxisType(self.vma)
         mesh, spec = self.mesh_spec

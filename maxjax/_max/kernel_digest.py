@@ -11,8 +11,9 @@ from pathlib import Path
 _IMPORT = re.compile(r"^from kernels\.(\w+) import", re.MULTILINE)
 _RELATIVE_IMPORT = re.compile(r"^from (?:\.(\w+) import|\. import (.+)$)", re.MULTILINE)
 _PACKAGE = Path(__file__).parent.parent
-_SOURCES = ("_max/kernels/*.mojo", "_max/graph/*.py", "_primitives/*.py", "_ir/serialize.py",
-            "_transforms/partition.py", "_transforms/simplify.py")
+_SOURCES = ("_max/kernels/*.mojo", "_max/graph/builder.py", "_max/graph/context.py",
+            "_max/lowering.py", "_primitives/*.py", "_ir/serialize.py", "_transforms/partition.py",
+            "_transforms/simplify.py")
 
 
 @functools.cache

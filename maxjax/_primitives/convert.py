@@ -7,7 +7,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
 from maxjax._ir.interpret import is_plain_scalar
-from maxjax._ir.linearity import SUMMED_FIRST, Linearity
+from maxjax._ir.linearity import REDUCED_FIRST, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import elementwise
@@ -83,7 +83,7 @@ def _convert_expression(avals, operands):
 convert_element_type_p = elementwise(
     "convert_element_type", expression=_convert_expression,
     flops=no_flops,
-    linearity=Linearity(parts=_keeps_precision), passes_unreduced=slice(None),
+    linearity=Linearity(unreduced=_keeps_precision), passes_unreduced=slice(None),
     abstract=lambda x, *, new_dtype, weak_type: ShapedArray(x.shape, new_dtype, weak_type),
     evaluate=lambda x, *, new_dtype, weak_type: convert(x, new_dtype),
     specialize=_convert_specialize,
@@ -202,7 +202,7 @@ def _reduce_precision(x, *, exponent_bits, mantissa_bits):
 
 
 reduce_precision_p = elementwise(
-    "reduce_precision", linearity=SUMMED_FIRST, passes_unreduced=slice(None), accepts=FLOATING,
+    "reduce_precision", linearity=REDUCED_FIRST, passes_unreduced=slice(None), accepts=FLOATING,
     evaluate=widened(_reduce_precision),
     jvp=lambda t, x, out, **params: reduce_precision_p.bind(t, **params),
     transpose=lambda ct, x, **params: [reduce_precision_p.bind(ct, **params)],

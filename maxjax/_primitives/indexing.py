@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches, dtypes
-from maxjax._ir.linearity import Linearity, summed_first
+from maxjax._ir.linearity import Linearity, reduced_first
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import split_rows
@@ -307,7 +307,7 @@ def _gather_on_shard(params, in_avals, shapes, out):
 gather_p = Primitive(
     "gather", flops=no_flops, shard_params=_gather_on_shard,
     on_shard=OnShard(split_rows.gather, factors=split_rows.gather_factors),
-    linearity=Linearity(slice(1), each=True, parts=_fills_with_sum),
+    linearity=Linearity(slice(1), each=True, unreduced=_fills_with_sum),
     abstract=_gather_abstract,
     evaluate=_gather_evaluate,
     specialize=_gather_specialize,
@@ -538,8 +538,8 @@ def _scatter_extremum_jvp(primals, tangents, *, primitive, **params):
 
 
 # Operand and updates.
-_SUM = Linearity(slice(0, None, 2), parts=summed_first)
-_PRODUCT = Linearity(slice(0, None, 2), each=True, parts=summed_first)
+_SUM = Linearity(slice(0, None, 2), unreduced=reduced_first)
+_PRODUCT = Linearity(slice(0, None, 2), each=True, unreduced=reduced_first)
 
 scatter_p = _scatter("scatter", "set", _scatter_set_jvp, _scatter_set_transpose, _SUM)
 scatter_add_p = _scatter(

@@ -1,8 +1,8 @@
 """The elementwise kernels of our own, as the primitives that they compute name them.
 
 A kernel is a Mojo struct in ``maxjax/_max/kernels/``. What is said of it elsewhere follows from its
-``Kernel``: the tables of ``maxjax/_max/kernel_library.py``, the tests over them, and the exports of
-the pack (with ``widths.vectorized``, which says from which size tier 0 calls it).
+``Kernel``: the tables of ``maxjax/_max/graph/kernel_library.py``, the tests over them, and the
+exports of the pack (with ``widths.vectorized``, which says from which size tier 0 calls it).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_linalg
-from maxjax._ir.linearity import Linearity, summed_first
+from maxjax._ir.linearity import Linearity, reduced_first
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import mul, neg, sub
 from maxjax._primitives.builders import add_tangents
@@ -144,7 +144,7 @@ def _solve_jvp(primals: Any, tangents: Any) -> Any:
 
 
 solve_p = linalg_primitive(
-    "linear_solve", linearity=Linearity(slice(1, 2), each=True, parts=summed_first),
+    "linear_solve", linearity=Linearity(slice(1, 2), each=True, unreduced=reduced_first),
     abstract=lambda a, b: ShapedArray(b.shape, b.dtype, weak(a, b)),
     evaluate=_solve_evaluate,
     jvp=_solve_jvp,
@@ -251,7 +251,7 @@ def _tridiagonal_transpose(cotangent: Any, dl: Any, d: Any, du: Any, b: Any,
 
 tridiagonal_solve_p = linalg_primitive(
     "tridiagonal_solve", rank=1,
-    linearity=Linearity(slice(3, 4), each=True, parts=summed_first),
+    linearity=Linearity(slice(3, 4), each=True, unreduced=reduced_first),
     abstract=lambda dl, d, du, b, **params: ShapedArray(b.shape, b.dtype, weak(dl, d, du, b)),
     evaluate=_tridiagonal_evaluate,
     jvp=_tridiagonal_jvp,

@@ -10,7 +10,7 @@ import numpy as np
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.dimensions import state as dimensions
 from maxjax._ir.jaxpr import JaxprEqn
-from maxjax._ir.linearity import SUMMED_FIRST
+from maxjax._ir.linearity import REDUCED_FIRST
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
@@ -100,7 +100,7 @@ def linear_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, primitive: Pr
 
 def linear_primitive(name: str, **rules: Any) -> Primitive:
     """A primitive that is linear in its first operand; its jvp is itself."""
-    rules.setdefault("linearity", SUMMED_FIRST)
+    rules.setdefault("linearity", REDUCED_FIRST)
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         return linear_jvp(primals, tangents, primitive=primitive, **params)

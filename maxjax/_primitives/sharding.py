@@ -24,12 +24,12 @@ from maxjax._base.meshes import (
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
-from maxjax._ir.linearity import ALL_SUMMED_FIRST
+from maxjax._ir.linearity import ALL_REDUCED_FIRST
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.reduced import in_states
 from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
+from maxjax._primitives.unreduced import in_states
 
 
 def type_on(aval: ShapedArray, sharding: Any) -> ShapedArray:
@@ -163,7 +163,7 @@ def _put_batch(size, operands, axes, *, devices, **params):
 
 
 device_put_p = Primitive(
-    "device_put", linearity=ALL_SUMMED_FIRST,
+    "device_put", linearity=ALL_REDUCED_FIRST,
     abstract=lambda *avals, devices, **params: [
         aval if device is None else _resharded(aval, device)
         for aval, device in zip(avals, devices, strict=True)],

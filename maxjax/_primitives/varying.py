@@ -22,9 +22,9 @@ from maxjax._ir.types import writing as type_writing
 from maxjax._primitives.arithmetic import add_p, mul_p
 from maxjax._primitives.collective import all_gather_abstract, all_gather_batch, axis_index_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
-from maxjax._primitives.reduced import preduced_p, reduced_vary_cast_p, vary_unreduced_cast_p
 from maxjax._primitives.rules import linear_primitive, replicated_factors, scalar_like
 from maxjax._primitives.shape import squeeze_p
+from maxjax._primitives.unreduced import preduced_p, reduced_vary_cast_p, vary_unreduced_cast_p
 
 _NONE: frozenset[Any] = frozenset()
 
@@ -36,7 +36,7 @@ def vma_of(value: Any) -> frozenset[Any]:
 
 
 def states_of(value: Any) -> ManualAxisType:
-    """Along which manual axes a value varies, is in parts of a sum, or is reduced."""
+    """Along which manual axes a value varies, is unreduced, or is reduced."""
     aval = getattr(value, "aval", None)
     return ManualAxisType() if aval is None else aval.manual_axis_type
 
@@ -129,7 +129,7 @@ def _refuse(x: Any, state: str, own: frozenset[Any], axes: Sequence[Any]) -> Non
 
 
 def like_type(x: Any, aval: ShapedArray) -> Any:
-    """``x`` in the states along manual axes that the type has; zeros may become parts of a sum."""
+    """``x`` in the states along manual axes that the type has; zeros may become unreduced."""
     manual = context.manual
     if manual is None:
         return x

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.linearity import SUM, SUMMED_FIRST
+from maxjax._ir.linearity import REDUCED_FIRST, SUM
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add
@@ -452,7 +452,7 @@ def _scatter_transpose(cotangent, source, operand, **params):
 
 
 select_and_gather_add_p = Primitive(
-    "select_and_gather_add", linearity=SUMMED_FIRST,
+    "select_and_gather_add", linearity=REDUCED_FIRST,
     abstract=lambda tangents, operand, *, select_prim, **params: window_abstract(
         tangents, **params),
     evaluate=_gather_evaluate,
@@ -464,7 +464,7 @@ select_and_gather_add_p = Primitive(
 )
 
 select_and_scatter_add_p = Primitive(
-    "select_and_scatter_add", linearity=SUMMED_FIRST,
+    "select_and_scatter_add", linearity=REDUCED_FIRST,
     abstract=lambda source, operand, **params: ShapedArray(operand.shape, source.dtype),
     evaluate=_scatter_evaluate,
     lower=_scatter_lower,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_parts
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, refuse_unreduced
 from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.cells import Cell, checked, pending
@@ -28,7 +28,7 @@ from maxjax._runtime.devices import Device, first_device
 class ArrayImpl(Array):
     """An array on a device. Lazy: its value is computed when somebody looks at it."""
 
-    __slots__ = ("_cell", "_committed", "_place", "_value")
+    __slots__ = ("_cell", "_committed", "_placement", "_value")
     _value: np.ndarray | None
     _cell: Cell | None
 
@@ -37,7 +37,7 @@ class ArrayImpl(Array):
         self._value = None if value is None else checked(value, aval)
         self._cell = cell
         # The device, or how the array lies over several; None: the default device, not committed.
-        self._place: Device | Sharding | None = None
+        self._placement: Device | Sharding | None = None
         self._committed = False
 
     def host(self) -> np.ndarray:
@@ -72,7 +72,7 @@ class ArrayImpl(Array):
 
     def copy_to_host_async(self) -> None:
         """Starts computing the value; on the CPU it is at the host then."""
-        self._check_summed()
+        self._refuse_unreduced()
         self.host()
 
     def __await__(self):
@@ -96,14 +96,14 @@ class ArrayImpl(Array):
     @property
     def sharding(self) -> Sharding:
         """Where the array's parts are."""
-        place = self._place
-        return place if isinstance(place, Sharding) else SingleDeviceSharding(
-            place or first_device())
+        placement = self._placement
+        return placement if isinstance(placement, Sharding) else SingleDeviceSharding(
+            placement or first_device())
 
     @property
     def device(self) -> Any:
         """The device that holds the array; its sharding if there are several."""
-        return self._place or first_device()
+        return self._placement or first_device()
 
     def devices(self) -> set[Device]:
         """The devices that hold the array."""
@@ -119,17 +119,17 @@ class ArrayImpl(Array):
         self._value = None
 
     # --- conversion ---
-    def _check_summed(self) -> None:
-        """Nobody may look at parts of a sum.
+    def _refuse_unreduced(self) -> None:
+        """Nobody may look at an unreduced array.
 
         Raises:
-          NotImplementedError: the shards are such.
+          NotImplementedError: it is unreduced.
         """
         if not self.aval.plain:
-            refuse_parts(self.aval.sharding)
+            refuse_unreduced(self.aval.sharding)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        self._check_summed()
+        self._refuse_unreduced()
         value = self.host()
         if type(self.aval.dtype) is dtypes.KeyDType:
             raise TypeError(
@@ -148,7 +148,7 @@ class ArrayImpl(Array):
             raise TypeError("key array cannot be converted to boolean.")
         if self.aval.size != 1:
             raise ValueError(truth_value_message(self.aval))
-        self._check_summed()
+        self._refuse_unreduced()
         return bool(self.host().reshape(()))
 
     def _scalar(self) -> Any:
@@ -207,7 +207,7 @@ class ArrayImpl(Array):
 
     def __reduce__(self):
         dtype = self.aval.dtype
-        self._check_summed()
+        self._refuse_unreduced()
         if dtypes.is_key(dtype):
             return (_restore_keys, (dtype, self.aval.shape, self.host().tobytes()))
         return (_restore, (read_only(self.host()), self.aval.weak_type))
@@ -217,14 +217,14 @@ class ArrayImpl(Array):
 
     def __deepcopy__(self, memo: dict) -> ArrayImpl:
         copied = ArrayImpl(self.aval, self.host().copy())
-        copied._place, copied._committed = self._place, self._committed
+        copied._placement, copied._committed = self._placement, self._committed
         return copied
 
 
 def is_spread(x: Any) -> bool:
     """Whether an array, outside ``jit``, lies over the Auto axes of a mesh."""
-    place = getattr(x, "_place", None)
-    return isinstance(place, NamedSharding) and bool(place.mesh.auto_axes)
+    placement = getattr(x, "_placement", None)
+    return isinstance(placement, NamedSharding) and bool(placement.mesh.auto_axes)
 
 
 def _restore(value: np.ndarray, weak_type: bool) -> ArrayImpl:

@@ -79,16 +79,16 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
     for array in arrays:
         if not isinstance(array, ArrayImpl):
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(array)}")
-    places = sharding._devices()
-    if len(arrays) != len(places):
-        raise ValueError(f"Expected {len(places)} per-device arrays (this is how many devices are "
+    devices = sharding._devices()
+    if len(arrays) != len(devices):
+        raise ValueError(f"Expected {len(devices)} per-device arrays (this is how many devices are "
                          f"addressable by the sharding), but got {len(arrays)}")
     by_device = {array.device: array for array in arrays}
-    if set(by_device) != set(places):
+    if set(by_device) != set(devices):
         raise ValueError(
             f"The devices of the arrays, {sorted(map(str, by_device))}, are not those of the "
-            f"sharding, {sorted(map(str, places))}.")
-    parts = [by_device[device].host() for device in places]
+            f"sharding, {sorted(map(str, devices))}.")
+    parts = [by_device[device].host() for device in devices]
     return _assembled(shape, sharding, parts, arrays[0].aval.update(shape=shape))
 
 
@@ -104,7 +104,7 @@ def make_array_from_process_local_data(sharding: Sharding | PartitionSpec | Devi
     Raises:
       ValueError: ``global_shape`` is another.
     """
-    def place(data: Any) -> ArrayImpl:
+    def put_whole(data: Any) -> ArrayImpl:
         value = np.asarray(data)
         if global_shape is not None and tuple(global_shape) != value.shape:
             raise ValueError(
@@ -113,7 +113,7 @@ def make_array_from_process_local_data(sharding: Sharding | PartitionSpec | Devi
                 f"global_shape={tuple(global_shape)} and local_data.shape={value.shape}.")
         return device_put(value, sharding)
 
-    return pytree.map(place, local_data)
+    return pytree.map(put_whole, local_data)
 
 
 def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[np.ndarray],
@@ -121,16 +121,16 @@ def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[np.nd
     expected = sharding.shard_shape(shape)
     indices = sharding._indices(shape)
     whole = np.zeros(shape, parts[0].dtype)
-    summed = None
+    is_summand = None
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        summed = sharding.first_along(sharding.replicated_axes)
+        is_summand = sharding.first_along(sharding.replicated_axes)
     for number, (part, index) in enumerate(zip(parts, indices, strict=True)):
         if part.shape != expected:
             raise ValueError(
                 f"Expected shard shape {expected} doesn't match the single device array shape "
                 f"{part.shape}. Shape of Array is {aval.off_mesh()} with sharding {sharding!r}")
-        if summed is None:
+        if is_summand is None:
             whole[index] = part
-        elif summed[number]:      # the array holds the total of the parts
+        elif is_summand[number]:      # the array holds the total of the parts
             whole[index] += part
     return put(ArrayImpl(aval.off_mesh(), whole), sharding)

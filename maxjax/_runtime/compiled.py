@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,22 +10,22 @@ import numpy as np
 from maxjax._base import dtypes, spans
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from maxjax._runtime.program import Program
-
-Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+from maxjax._max.backend import Run, Runs
+from maxjax._transforms.partition import Piece
 
 
 class CompiledProgram:
     """The pieces of a program, some compiled and some on the host, called in order.
 
     Args:
+      jaxpr: the program's, with its constants as inputs.
+      pieces: what a backend cut it into.
       runs: what runs each compiled piece, by its number.
     """
 
     __slots__ = ("direct", "on_host", "outputs", "slots", "steps")
 
-    def __init__(self, program: Program, runs: Mapping[int, Run]):
-        jaxpr = program.opened.jaxpr
+    def __init__(self, jaxpr: Jaxpr, pieces: Sequence[Piece], runs: Runs):
         slots: dict[Var, int] = {}
 
         def slot(var: Var) -> int:
@@ -34,8 +34,8 @@ class CompiledProgram:
         for var in jaxpr.invars:
             slot(var)
         self.steps = []
-        self.on_host = {number for number, piece in enumerate(program.pieces) if piece.on_host}
-        for number, piece in enumerate(program.pieces):
+        self.on_host = {number for number, piece in enumerate(pieces) if piece.on_host}
+        for number, piece in enumerate(pieces):
             run: Run = _host_step(piece.jaxpr) if piece.on_host else runs[number]
             self.steps.append((run, [slot(v) for v in piece.inputs],
                                [slot(v) for v in piece.outputs]))
@@ -57,18 +57,18 @@ class CompiledProgram:
                 if x.__class__ is not np.ndarray:
                     return direct([np.asarray(x) for x in values])
             return direct(values)
-        places: list[Any] = [None] * self.slots
-        places[:len(values)] = values
+        buffers: list[Any] = [None] * self.slots
+        buffers[:len(values)] = values
         recorded = spans.state.record is not None
         for position, (run, inputs, outputs) in enumerate(self.steps):
             start = spans.clock() if recorded else 0
-            results = run([np.asarray(places[number]) for number in inputs])
+            results = run([np.asarray(buffers[number]) for number in inputs])
             if recorded:
                 kind = "host step" if position in self.on_host else "compiled piece"
                 spans.add(f"{kind} {position}", kind, start)
             for number, result in zip(outputs, results, strict=True):
-                places[number] = result
-        return [places[x] if type(x) is int else x for x in self.outputs]
+                buffers[number] = result
+        return [buffers[x] if type(x) is int else x for x in self.outputs]
 
 
 def _host_step(jaxpr: Jaxpr) -> Run:

@@ -155,12 +155,12 @@ def default_device() -> Device:
     Raises:
       RuntimeError: the platform that is asked for is not there.
     """
-    chosen = config.default_device.value
-    if isinstance(chosen, Device):
-        return chosen
-    if chosen is None and _devices and not _named_platform():
+    default = config.default_device.value
+    if isinstance(default, Device):
+        return default
+    if default is None and _devices and not _named_platform():
         return _devices[0]
-    return devices(chosen)[0]
+    return devices(default)[0]
 
 
 def first_device() -> Device:
@@ -168,10 +168,10 @@ def first_device() -> Device:
     return _devices[0] if _devices else start()[0]
 
 
-def chosen_device() -> Device | None:
+def default_device_override() -> Device | None:
     """The device that ``jax_default_device`` has new arrays on, if that is not the first one."""
-    chosen = config.default_device.value
-    return chosen if isinstance(chosen, Device) and chosen is not first_device() else None
+    default = config.default_device.value
+    return default if isinstance(default, Device) and default is not first_device() else None
 
 
 def allow_execution(name: str) -> None:

@@ -16,8 +16,8 @@ from maxjax._ir.runtime import installed
 from maxjax._runtime import on_mesh
 from maxjax._runtime.array import ArrayImpl
 from maxjax._sharding.auto import auto as choose
-from maxjax._sharding.explain import Report
-from maxjax._sharding.picture import svg
+from maxjax._sharding.report import Report
+from maxjax._sharding.report_picture import svg
 
 
 class Explanation:
@@ -82,8 +82,8 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
 
 def _mesh(closed: Any, leaves: Any, outs: Any) -> Mesh:
     for leaf in leaves:
-        if leaf.__class__ is ArrayImpl and isinstance(leaf._place, NamedSharding):
-            return leaf._place.mesh      # type: ignore[return-value]
+        if leaf.__class__ is ArrayImpl and isinstance(leaf._placement, NamedSharding):
+            return leaf._placement.mesh      # type: ignore[return-value]
     mesh = on_mesh.mesh_for(closed, leaves, None, outs or [])
     if mesh is None:
         raise ValueError("explain needs a mesh: put an argument on one by device_put, or set one "

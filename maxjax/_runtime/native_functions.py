@@ -95,5 +95,5 @@ def _in_background(target: Callable[[], Any]) -> threading.Thread:
     return thread
 
 
-functions = NativeFunctions(lambda: tiering.backends["mojo"].pack)
+functions = NativeFunctions(lambda: tiering.mojo.pack)
 native.install(functions)

@@ -1,7 +1,7 @@
 """Arrays over several devices: where results are, and the programs that run on a mesh.
 
-An array holds its whole value once, whatever its sharding: simulated devices share one memory. An
-operation outside ``jit`` is computed on whole values, and the engine says how its result lies; a
+An array holds its global value once, whatever its sharding: simulated devices share one memory. An
+operation outside ``jit`` is computed on global values, and the engine says how its result lies; a
 jitted program is partitioned, and runs as what its shards do.
 """
 
@@ -30,15 +30,15 @@ from maxjax._primitives.sharding import (
     reshard_p,
 )
 from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.devices import default_device
-from maxjax._sharding import types as types  # gives types of results their specs
-from maxjax._sharding.api import Partitioned, partition
-from maxjax._sharding.execute import whole_program
+from maxjax._runtime.devices import Device, default_device
+from maxjax._sharding import explicit_types as explicit_types  # gives types of results their specs
+from maxjax._sharding.engine import Partitioned, partition
+from maxjax._sharding.execute import global_program
 from maxjax._sharding.shard_map import manual_mesh, manual_results
 from maxjax._sharding.specs import Dim, Dims, Spec
 from maxjax._transforms.simplify import expand
 
-Placement = Sharding | None
+Placement = Device | Sharding
 
 
 def engine_spec(spec: PartitionSpec, ndim: int) -> Spec:
@@ -51,16 +51,16 @@ def entries_of(dims: Dims, axes: Mapping[str, int], sizes: Mapping[str, int]) ->
     """The engine's dimensions as entries of a partition spec.
 
     Parts of an axis that do not make it up within one dimension, which a partition spec cannot
-    express, are left out: there the value is whole.
+    express, are left out: along those the value is replicated.
     """
     entries = []
     for names in dims:
-        whole: list[str] = []
+        complete: list[str] = []
         for axis, parts in itertools.groupby(names, lambda name: name.partition(":(")[0]):
             if math.prod(axes[part] for part in parts) != sizes[axis]:
                 break
-            whole.append(axis)
-        entries.append(tuple(whole))
+            complete.append(axis)
+        entries.append(tuple(complete))
     return entries
 
 
@@ -92,12 +92,12 @@ def result_shardings(spec: OpSpec, operands: Sequence[Any], mesh: Mesh) -> list[
         known = _out_shardings(made, spec.out_avals, mesh, shardings)
         if spec.primitive is dynamic_slice_p or (
                 spec.primitive is slice_p and spec.params["strides"]):
-            known = [_whole_where_cut(known[0], spec)]
+            known = [_gathered_where_sliced(known[0], spec)]
         _known[key] = known
     return known
 
 
-def _whole_where_cut(sharding: Sharding, spec: OpSpec) -> Sharding:
+def _gathered_where_sliced(sharding: Sharding, spec: OpSpec) -> Sharding:
     """Of an index outside ``jit`` nothing is known: the dimension that it cuts is put together."""
     if not isinstance(sharding, NamedSharding):
         return sharding
@@ -109,16 +109,16 @@ def _whole_where_cut(sharding: Sharding, spec: OpSpec) -> Sharding:
 
 def _on(mesh: Mesh, operand: Any) -> NamedSharding | None:
     """The operand's sharding, if it is over this mesh, or one that has other names for its axes."""
-    place = operand._place if operand.__class__ is ArrayImpl else None
-    if not isinstance(place, NamedSharding):
+    own = operand._placement if operand.__class__ is ArrayImpl else None
+    if not isinstance(own, NamedSharding):
         return None
-    if place.mesh is mesh or place.mesh == mesh:
-        return place
-    if place.mesh.explicit_axes or not np.array_equal(place.mesh.devices, mesh.devices):
+    if own.mesh is mesh or own.mesh == mesh:
+        return own
+    if own.mesh.explicit_axes or not np.array_equal(own.mesh.devices, mesh.devices):
         return None
-    names = dict(zip(place.mesh.axis_names, mesh.axis_names, strict=True))
+    names = dict(zip(own.mesh.axis_names, mesh.axis_names, strict=True))
     return NamedSharding(mesh, PartitionSpec(*[
-        tuple(names[axis] for axis in entry_axes(entry)) for entry in place.spec]))
+        tuple(names[axis] for axis in entry_axes(entry)) for entry in own.spec]))
 
 
 def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSharding | None],
@@ -163,11 +163,11 @@ def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
 # --- programs -------------------------------------------------------------------------------------
 
 
-def mesh_of(place: Any) -> Mesh | None:
-    """The mesh that a program runs on, its operands being at ``place``; None: on one device."""
-    if isinstance(place, NamedSharding):
-        return place.mesh      # type: ignore[return-value]
-    if place is None and meshes.use.ever_set:
+def mesh_of(placement: Any) -> Mesh | None:
+    """The mesh that a program runs on, its operands being at ``placement``; None: on one device."""
+    if isinstance(placement, NamedSharding):
+        return placement.mesh      # type: ignore[return-value]
+    if placement is None and meshes.use.ever_set:
         around = meshes.around().concrete
         return None if around.empty else around
     return None
@@ -185,7 +185,7 @@ def used_inputs(closed: ClosedJaxpr) -> Sequence[bool]:
 
 
 class MeshProgram:
-    """A program over a mesh: the jaxpr of whole values that runs, where its results are, and the
+    """A program over a mesh: the jaxpr of global values that runs, where its results are, and the
     engine's account."""
 
     __slots__ = ("closed", "out_shardings", "partitioned")
@@ -204,7 +204,7 @@ def shardings_on(mesh: Mesh, leaves: Sequence[Any]) -> tuple[NamedSharding | Non
 
 def program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
                     in_shardings: tuple[NamedSharding | None, ...],
-                    out_shardings: Sequence[Placement] | None = None) -> MeshProgram:
+                    out_shardings: Sequence[Sharding | None] | None = None) -> MeshProgram:
     """The program that runs a jaxpr with its operands where they are."""
     wanted = tuple(out_shardings or [None] * len(closed.out_avals))
     key = ("on mesh", mesh, in_shardings, wanted)
@@ -216,7 +216,7 @@ def program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
 
 def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
                      in_shardings: Sequence[NamedSharding | None],
-                     wanted: Sequence[Placement]) -> MeshProgram:
+                     wanted: Sequence[Sharding | None]) -> MeshProgram:
     avals = closed.out_avals
     _check_elsewhere(closed, mesh, wanted)
     asked: list[PartitionSpec | None] = []
@@ -230,18 +230,18 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
     made = _partitioned(_without_types(closed), mesh, in_shardings, asked)
     for function, dims in made.inspected:
         function(NamedSharding(mesh, partition_spec(dims, made.mesh, mesh)))
-    whole = whole_program(made.jaxpr, made.mesh, made.in_specs, made.out_specs)
-    places = _out_shardings(made, avals, mesh, in_shardings)
-    places = [found if sharding is None else sharding
-              for sharding, found in zip(wanted, places, strict=True)]
-    return MeshProgram(whole, places, made)
+    program = global_program(made.jaxpr, made.mesh, made.in_specs, made.out_specs)
+    shardings = _out_shardings(made, avals, mesh, in_shardings)
+    shardings = [found if sharding is None else sharding
+              for sharding, found in zip(wanted, shardings, strict=True)]
+    return MeshProgram(program, shardings, made)
 
 
-def _check_elsewhere(closed: ClosedJaxpr, mesh: Mesh, wanted: Sequence[Placement]) -> None:
+def _check_elsewhere(closed: ClosedJaxpr, mesh: Mesh, wanted: Sequence[Sharding | None]) -> None:
     """Raises ValueError where a program over a mesh names one device, or its caller does."""
     here = list(mesh.devices.flat)
-    for name, sharding in (*[(f"{name} inside jit", place) for name, place in named_shardings(
-            closed)], *[("explicit output sharding", place) for place in wanted]):
+    for name, sharding in (*[(f"{name} inside jit", sharding) for name, sharding in named_shardings(
+            closed)], *[("explicit output sharding", sharding) for sharding in wanted]):
         if isinstance(sharding, SingleDeviceSharding) and here != [sharding._device]:
             raise ValueError("Received incompatible devices for jitted computation. Got "
                              f"{device_ids('its mesh', here)} and "
@@ -264,59 +264,61 @@ def programs_of(closed: ClosedJaxpr) -> list[ClosedJaxpr]:
     return [made.closed for made in closed.cache.values() if isinstance(made, MeshProgram)]
 
 
-def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
-                   out_shardings: Sequence[Placement] | None) -> tuple[ClosedJaxpr, Any]:
+def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Any,
+                   out_shardings: Sequence[Sharding | None] | None) -> tuple[ClosedJaxpr, Any]:
     """What runs a jaxpr with its operands where they are, and where each result is (with whether
     on purpose; None: the default device)."""
     wanted = out_shardings or [None] * len(closed.out_avals)
-    mesh = mesh_for(closed, leaves, None if place is None else place[0], wanted)
+    mesh = mesh_for(closed, leaves, None if placed is None else placed[0], wanted)
     if mesh is None:
-        where = _one_place(closed, leaves, place, wanted)
-        own = _places_of_manual(closed)
+        where = _on_one_device(closed, leaves, placed, wanted)
+        own = _manual_shardings(closed)
         return closed, [where if sharding is None else (sharding, True)
                         for sharding in map(lambda asked, made: asked or made, wanted, own)]
-    if place is not None and place[1] and getattr(place[0], "mesh", None) is not mesh:
-        _check_devices(closed, leaves, place[0], mesh, wanted)
+    if placed is not None and placed[1] and getattr(placed[0], "mesh", None) is not mesh:
+        _check_devices(closed, leaves, placed[0], mesh, wanted)
     made = program_on_mesh(closed, mesh, shardings_on(mesh, leaves), wanted)
     return made.closed, [(sharding, True) for sharding in made.out_shardings]
 
 
-def _check_devices(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any, mesh: Mesh,
-                   wanted: Sequence[Placement]) -> None:
+def _check_devices(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any, mesh: Mesh,
+                   wanted: Sequence[Sharding | None]) -> None:
     """Raises ValueError where an operand was put on other devices than a program is for."""
-    if not is_read(closed, leaves, place) or set(devices_of(place)) == set(mesh.devices.flat):
+    if (not is_read(closed, leaves, placement)
+            or set(devices_of(placement)) == set(mesh.devices.flat)):
         return
     named = next((name for name, sharding in named_shardings(closed)
                   if getattr(sharding, "mesh", None) is mesh), "shard_map")
     what = ("explicit output sharding" if any(
         getattr(sharding, "mesh", None) is mesh for sharding in wanted) else f"{named} inside jit")
-    leaf = next(leaf for leaf in leaves if getattr(leaf, "_place", None) is place)
+    leaf = next(leaf for leaf in leaves if getattr(leaf, "_placement", None) is placement)
     raise ValueError(incompatible(
         "", leaves, leaf, device_ids(what, list(mesh.devices.flat)), closed))
 
 
-def _one_place(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
-               wanted: Sequence[Placement]) -> Any:
+def _on_one_device(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Any,
+               wanted: Sequence[Sharding | None]) -> Any:
     """Where a program without a mesh runs, and whether on purpose: with the operands that are read,
     or where it, or its caller, says; None: anywhere.
 
     Raises:
       ValueError: that is on different devices.
     """
-    if place is not None and not (
-            is_one_device(place[0]) and is_read(closed, leaves, place[0])):
-        place = None
+    if placed is not None and not (
+            is_one_device(placed[0]) and is_read(closed, leaves, placed[0])):
+        placed = None
     said: list[tuple[str, Sharding]] = [
         (f"{name} inside jit", sharding) for name, sharding in named_shardings(closed)
         if isinstance(sharding, SingleDeviceSharding)]
     said += [("explicit output sharding", sharding) for sharding in wanted
              if sharding is not None]
     if not said:
-        return place
+        return placed
     first = said[0][1]._devices()
     for name, sharding in said:
-        if place is not None and place[1] and set(devices_of(place[0])) != set(sharding._devices()):
-            leaf = next(leaf for leaf in leaves if getattr(leaf, "_place", None) is place[0])
+        if placed is not None and placed[1] and (
+                set(devices_of(placed[0])) != set(sharding._devices())):
+            leaf = next(leaf for leaf in leaves if getattr(leaf, "_placement", None) is placed[0])
             raise ValueError(incompatible(
                 "", leaves, leaf, device_ids(name, sharding._devices()), closed))
         if set(first) != set(sharding._devices()):
@@ -326,9 +328,9 @@ def _one_place(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
     return said[0][1], True
 
 
-def _places_of_manual(closed: ClosedJaxpr) -> Sequence[Placement]:
+def _manual_shardings(closed: ClosedJaxpr) -> Sequence[Sharding | None]:
     """Where results are that a ``shard_map`` over devices leads to, with operands on one device."""
-    known = closed.cache.get("manual places")
+    known = closed.cache.get("manual shardings")
     if known is None:
         known = list(manual_results(closed))
         mesh = manual_mesh(closed)
@@ -336,58 +338,61 @@ def _places_of_manual(closed: ClosedJaxpr) -> Sequence[Placement]:
             nowhere = [None] * len(closed.in_avals)
             made = (_partitioned(_without_types(closed), mesh, nowhere, [None] * len(known))
                     if mesh.auto_axes else None)
-            places = _out_shardings(made, closed.out_avals, mesh, nowhere)
-            known = [own or place for own, place in zip(known, places, strict=True)]
-        closed.cache["manual places"] = known
+            found = _out_shardings(made, closed.out_avals, mesh, nowhere)
+            known = [own or sharding for own, sharding in zip(known, found, strict=True)]
+        closed.cache["manual shardings"] = known
     return known
 
 
-def compiled_for(closed: ClosedJaxpr, places: Sequence[Placement],
-                 out_shardings: Sequence[Placement] | None
+def compiled_for(closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
+                 out_shardings: Sequence[Sharding | None] | None
                  ) -> tuple[ClosedJaxpr, list[Sharding], list[Sharding]]:
-    """What is compiled ahead of time for operands at given places, with all places."""
+    """What is compiled ahead of time for operands that lie as given (None: anywhere), with the
+    shardings of all operands and of all results."""
     wanted = out_shardings or [None] * len(closed.out_avals)
-    mesh: Any = next((place.mesh for place in places if isinstance(place, NamedSharding)), None)
+    mesh: Any = next((sharding.mesh for sharding in in_shardings
+                      if isinstance(sharding, NamedSharding)), None)
     mesh = mesh or mesh_for(closed, [], None, wanted)
     if not isinstance(mesh, Mesh):
         named = [sharding for _, sharding in named_shardings(closed)
                  if isinstance(sharding, SingleDeviceSharding)]
-        given = next((place for place in (*places, *wanted, *named) if place is not None), None)
+        given = next((sharding for sharding in (*in_shardings, *wanted, *named)
+                      if sharding is not None), None)
         one = given or SingleDeviceSharding(default_device())
-        return closed, [one] * len(places), [own or one for own in _places_of_manual(closed)]
+        return closed, [one] * len(in_shardings), [own or one for own in _manual_shardings(closed)]
     made = program_on_mesh(closed, mesh, tuple([
-        place if isinstance(place, NamedSharding) and place.mesh == mesh else None
-        for place in places]), wanted)
+        sharding if isinstance(sharding, NamedSharding) and sharding.mesh == mesh else None
+        for sharding in in_shardings]), wanted)
     found = [NamedSharding(mesh, partition_spec(dims, made.partitioned.mesh, mesh))
              for dims in made.partitioned.in_specs]
-    return made.closed, [place or own for place, own in zip(places, found, strict=True)
+    return made.closed, [sharding or own for sharding, own in zip(in_shardings, found, strict=True)
                          ], made.out_shardings
 
 
-def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any,
-             wanted: Sequence[Placement]) -> Mesh | None:
+def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any,
+             wanted: Sequence[Sharding | None]) -> Mesh | None:
     """The mesh that a program runs on: of what it reads, of what is asked, or around it."""
-    if isinstance(place, NamedSharding):
+    if isinstance(placement, NamedSharding):
         # What nothing reads is no part of the program.
-        if any(used and leaf.__class__ is ArrayImpl and isinstance(leaf._place, NamedSharding)
+        if any(used and leaf.__class__ is ArrayImpl and isinstance(leaf._placement, NamedSharding)
                for used, leaf in zip(used_inputs(closed), leaves, strict=True)):
-            mesh: Any = place.mesh
+            mesh: Any = placement.mesh
             named = inner_mesh(closed) or manual_mesh(closed)
             # What is not in types can lie over another mesh of the same devices.
             return mesh if (named is None or named is mesh or mesh.explicit_axes
                             or named.shape_tuple == mesh.shape_tuple) else named
-        place = None
+        placement = None
     for sharding in wanted:
         if isinstance(sharding, NamedSharding):
             return sharding.mesh      # type: ignore[return-value]
-    return mesh_of(place) or inner_mesh(closed)
+    return mesh_of(placement) or inner_mesh(closed)
 
 
 # --- devices --------------------------------------------------------------------------------------
 
 
-def devices_of(place: Any) -> tuple[Any, ...]:
-    return place._devices() if isinstance(place, Sharding) else (place,)
+def devices_of(placement: Any) -> tuple[Any, ...]:
+    return placement._devices() if isinstance(placement, Sharding) else (placement,)
 
 
 def with_devices(sharding: Any, value: ArrayImpl) -> Any:
@@ -418,8 +423,8 @@ def with_devices(sharding: Any, value: ArrayImpl) -> Any:
 def _closed(sharding: NamedSharding, value: ArrayImpl) -> PartitionSpec:
     """The spec, with the value's own entries where dimensions are open."""
     spec = sharding.spec
-    own = getattr(value._place, "spec", PartitionSpec())
-    if getattr(value._place, "mesh", None) != sharding.mesh:
+    own = getattr(value._placement, "spec", PartitionSpec())
+    if getattr(value._placement, "mesh", None) != sharding.mesh:
         own = PartitionSpec()
     used = set(meshes.spec_axes(spec))
     entries = [(() if dim >= len(own) else tuple(
@@ -430,11 +435,11 @@ def _closed(sharding: NamedSharding, value: ArrayImpl) -> PartitionSpec:
 
 def check_devices(primitive: Primitive, value: ArrayImpl, sharding: Any) -> None:
     """Raises ValueError where what only says how a value lies names other devices than it is on."""
-    if not value._committed or primitive is device_put_p or sharding is value._place or (
+    if not value._committed or primitive is device_put_p or sharding is value._placement or (
             not isinstance(getattr(sharding, "mesh", meshes.EMPTY_MESH), Mesh)):
         return
     devices = devices_of(sharding)
-    if set(devices_of(value._place)) != set(devices):
+    if set(devices_of(value._placement)) != set(devices):
         name, what = (("reshard", "jit's context mesh") if primitive is reshard_p else
                       ("_identity_fn", "explicit output sharding"))
         raise ValueError(incompatible(name, [value], value, device_ids(what, devices), None))
@@ -453,8 +458,8 @@ def of_shard_map(sharding: NamedSharding, values: Sequence[Any]) -> NamedShardin
             "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
             "`AbstractMesh` to the mesh argument.")
     for value in values:
-        if value._committed and getattr(value._place, "mesh", None) is not found.mesh and (
-                set(devices_of(value._place)) != set(found._devices())):
+        if value._committed and getattr(value._placement, "mesh", None) is not found.mesh and (
+                set(devices_of(value._placement)) != set(found._devices())):
             raise ValueError(incompatible("shard_map", values, value, device_ids(
                 "shard_map inside jit", found._devices()), None))
     return found
@@ -463,20 +468,20 @@ def of_shard_map(sharding: NamedSharding, values: Sequence[Any]) -> NamedShardin
 def _over_devices(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedSharding | None:
     """A sharding over an abstract mesh, over the devices of a mesh of the same axes that a value
     is on, or that is around; None: there is none."""
-    meshes_there = [getattr(value._place, "mesh", None) for value in values]
-    for mesh in (*meshes_there, meshes.around().concrete):
+    candidates = [getattr(value._placement, "mesh", None) for value in values]
+    for mesh in (*candidates, meshes.around().concrete):
         if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
             return NamedSharding(mesh.update(axis_types=sharding.mesh.axis_types), sharding.spec)
     return None
 
 
-def is_one_device(place: Any) -> bool:
-    return not isinstance(place, Sharding) or isinstance(place, SingleDeviceSharding)
+def is_one_device(placement: Any) -> bool:
+    return not isinstance(placement, Sharding) or isinstance(placement, SingleDeviceSharding)
 
 
-def is_read(closed: ClosedJaxpr, leaves: Sequence[Any], place: Any) -> bool:
-    """Whether anything reads an operand of a program that is at a place."""
-    return any(used and leaf.__class__ is ArrayImpl and leaf._place is place
+def is_read(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any) -> bool:
+    """Whether anything reads an operand of a program that is at a placement."""
+    return any(used and leaf.__class__ is ArrayImpl and leaf._placement is placement
                for used, leaf in zip(used_inputs(closed), leaves, strict=True))
 
 
@@ -499,7 +504,7 @@ def incompatible(name: str, operands: Sequence[Any], first: ArrayImpl, second: A
             return operand
         number = next(n for n, x in enumerate(operands) if x is operand)
         return device_ids(f"argument {names[number]} of {name} with shape "
-                          f"{operand.aval.off_mesh()} and", devices_of(operand._place))
+                          f"{operand.aval.off_mesh()} and", devices_of(operand._placement))
 
     return ("Received incompatible devices for jitted computation. Got "
             f"{shown(first)} and {shown(second)}")

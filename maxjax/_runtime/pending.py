@@ -32,7 +32,7 @@ from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.cells import Cell, pending
-from maxjax._runtime.devices import Device, allow_execution, chosen_device, default_device
+from maxjax._runtime.devices import Device, allow_execution, default_device, default_device_override
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.memory import out_of_memory
 from maxjax._runtime.program import Program, program_of
@@ -60,7 +60,7 @@ class LazyTrace(Runtime):
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         inputs: list[Any] = []
         avals = []
-        place: Any = None
+        placed: Any = None
         for arg in args:
             if arg.__class__ is not ArrayImpl:
                 if isinstance(arg, Tracer):
@@ -77,8 +77,8 @@ class LazyTrace(Runtime):
                 value = arg._value
                 inputs.append(arg.host() if value is None else value)
             avals.append(arg.aval)
-            if arg._place is not None:
-                place = common_place(primitive.name, place, arg, args)
+            if arg._placement is not None:
+                placed = common_placement(primitive.name, placed, arg, args)
         if not primitive.cacheable:
             return self.apply_program(primitive, args, params)
         spec = op_spec(primitive, tuple(avals), params)
@@ -100,18 +100,18 @@ class LazyTrace(Runtime):
             result.aval = spec.out_aval
             result._value = None
             result._cell = cell
-            result._place = None
+            result._placement = None
             result._committed = False
             cell.array = _reference(result)
-        if place is not None or mesh_use.ever_set:
-            put_results(results if primitive.multiple_results else [result], place, spec, args)
+        if placed is not None or mesh_use.ever_set:
+            put_results(results if primitive.multiple_results else [result], placed, spec, args)
         graph = pending
         graph.cells.append(cell)
         graph.bytes += spec.weight
         if status.watched:
             made = results if primitive.multiple_results else [result]
             allow_execution(primitive.name)
-            put_on_chosen(made)
+            put_on_default_device(made)
             if status.checks_values:
                 invalid.check(primitive.name, made)
         if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:
@@ -123,19 +123,19 @@ class LazyTrace(Runtime):
         """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
         if primitive.placement is not None:
             results = []
-            for arg, place in zip(args, placements(primitive, params), strict=True):
+            for arg, placement in zip(args, placements(primitive, params), strict=True):
                 value = self.operand(arg)
-                if place is not None:
-                    place = on_mesh.with_devices(place, value)
-                    on_mesh.check_devices(primitive, value, place)
-                    value = put(value, place)
+                if placement is not None:
+                    placement = on_mesh.with_devices(placement, value)
+                    on_mesh.check_devices(primitive, value, placement)
+                    value = put(value, placement)
                 results.append(value)
             return results if primitive.multiple_results else results[0]
         if primitive.eager is not None:
             return self.apply_eager(primitive, args, params)
         if primitive.program is not None:
             closed, shardings = primitive.program(**params)
-            return self.apply_whole(closed, shardings, args)
+            return self.apply_global(closed, shardings, args)
         callee = primitive.called(params)
         if callee is not None:
             return self.call(callee, args)
@@ -143,19 +143,20 @@ class LazyTrace(Runtime):
         return self.call(program_module.call_of(primitive, avals, params), args,
                          name=primitive.name)
 
-    def apply_whole(self, closed: ClosedJaxpr, shardings: Sequence[Any],
+    def apply_global(self, closed: ClosedJaxpr, shardings: Sequence[Any],
                     args: tuple[Any, ...]) -> list[Any]:
-        """Runs a jaxpr of whole values, wherever they are; the results lie as told.
+        """Runs a jaxpr of global values, wherever they are; the results lie as told.
 
         Raises:
           ValueError: they lie over an abstract mesh, and no value is on such a mesh.
         """
         values = [self.operand(arg) for arg in args]
         shardings = [on_mesh.of_shard_map(sharding, values) for sharding in shardings]
-        values = [x if x._place is None else ArrayImpl(x.aval.off_mesh(), x.host()) for x in values]
+        values = [x if x._placement is None else ArrayImpl(x.aval.off_mesh(), x.host())
+                  for x in values]
         results = self.call(closed, values)
         for result, sharding in zip(results, shardings, strict=True):
-            result._place, result._committed = sharding, True
+            result._placement, result._committed = sharding, True
             result.aval = type_on(result.aval, sharding)
         return results
 
@@ -182,17 +183,17 @@ class LazyTrace(Runtime):
         """All devices of a platform; None: of the default one."""
         return all_devices(backend)
 
-    def put(self, leaf: Any, place: Sharding) -> ArrayImpl:
+    def put(self, leaf: Any, sharding: Sharding) -> ArrayImpl:
         """A concrete leaf as an array that lies as a sharding says."""
-        return put(self.operand(leaf), place)
+        return put(self.operand(leaf), sharding)
 
     def constant(self, value: Any, aval: ShapedArray) -> ArrayImpl:
         """An array of a NumPy value, which nobody else writes to."""
-        return self._put_on_chosen(ArrayImpl(aval, value))
+        return self._on_default_device(ArrayImpl(aval, value))
 
-    def _put_on_chosen(self, made: ArrayImpl) -> ArrayImpl:
+    def _on_default_device(self, made: ArrayImpl) -> ArrayImpl:
         if status.watched:
-            put_on_chosen([made])
+            put_on_default_device([made])
         return made
 
     def signature(self, leaves: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
@@ -217,17 +218,17 @@ class LazyTrace(Runtime):
 
     def call(self, closed: ClosedJaxpr, leaves: Sequence[Any],
              donated: Sequence[int] = (), name: str = "",
-             out_shardings: Sequence[on_mesh.Placement] | None = None) -> list[ArrayImpl]:
+             out_shardings: Sequence[Sharding | None] | None = None) -> list[ArrayImpl]:
         """Runs a jaxpr on concrete leaves; ``name`` is that of the one primitive it holds."""
         values = []
         foreign = []
-        place = None
+        placed = None
         for leaf in leaves:
             if leaf.__class__ is ArrayImpl:
                 value = leaf._value
                 values.append(leaf.host() if value is None else value)
-                if leaf._place is not None:
-                    place = common_place(name, place, leaf, leaves, closed)
+                if leaf._placement is not None:
+                    placed = common_placement(name, placed, leaf, leaves, closed)
             elif isinstance(leaf, np.ndarray):
                 value = plain(leaf)
                 values.append(value)
@@ -239,10 +240,10 @@ class LazyTrace(Runtime):
                 values.append(self.operand(leaf).host())
         if donated:
             _check_donated_once(leaves, donated)
-        places: Sequence[Any] | None = None
+        out_placed: Sequence[Any] | None = None
         ran = closed
-        if place is not None or out_shardings is not None or mesh_use.ever_set:
-            ran, places = on_mesh.placed_program(closed, leaves, place, out_shardings)
+        if placed is not None or out_shardings is not None or mesh_use.ever_set:
+            ran, out_placed = on_mesh.placed_program(closed, leaves, placed, out_shardings)
         program: Program = ran.cache.get("program") or program_of(ran)
         kept = None
         if status.watched:
@@ -258,10 +259,10 @@ class LazyTrace(Runtime):
             outputs = [value.copy() if shares(value) else value for value in outputs]
         results = [ArrayImpl(aval, value)
                    for aval, value in zip(closed.out_avals, outputs, strict=True)]
-        if places is not None:
-            for result, where in zip(results, places, strict=True):
+        if out_placed is not None:
+            for result, where in zip(results, out_placed, strict=True):
                 if where is not None:
-                    result._place, result._committed = where
+                    result._placement, result._committed = where
                     result.aval = type_on(result.aval, where[0])
         if kept is not None:
             if name:        # of a loop, say: it counts as one operation
@@ -273,7 +274,7 @@ class LazyTrace(Runtime):
             if leaf.__class__ is ArrayImpl:
                 leaf.delete()
         if status.watched:
-            put_on_chosen(results)
+            put_on_default_device(results)
         return results
 
     def _kept_operands(self, closed: ClosedJaxpr, leaves: Sequence[Any],
@@ -282,12 +283,12 @@ class LazyTrace(Runtime):
         return [leaf if leaf.__class__ is ArrayImpl else ArrayImpl(aval, value)
                 for leaf, value, aval in zip(leaves, values, closed.in_avals, strict=True)]
 
-    def compile(self, closed: ClosedJaxpr, places: Sequence[on_mesh.Placement],
-                out_shardings: Sequence[on_mesh.Placement] | None
+    def compile(self, closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
+                out_shardings: Sequence[Sharding | None] | None
                 ) -> tuple[list[Sharding], list[Sharding]]:
         """Compiles a jaxpr ahead of time, as far as the mode allows, for operands at given places
         (None: anywhere); waits for it. Gives the shardings of all operands and results."""
-        ran, ins, outs = on_mesh.compiled_for(closed, places, out_shardings)
+        ran, ins, outs = on_mesh.compiled_for(closed, in_shardings, out_shardings)
         program = program_of(ran)
         if program_module.config.compile_mode.value != "never":
             program_module.policy.tiering.compile_now(program)
@@ -305,7 +306,7 @@ class LazyTrace(Runtime):
         kind = leaf.__class__
         if kind in dtypes.PYTHON_SCALARS:
             dtype, weak = dtypes.python_scalar(kind)
-            return self._put_on_chosen(
+            return self._on_default_device(
                 ArrayImpl(ShapedArray((), dtype, weak), python_value(leaf, dtype)))
         aval = leaf_aval(leaf)
         if aval is None:
@@ -314,7 +315,7 @@ class LazyTrace(Runtime):
             raise TypeError(
                 f"Value {leaf!r} with type {type(leaf)} is not a valid JAX type")
         # The caller may write to its array later: it is copied.
-        return self._put_on_chosen(ArrayImpl(aval, np.array(plain(leaf), dtype=aval.dtype)))
+        return self._on_default_device(ArrayImpl(aval, np.array(plain(leaf), dtype=aval.dtype)))
 
 
 def _sharing(arrays: Sequence[np.ndarray]) -> Callable[[Any], bool]:
@@ -394,14 +395,14 @@ def plain(value: Any) -> np.ndarray:
     return value if dtype is value.dtype or dtype == value.dtype else value.astype(dtype)
 
 
-def common_place(name: str, known: Any, operand: ArrayImpl, operands: Sequence[Any],
+def common_placement(name: str, known: Any, operand: ArrayImpl, operands: Sequence[Any],
                  closed: ClosedJaxpr | None = None) -> Any:
     """Where a result is, and whether on purpose, from the operands that are somewhere on purpose.
 
     Raises:
       ValueError: two are on different devices.
     """
-    here = (operand._place, operand._committed)
+    here = (operand._placement, operand._committed)
     if not here[1] and here[0].__class__ is Device:
         return known        # where it happens to be, results need not be
     if known is None or known[0] is here[0]:
@@ -416,58 +417,58 @@ def common_place(name: str, known: Any, operand: ArrayImpl, operands: Sequence[A
             return known
         if not on_mesh.is_read(closed, operands, known[0]):
             return here
-    devices = [on_mesh.devices_of(place) for place, _ in (known, here)]
+    devices = [on_mesh.devices_of(placement) for placement, _ in (known, here)]
     if devices[0] != devices[1] and set(devices[0]) != set(devices[1]):
-        first = next(x for x in operands if x.__class__ is ArrayImpl and x._place is known[0])
+        first = next(x for x in operands if x.__class__ is ArrayImpl and x._placement is known[0])
         raise ValueError(on_mesh.incompatible(name, operands, first, operand, closed))
     one = on_mesh.is_one_device(known[0])
     return here if one and not on_mesh.is_one_device(here[0]) else known
 
 
-def put_on_chosen(results: Sequence[ArrayImpl]) -> None:
+def put_on_default_device(results: Sequence[ArrayImpl]) -> None:
     """Puts what lies nowhere yet on the device that ``jax_default_device`` names."""
-    device = chosen_device()
+    device = default_device_override()
     if device is not None:
         for result in results:
-            if result._place is None:
-                result._place = device
+            if result._placement is None:
+                result._placement = device
 
 
-def put_results(results: Sequence[ArrayImpl], place: Any, spec: Any,
+def put_results(results: Sequence[ArrayImpl], placed: Any, spec: Any,
                 operands: Sequence[Any]) -> None:
     """Says where the results of an operation are."""
-    mesh = on_mesh.mesh_of(None if place is None else place[0])
+    mesh = on_mesh.mesh_of(None if placed is None else placed[0])
     if mesh is None:
-        if place is not None:
+        if placed is not None:
             for result in results:
-                result._place, result._committed = place
+                result._placement, result._committed = placed
         return
     for result, sharding in zip(
             results, on_mesh.result_shardings(spec, operands, mesh), strict=True):
-        result._place, result._committed = sharding, True
+        result._placement, result._committed = sharding, True
 
 
-def put(value: ArrayImpl, place: Any) -> ArrayImpl:
+def put(value: ArrayImpl, placement: Any) -> ArrayImpl:
     """The array on a device, or lying as a sharding says.
 
     Raises:
       ValueError: it cannot lie so.
     """
-    if isinstance(place, SingleDeviceSharding) and place.memory_kind == "device":
-        place = place._device
-    if value._place is place and value._committed:
+    if isinstance(placement, SingleDeviceSharding) and placement.memory_kind == "device":
+        placement = placement._device
+    if value._placement is placement and value._committed:
         return value
-    placed = ArrayImpl(type_on(value.aval, place), value.host())
-    if isinstance(place, NamedSharding) and not isinstance(place.mesh, Mesh):
+    placed = ArrayImpl(type_on(value.aval, placement), value.host())
+    if isinstance(placement, NamedSharding) and not isinstance(placement.mesh, Mesh):
         # Out of the type alone: the value stays where it is.
-        where = value._place
+        where = value._placement
         if isinstance(where, NamedSharding):
             where = where.update(
-                mesh=where.mesh.update(axis_types=place.mesh.axis_types),
+                mesh=where.mesh.update(axis_types=placement.mesh.axis_types),
                 spec=where.spec.update(unreduced=frozenset(), reduced=frozenset()))
-        placed._place, placed._committed = where, value._committed
+        placed._placement, placed._committed = where, value._committed
     else:
-        placed._place, placed._committed = place, True
+        placed._placement, placed._committed = placement, True
     return placed
 
 

@@ -16,7 +16,7 @@ from maxjax._base.shardings import (
     NamedSharding,
     Sharding,
     check_shape,
-    refuse_parts,
+    refuse_unreduced,
 )
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer
@@ -44,55 +44,56 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
       TypeError: a leaf is no array.
     """
     leaves, spec = pytree.flatten(x)
-    places = [device] * len(leaves)
+    placements = [device] * len(leaves)
     if isinstance(device, (tuple, list, dict)):
-        places = pytree.broadcast_prefix(device, x, is_place, "device_put device")
+        placements = pytree.broadcast_prefix(device, x, is_placement, "device_put device")
     sources = [src] * len(leaves)
     if isinstance(src, (tuple, list, dict)):
-        sources = pytree.broadcast_prefix(src, x, is_place, "device_put src")
+        sources = pytree.broadcast_prefix(src, x, is_placement, "device_put src")
     values = [installed.runtime.operand(leaf) for leaf in leaves]
-    places = [_checked(value, place) for value, place in zip(values, places, strict=True)]
+    placements = [_checked(value, placement)
+                  for value, placement in zip(values, placements, strict=True)]
     if any(isinstance(value, Tracer) for value in values):
         semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
                      ArrayCopySemantics.ALWAYS_COPY if may_alias is False else
                      ArrayCopySemantics.REUSE_INPUT)
-        results = _put_traced(values, places, sources, semantics)
+        results = _put_traced(values, placements, sources, semantics)
     else:
-        results = [value if place is None else installed.runtime.put(value, place)
-                   for value, place in zip(values, places, strict=True)]
+        results = [value if placement is None else installed.runtime.put(value, placement)
+                   for value, placement in zip(values, placements, strict=True)]
     return pytree.unflatten(spec, results)
 
 
-def is_place(node: Any) -> bool:
+def is_placement(node: Any) -> bool:
     return node is None or isinstance(node, (Device, Sharding, PartitionSpec))
 
 
-def _checked(value: Any, place: Any) -> Any:
+def _checked(value: Any, placement: Any) -> Any:
     """Where a value is to be, a spec as a sharding of the mesh that is set."""
-    if not is_place(place):
+    if not is_placement(placement):
         raise ValueError(
             "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, "
             "`Format`, `jax.memory.Space` or a pytree of these values. Received invalid value: "
-            f"{place}")
-    if isinstance(place, PartitionSpec):
+            f"{placement}")
+    if isinstance(placement, PartitionSpec):
         mesh = meshes.around().concrete
         if mesh.empty:
             raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed "
                              "to device_put")
-        place = NamedSharding(mesh, place)
-    if isinstance(place, Sharding):
-        place.is_fully_addressable      # noqa: B018  (raises where there are no devices)
-        type_on(value.aval, place)
-        check_shape(place, value.shape, "device_put args")
-    if place is not None and not value.aval.plain:
-        refuse_parts(value.aval.sharding)
-    return place
+        placement = NamedSharding(mesh, placement)
+    if isinstance(placement, Sharding):
+        placement.is_fully_addressable      # noqa: B018  (raises where there are no devices)
+        type_on(value.aval, placement)
+        check_shape(placement, value.shape, "device_put args")
+    if placement is not None and not value.aval.plain:
+        refuse_unreduced(value.aval.sharding)
+    return placement
 
 
-def _put_traced(values: Sequence[Any], places: Sequence[Any], sources: Sequence[Any],
+def _put_traced(values: Sequence[Any], placements: Sequence[Any], sources: Sequence[Any],
                 semantics: ArrayCopySemantics) -> list[Any]:
     """Under a transformation equations say where values are to be."""
-    if any(isinstance(place, Sharding) for place in places):
+    if any(isinstance(placement, Sharding) for placement in placements):
         meshes.use.ever_set = True
     srcs = []
     for value, source in zip(values, sources, strict=True):
@@ -100,17 +101,17 @@ def _put_traced(values: Sequence[Any], places: Sequence[Any], sources: Sequence[
             known = value.concrete() if isinstance(value, Tracer) else value
             source = known.sharding if isinstance(known, ArrayImpl) else None
         srcs.append(source)
-    if not any(isinstance(place, NamedSharding) for place in places):
+    if not any(isinstance(placement, NamedSharding) for placement in placements):
         return device_put_p.bind(
-            *values, devices=tuple(places), srcs=tuple(srcs),
+            *values, devices=tuple(placements), srcs=tuple(srcs),
             copy_semantics=(semantics,) * len(values))
     # Each in an equation of its own, which tells the propagation how its value lies.
     results = []
-    for value, place, src in zip(values, places, srcs, strict=True):
-        if isinstance(place, NamedSharding) and place.mesh.explicit_axes:
-            results.append(reshard_p.bind(value, dst_sharding=place))
+    for value, placement, src in zip(values, placements, srcs, strict=True):
+        if isinstance(placement, NamedSharding) and placement.mesh.explicit_axes:
+            results.append(reshard_p.bind(value, dst_sharding=placement))
         else:
-            results += device_put_p.bind(value, devices=(place,), srcs=(src,),
+            results += device_put_p.bind(value, devices=(placement,), srcs=(src,),
                                          copy_semantics=(semantics,))
     return results
 

@@ -14,6 +14,7 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
+from maxjax._max.backend import Prepared
 from maxjax._transforms.simplify import expand, simplify
 
 _clock = time.perf_counter_ns
@@ -29,6 +30,7 @@ class Program:
       heat: nanoseconds that tier 0 has spent on it.
       cost: seconds that a call is estimated to take.
       size: thousands of equations, those of bodies too: planning takes time by them.
+      prepared: how its backend compiles it, once that was asked.
       compiled: the tier-1 executable (a callable of a list of NumPy arrays), or None.
       state: "new", "cold", "queued" (for the compiler), "compiled", "failed", "host" (nothing
         of it can be compiled), "light" (dispatch would cost more than tier 0), "slower" (MAX
@@ -36,11 +38,11 @@ class Program:
       reason: why it is interpreted, where it failed or may not be compiled.
     """
 
-    __slots__ = ("__weakref__", "artifact_key", "backend", "best_interpreted", "closed",
-                 "compile_seconds", "compiled", "compiled_calls", "consts", "cost", "effects",
-                 "family", "heat", "interpreted_calls", "looked", "opened", "out_avals", "pieces",
-                 "plans", "prepared", "proven", "reason", "rejected", "retry_at", "size", "state",
-                 "text", "tier0", "trial_best", "trial_calls")
+    __slots__ = ("__weakref__", "backend", "best_interpreted", "closed", "compile_seconds",
+                 "compiled", "compiled_calls", "consts", "cost", "effects", "family", "heat",
+                 "interpreted_calls", "looked", "opened", "out_avals", "prepared", "proven",
+                 "reason", "rejected", "retry_at", "size", "state", "tier0", "trial_best",
+                 "trial_calls")
 
     def __init__(self, closed: ClosedJaxpr):
         self.effects = closed.effects
@@ -74,13 +76,9 @@ class Program:
         self.state = "new"
         self.reason: str | None = None
         self.cost = self.size = 0.0
-        self.pieces: list[Any] = []
-        self.plans: dict[int, Any] = {}
-        self.prepared = False
+        self.prepared: Prepared | None = None
         self.backend = ""                   # chosen when the program is prepared for tier 1
         self.looked = False
-        self.text = ""
-        self.artifact_key: bytes = b""      # empty until the program is prepared for tier 1
 
     def run(self, values: list[Any]) -> list[Any]:
         """Results for physical NumPy values of the inputs."""

@@ -36,14 +36,14 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: b
     for device, index in sharding.devices_indices_map(tuple(shape)).items():
         row, column = (part.start or 0 for part in ((slice(None), *index)[-2:]))
         cells.setdefault((row, column), []).append(device.id)
-    rows, columns = (sorted({place[n] for place in cells}) for n in (0, 1))
+    rows, columns = (sorted({cell[n] for cell in cells}) for n in (0, 1))
     height, width = 1, min_width
     if len(shape) == 2:
         lines = int(10 * scale)
         across = min(int(lines * 2.5 * shape[1] / shape[0]), max_width)
         height = max(lines // len(rows) - 2, 0) // 2 * 2 + 1
         width = max(across // len(columns), min_width)
-    labels = {place: f"CPU {','.join(map(str, sorted(ids)))}" for place, ids in cells.items()}
+    labels = {cell: f"CPU {','.join(map(str, sorted(ids)))}" for cell, ids in cells.items()}
     widths = [max(width - 2, *(len(labels[row, column]) for row in rows)) for column in columns]
 
     def rule(left: str, middle: str, right: str) -> str:

@@ -18,14 +18,13 @@ from maxjax._base import config, dtypes, monitoring, spans, threads
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
-from maxjax._max import session
+from maxjax._max.backend import Backend, Prepared, Runs
+from maxjax._max.graph.backend import GraphBackend
+from maxjax._max.mojo.backend import MojoBackend
 from maxjax._max.mojo.crew import cores
-from maxjax._max.service import CompileService
 from maxjax._max.warning import warn_once
 from maxjax._runtime import program as program_module
 from maxjax._runtime.compiled import CompiledProgram
-from maxjax._runtime.graph_backend import GraphBackend
-from maxjax._runtime.mojo_backend import MojoBackend
 from maxjax._runtime.program import Program
 
 logger = logging.getLogger("maxjax")
@@ -51,8 +50,10 @@ class Tiering(program_module.Tiering):
     EAGER_LOOKUP_SECONDS = 3e-4
 
     def __init__(self) -> None:
-        mojo = MojoBackend()
-        self.backends: dict[str, Any] = {"mojo": mojo, "graph": GraphBackend(lambda: mojo.pack)}
+        self.mojo = MojoBackend()
+        self.graph = GraphBackend(lambda: self.mojo.pack)
+        self.backends: dict[str, Backend[Any, Any]] = {
+            backend.name: backend for backend in (self.mojo, self.graph)}
         self.core = CompilerCore()
         self._planning = threads.lock()
         # Those that are with a compiler, or were compiled: what a fork may take from them.
@@ -60,22 +61,17 @@ class Tiering(program_module.Tiering):
         threads.after_fork(self._after_fork_in_child)
 
     def _after_fork_in_child(self) -> None:
-        """Programs that the parent's threads have compiled become hot again, and what needs the
-        parent's session of MAX is interpreted from now on."""
-        unavailable = session.why_unavailable()
+        """Programs that the parent's threads have compiled become hot again, and what cannot run
+        in a child is interpreted from now on."""
         for program in list(self._submitted):
+            unavailable = self.backend_of(program).why_unavailable()
             if program.state == "queued":
                 program.state = "cold"
-            elif program.backend == "graph" and unavailable is not None:
+            elif unavailable is not None:
                 program.compiled = program.proven = program.rejected = None
                 program.state, program.reason = "host", unavailable
 
-    @property
-    def service(self) -> CompileService:
-        """The graph backend's."""
-        return self.backends["graph"].service
-
-    def backend_of(self, program: Program) -> Any:
+    def backend_of(self, program: Program) -> Backend[Any, Any]:
         return self.backends[program.backend or config.backend.value]
 
     def estimate(self, jaxpr: Jaxpr) -> tuple[float, float]:
@@ -104,12 +100,12 @@ class Tiering(program_module.Tiering):
         if not self.prepare(program):
             return
         try:
-            compiled = self.backend_of(program).find(program)
+            runs = self.backend_of(program).find(program.prepared)
         except RuntimeError as error:
             self.fail(program, str(error))
             return
-        if compiled is not None:
-            self.adopt(program, compiled, None)
+        if runs is not None:
+            self.adopt(program, runs, None)
 
     def request(self, program: Program) -> None:
         """Has a hot program compiled in the background."""
@@ -131,15 +127,15 @@ class Tiering(program_module.Tiering):
         program.state = "queued"
         self.core.leave()
 
-        def done(compiled: CompiledProgram | None, error: str | None) -> None:
+        def done(runs: Runs | None, error: str | None) -> None:
             self.core.take_back()
             program.compile_seconds = time.monotonic() - started
             spans.add(f"compile {program.name}", "compile", start)
             monitoring.record_phase("/jax/core/compile/backend_compile_duration", since,
                                     time.time(), fun_name=program.name)
-            self.adopt(program, compiled, error)
+            self.adopt(program, runs, error)
 
-        return self.backend_of(program).submit(program, priority, done)
+        return self.backend_of(program).submit(program.prepared, priority, done)
 
     def compile_now(self, program: Program, waits_for_graph: bool = True) -> None:
         """Waits until a program is compiled; for ``compile="always"`` and ahead of time.
@@ -185,8 +181,7 @@ class Tiering(program_module.Tiering):
             return False
         logger.info("maxjax: a program turns to the graph backend: %s", program.reason)
         program.backend = "graph"
-        program.plans = {}
-        program.prepared = False
+        program.prepared = None
         program.state = "cold"
         return self.prepare(program)
 
@@ -207,29 +202,29 @@ class Tiering(program_module.Tiering):
             return self._prepare(program)
 
     def _prepare(self, program: Program) -> bool:
-        if program.prepared:
+        if program.prepared is not None:
             return program.state != "host"
         backend = self.backend_of(program)
         program.backend = backend.name
         try:
-            reason = backend.prepare(program)
+            prepared = backend.prepare(program.opened.jaxpr)
         except Exception as error:      # the compiler's own mistakes stop no program
             program.reason = f"{type(error).__name__}: {error}"
             logger.info("maxjax: planning a program failed: %s", program.reason)
             if self._fall_back(program):
                 return True
-            reason = program.reason
-        program.prepared = True
-        if reason is not None:
+            prepared = Prepared(reason=program.reason)
+        program.prepared = prepared
+        if prepared.reason is not None:
             program.state = "host"
-            program.reason = reason
+            program.reason = prepared.reason
             return False
         return True
 
-    def adopt(self, program: Program, compiled: CompiledProgram | None,
-              error: str | None) -> None:
+    def adopt(self, program: Program, runs: Runs | None, error: str | None) -> None:
         """Swaps a compiled program in."""
-        if compiled is None:
+        prepared = program.prepared
+        if runs is None or prepared is None:
             program.state = "failed"
             # Where it had turned from another backend, that one's reason as well.
             program.reason = f"{program.reason}; {error}" if program.reason else error
@@ -241,7 +236,7 @@ class Tiering(program_module.Tiering):
                     self.fail(program, program.reason)
             return
         self._submitted.add(program)
-        program.compiled = compiled
+        program.compiled = CompiledProgram(program.opened.jaxpr, prepared.pieces, runs)
         program.state = "compiled"
         program.reason = None
         if config.log_compiles.value:

@@ -12,9 +12,9 @@ from typing import Any
 
 from maxjax._ir.jaxpr import Atom, JaxprEqn
 from maxjax._primitives.rules import FactorRule
-from maxjax._sharding.cost import CostModel
+from maxjax._sharding.cost_model import CostModel
 from maxjax._sharding.projection import project, rivals, rule_of, unproject
-from maxjax._sharding.reshard import Layout, way
+from maxjax._sharding.reshard import Layout, cheapest_path
 from maxjax._sharding.specs import Axes, Dims, Mesh, product
 
 
@@ -25,7 +25,7 @@ class Assignment:
     Attributes:
       axes: factor -> the axes that split it.
       operands, results: the dimensions' axes that follow, of each value.
-      parts: axis -> how the partial results combine.
+      unreduced: axis -> how the partial results combine.
       seconds: by the model: moving operands and results, and computing.
     """
 
@@ -33,7 +33,7 @@ class Assignment:
     axes: dict[Any, Axes]
     operands: list[Dims]
     results: list[Dims]
-    parts: dict[str, str]
+    unreduced: dict[str, str]
     seconds: float = 0.0
 
     @property
@@ -42,7 +42,7 @@ class Assignment:
 
     @property
     def result(self) -> Layout:
-        return Layout(self.results[0], tuple(sorted(self.parts.items())))
+        return Layout(self.results[0], tuple(sorted(self.unreduced.items())))
 
 
 def computed_rule(eqn: JaxprEqn) -> FactorRule:
@@ -73,9 +73,9 @@ def finished(eqn: JaxprEqn, rule: FactorRule, axes: Mapping[Any, Axes], mesh: Me
         if not bad:
             break
         axes = {factor: found for factor, found in axes.items() if factor not in bad}
-    parts = {axis: rule.reduction[factor] for factor, found in axes.items()
+    unreduced = {axis: rule.reduction[factor] for factor, found in axes.items()
              if factor in rule.reduction for axis in found}
-    return Assignment(rule, axes, dims[:len(rule.operands)], dims[len(rule.operands):], parts)
+    return Assignment(rule, axes, dims[:len(rule.operands)], dims[len(rule.operands):], unreduced)
 
 
 def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
@@ -93,7 +93,7 @@ def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
     numbers.sort(key=lambda number: -atoms[number].aval.nbytes)
     seen: list[dict[Any, Axes]] = []
 
-    def merged(order: Sequence[int]) -> dict[Any, Axes]:
+    def combined(order: Sequence[int]) -> dict[Any, Axes]:
         axes: dict[Any, Axes] = {}
         for number in order:
             for factor, found in proposals[number].items():
@@ -108,10 +108,10 @@ def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
         return axes
 
     orders = [[number, *(other for other in numbers if other != number)] for number in numbers]
-    options = [merged(order) for order in orders[:8]] or [{}]
+    options = [combined(order) for order in orders[:8]] or [{}]
     results = [number for number in numbers if number >= len(eqn.invars)]
     if len(results) < len(numbers):
-        options.append(merged(results))
+        options.append(combined(results))
     options += [{factor: axes for factor, axes in option.items() if factor not in rule.reduction}
                 for option in options if option.keys() & rule.reduction.keys()]
     if displaced:
@@ -124,8 +124,8 @@ def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
 
 def _moved(rule: FactorRule, axes: Mapping[Any, Axes], displaced: Iterable[str],
            mesh: Mesh) -> dict[Any, Axes]:
-    """With the axes of dimensions that must be whole put to use on others: the largest parts of
-    what operands and results share."""
+    """With the axes of dimensions that must not be split put to use on others: on the factor of
+    which the largest part is left, of those that all operands and results have."""
     result = dict(axes)
     everywhere = [factor for factor in rule.sizes if factor not in rule.replicated and all(
         any(factor in dim for dim in value)
@@ -164,10 +164,10 @@ def moves(assignment: Assignment, eqn: JaxprEqn, dims_of: Callable[[Atom], Dims]
     total = 0.0
     for atom, dims in dict.fromkeys(zip(eqn.invars, assignment.operands, strict=True)):
         if dims and (here := dims_of(atom)) != dims:
-            total += way(Layout(here), Layout(dims), atom.aval.nbytes, items, model)[0]
-    parts = tuple(sorted(assignment.parts.items()))
+            total += cheapest_path(Layout(here), Layout(dims), atom.aval.nbytes, items, model)[0]
+    unreduced = tuple(sorted(assignment.unreduced.items()))
     for var, dims in zip(eqn.outvars, assignment.results, strict=True):
-        if parts or dims_of(var) != dims:
-            total += way(Layout(dims, parts), Layout(dims_of(var)), var.aval.nbytes, items,
-                         model)[0]
+        if unreduced or dims_of(var) != dims:
+            total += cheapest_path(Layout(dims, unreduced), Layout(dims_of(var)), var.aval.nbytes,
+                                   items, model)[0]
     return total

@@ -2,14 +2,14 @@
 
 Values that elementwise operations and loops tie to one shape share one choice of a spec; every
 other operation has one choice of how its factors are split. The cost of a choice is the time of its
-computation; between an operation and a value stands the cheapest way between the layout that the
+computation; between an operation and a value stands the cheapest path between the layout that the
 one computes in and the spec of the other. With ``y`` the specs and ``z`` the splits, one of each
 being 1, and ``e`` the flow between them,
 
     minimize  c_z z + c_y y + c_e e,   sum_s e[l, s] = sum of the z that need layout l,
                                        sum_l e[l, s] = y[s],
 
-the flows are whole where the choices are. The result is partitioned like any program, and so are
+the flows are integers where the choices are. The result is partitioned like any program, and so are
 the hand-made specs it is compared with: what is given back is the cheapest of all of these.
 """
 
@@ -24,7 +24,9 @@ import numpy as np
 
 from maxjax._base.lazy import scipy_optimize, scipy_sparse
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from maxjax._sharding.api import (
+from maxjax._sharding.assignment import Assignment, computed_rule, finished
+from maxjax._sharding.cost_model import CostModel
+from maxjax._sharding.engine import (
     Partitioned,
     Specs,
     fixed_specs,
@@ -32,11 +34,9 @@ from maxjax._sharding.api import (
     partition_normalized,
     unconstrained,
 )
-from maxjax._sharding.assignment import Assignment, computed_rule, finished
-from maxjax._sharding.cost import CostModel
 from maxjax._sharding.graph import Operation, normalize, operations
 from maxjax._sharding.propagate import AGGRESSIVE
-from maxjax._sharding.reshard import Layout, way
+from maxjax._sharding.reshard import Layout, cheapest_path
 from maxjax._sharding.specs import Axes, Dim, Dims, Mesh, Spec, product, show
 from maxjax._transforms.simplify import bodies_of
 
@@ -81,8 +81,8 @@ def auto(closed: ClosedJaxpr, mesh: Mesh, *, in_specs: Specs | None = None,
       seconds: the solver's limit.
 
     Returns:
-      The cheapest by the cost model: never dearer than those of ``by_hand``, than all values whole,
-      or than the inputs' first dimensions split over one axis.
+      The cheapest by the cost model: never dearer than those of ``by_hand``, than replicating all
+      values, or than splitting the inputs' first dimensions over one axis.
     """
     model = model or CostModel()
     program = normalize(closed)
@@ -90,13 +90,13 @@ def auto(closed: ClosedJaxpr, mesh: Mesh, *, in_specs: Specs | None = None,
     given = list(in_specs or [None] * len(jaxpr.invars))
     fixed = fixed_specs(jaxpr, mesh, given, out_specs, unconstrained, None)
     found: dict[str, Partitioned] = {}
-    chosen = _solve(jaxpr, mesh, fixed, model, seconds)
-    if chosen is not None:
-        everything = {var: (_closed(dims), "chosen") for var, dims in chosen.items()}
+    solution = _solve(jaxpr, mesh, fixed, model, seconds)
+    if solution is not None:
+        everything = {var: (_closed(dims), "chosen") for var, dims in solution.items()}
         found["integer program"] = partition_normalized(
             program, mesh, everything, out_specs, unconstrained, AGGRESSIVE, model)
         found["integer program, inputs alone"] = partition(
-            program, mesh, [_closed(chosen[var]) if var in chosen else None
+            program, mesh, [_closed(solution[var]) if var in solution else None
                             for var in jaxpr.invars], out_specs, model=model)
     candidates: dict[str, Specs] = dict(by_hand or {})
     candidates["all whole"] = [_closed(((),) * aval.ndim) for aval in program.in_avals]
@@ -105,8 +105,8 @@ def auto(closed: ClosedJaxpr, mesh: Mesh, *, in_specs: Specs | None = None,
             _closed(tuple((axis,) if not dim and length % size == 0 else ()
                           for dim, length in enumerate(aval.shape))) for aval in program.in_avals]
     for name, specs in candidates.items():
-        merged = [old if old is not None else new for old, new in zip(given, specs, strict=True)]
-        found[name] = partition(program, mesh, merged, out_specs, model=model)
+        complete = [old if old is not None else new for old, new in zip(given, specs, strict=True)]
+        found[name] = partition(program, mesh, complete, out_specs, model=model)
     best = min(found, key=lambda name: found[name].report.seconds)
     return Choice(found[best], found[best].in_specs, best,
                   {name: made.report.seconds for name, made in found.items()})
@@ -122,9 +122,10 @@ def _closed(dims: Dims) -> Spec:
 def _layouts(shape: tuple[int, ...], mesh: Mesh) -> Iterator[Dims]:
     """Every way to split a value: each axis along some dimension or none, in the mesh's order."""
     axes = [axis for axis, size in mesh.items() if size > 1]
-    for places in itertools.product((None, *range(len(shape))), repeat=len(axes)):
-        dims = tuple(tuple(axis for axis, place in zip(axes, places, strict=True) if place == dim)
-                     for dim in range(len(shape)))
+    for targets in itertools.product((None, *range(len(shape))), repeat=len(axes)):
+        dims = tuple(
+            tuple(axis for axis, target in zip(axes, targets, strict=True) if target == dim)
+            for dim in range(len(shape)))
         if all(size % product(here, mesh) == 0 for size, here in zip(shape, dims, strict=True)):
             yield dims
 
@@ -136,9 +137,9 @@ def _splits(eqn: JaxprEqn, mesh: Mesh, model: CostModel) -> list[Assignment]:
             if factor not in rule.replicated and size > 1]
     axes = [axis for axis, size in mesh.items() if size > 1]
     found: list[Assignment] = []
-    for places in itertools.product((None, *free), repeat=len(axes)):
+    for targets in itertools.product((None, *free), repeat=len(axes)):
         split: dict[Any, Axes] = {}
-        for axis, factor in zip(axes, places, strict=True):
+        for axis, factor in zip(axes, targets, strict=True):
             if factor is not None:
                 split[factor] = (*split.get(factor, ()), axis)
         if any(rule.sizes[factor] % product(here, mesh) for factor, here in split.items()):
@@ -167,13 +168,13 @@ class _Program:
     """Columns and rows of the integer program."""
 
     costs: list[float] = field(default_factory=list)
-    whole: list[int] = field(default_factory=list)
+    integral: list[int] = field(default_factory=list)
     entries: list[tuple[int, int, float]] = field(default_factory=list)
     sums: list[float] = field(default_factory=list)
 
-    def column(self, cost: float, whole: bool) -> int:
+    def column(self, cost: float, integral: bool) -> int:
         self.costs.append(cost)
-        self.whole.append(int(whole))
+        self.integral.append(int(integral))
         return len(self.costs) - 1
 
     def row(self, terms: Sequence[tuple[int, float]], total: float) -> None:
@@ -186,7 +187,7 @@ class _Program:
             (values, (rows, columns)), (len(self.sums), len(self.costs)))
         scale = max(self.costs) or 1.0
         result = scipy_optimize.milp(
-            np.asarray(self.costs) / scale, integrality=np.asarray(self.whole),
+            np.asarray(self.costs) / scale, integrality=np.asarray(self.integral),
             bounds=scipy_optimize.Bounds(0, 1),
             constraints=scipy_optimize.LinearConstraint(matrix, self.sums, self.sums),
             options={"time_limit": seconds, "mip_rel_gap": 1e-4})
@@ -242,16 +243,16 @@ def _solve(jaxpr: Jaxpr, mesh: Mesh, fixed: Mapping[Var, tuple[Spec, str]], mode
         problem.row([(column, 1.0) for column in columns], 1.0)
         sides = [(atom, [Layout(split.operands[number]) for split in splits], True)
                  for number, atom in enumerate(eqn.invars)]
-        sides += [(var, [Layout(split.results[number], split.result.partial) for split in splits],
+        sides += [(var, [Layout(split.results[number], split.result.unreduced) for split in splits],
                    False) for number, var in enumerate(eqn.outvars)]
         for atom, layouts, inwards in sides:
             if not isinstance(atom, Var) or not any(
-                    layout.dims or layout.partial for layout in layouts):
+                    layout.dims or layout.unreduced for layout in layouts):
                 continue
             values = options.get(head(atom)) if atom.aval.ndim else None
             if values is None:      # a scalar: only its parts cost something
                 for layout, column in zip(layouts, columns, strict=True):
-                    problem.costs[column] += often * way(
+                    problem.costs[column] += often * cheapest_path(
                         layout, Layout(()), atom.aval.nbytes, items, model)[0]
                 continue
             flows: dict[Dims, list[int]] = {dims: [] for dims in values}
@@ -259,7 +260,7 @@ def _solve(jaxpr: Jaxpr, mesh: Mesh, fixed: Mapping[Var, tuple[Spec, str]], mode
                 out = []
                 for dims in values:
                     ends = (Layout(dims), layout) if inwards else (layout, Layout(dims))
-                    price = often * way(*ends, atom.aval.nbytes, items, model)[0]
+                    price = often * cheapest_path(*ends, atom.aval.nbytes, items, model)[0]
                     out.append(problem.column(price, False))
                     flows[dims].append(out[-1])
                 problem.row([*((flow, 1.0) for flow in out), *(

@@ -3,7 +3,7 @@
 A collective takes time to start, a copy does not: reductions over the same axes are concatenated,
 reduced together and cut apart, if they are so small that this is quicker. They must be independent,
 also through other joined ones: so only those are joined whose results no other reduction needs, or
-that stand at the same depth, the most reductions on a way to them.
+that stand at the same depth, the number of reductions on the longest path to them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.collective import named
 from maxjax._primitives.shape import concatenate_p, reshape_p, slice_p
-from maxjax._sharding.cost import CostModel
+from maxjax._sharding.cost_model import CostModel
 from maxjax._sharding.local import REDUCTIONS
 from maxjax._transforms.simplify import has_effects
 
@@ -87,8 +87,8 @@ def _join(eqns: Sequence[JaxprEqn]) -> tuple[list[JaxprEqn], Var]:
         flat.append(apply(reshape_p, [operand], aval.update(shape=(aval.size,)),
                           new_sizes=(aval.size,), dimensions=None))
     total = sum(var.aval.size for var in flat)
-    whole = apply(concatenate_p, flat, flat[0].aval.update(shape=(total,)), dimension=0)
-    reduced = apply(eqns[0].primitive, [whole], whole.aval, **eqns[0].params)
+    joined = apply(concatenate_p, flat, flat[0].aval.update(shape=(total,)), dimension=0)
+    reduced = apply(eqns[0].primitive, [joined], joined.aval, **eqns[0].params)
     start = 0
     for eqn, part in zip(eqns, flat, strict=True):
         end = start + part.aval.size

@@ -1,4 +1,4 @@
-"""From the program of one shard to a program of whole values: how simulated devices run it.
+"""From the program of one shard to a program of global values: how simulated devices run it.
 
 Each input is cut so that every mesh axis that splits it becomes a leading dimension; the program is
 batched over those, with their names, so that a collective becomes an operation along them; and
@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from maxjax._base.source import told_lines
+from maxjax._base.source import inherited_source_lines
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import aval_of
@@ -22,9 +22,9 @@ from maxjax._sharding.specs import Dims
 from maxjax._transforms.batching import batch_flat, to_axis
 
 
-def whole_program(local: ClosedJaxpr, mesh_sizes: Mapping[Any, int], in_dims: Sequence[Dims],
+def global_program(local: ClosedJaxpr, mesh_sizes: Mapping[Any, int], in_dims: Sequence[Dims],
                   out_dims: Sequence[Dims]) -> ClosedJaxpr:
-    """The program of whole values.
+    """The program of global values.
 
     Args:
       local: the program of one shard, with collectives over the axes of the mesh.
@@ -36,7 +36,7 @@ def whole_program(local: ClosedJaxpr, mesh_sizes: Mapping[Any, int], in_dims: Se
     >>> from maxjax._ir.staging import trace_to_jaxpr
     >>> from maxjax._ir.types import ShapedArray
     >>> local = trace_to_jaxpr(lambda x: [x * x.shape[0]], [ShapedArray((2,), np.float32)])
-    >>> whole_program(local, {"i": 4}, [(("i",),)], [(("i",),)]).in_avals
+    >>> global_program(local, {"i": 4}, [(("i",),)], [(("i",),)]).in_avals
     [ShapedArray(float32[8])]
     """
     sizes = dict(mesh_sizes)
@@ -46,13 +46,13 @@ def whole_program(local: ClosedJaxpr, mesh_sizes: Mapping[Any, int], in_dims: Se
         vma=frozenset()) for aval, dims in zip(local.in_avals, in_dims, strict=True)]
     run = on_shards(lambda *xs: eval_jaxpr(local.jaxpr, local.consts, *xs), sizes, in_dims,
                     out_dims)
-    with told_lines():
+    with inherited_source_lines():
         return trace_to_jaxpr(run, avals, local.jaxpr.debug_info)
 
 
 def on_shards(function: Callable[..., Sequence[Any]], sizes: Mapping[Any, int],
               in_dims: Sequence[Dims], out_dims: Sequence[Dims]) -> Callable[..., list[Any]]:
-    """A function of whole values, from one of the values of a shard."""
+    """A function of global values, from one of the values of a shard."""
     split_ins = [_split_by(dims) for dims in in_dims]
     split_outs = [_split_by(dims) for dims in out_dims]
     mapped: Callable[..., Sequence[Any]] = function
@@ -89,35 +89,35 @@ def _along(function: Callable[..., Sequence[Any]], name: Any, size: int,
 def _order(dims: Dims, sizes: Mapping[Any, int]) -> tuple[list[Any], list[int], list[int]]:
     """The axes that split a value in the mesh's order; where each of them, and each dimension's
     rest, stands once every dimension is reshaped to its axes and its rest."""
-    places: dict[Any, int] = {}
+    positions: dict[Any, int] = {}
     rests: list[int] = []
     for axes in dims:
         for axis in axes:
-            places[axis] = len(places) + len(rests)
-        rests.append(len(places) + len(rests))
-    names = [name for name in sizes if name in places]
-    return names, [places[name] for name in names], rests
+            positions[axis] = len(positions) + len(rests)
+        rests.append(len(positions) + len(rests))
+    names = [name for name in sizes if name in positions]
+    return names, [positions[name] for name in names], rests
 
 
 def cut(value: Any, dims: Dims, sizes: Mapping[Any, int]) -> Any:
-    """A whole value's shards along leading dimensions, one for each axis that splits it."""
-    names, places, rests = _order(dims, sizes)
+    """A global value's shards along leading dimensions, one for each axis that splits it."""
+    names, positions, rests = _order(dims, sizes)
     if not names:
         return value
     shape: list[int] = []
     for size, axes in zip(aval_of(value).shape, dims, strict=True):
         parts = [sizes[axis] for axis in axes]
         shape += [*parts, size // math.prod(parts)]
-    return _transposed(reshape(value, tuple(shape)), [*places, *rests])
+    return _transposed(reshape(value, tuple(shape)), [*positions, *rests])
 
 
 def joined(shards: Any, dims: Dims, sizes: Mapping[Any, int]) -> Any:
     """The opposite of ``cut``."""
-    names, places, rests = _order(dims, sizes)
+    names, positions, rests = _order(dims, sizes)
     if not names:
         return shards
-    order = [*places, *rests]
-    back = [order.index(place) for place in range(len(order))]
+    order = [*positions, *rests]
+    back = [order.index(position) for position in range(len(order))]
     local = aval_of(shards).shape[len(names):]
     shape = tuple(size * math.prod(sizes[axis] for axis in axes)
                   for size, axes in zip(local, dims, strict=True))

@@ -122,18 +122,18 @@ def _known_rule(eqn: JaxprEqn, known: dict[Any, FactorRule]) -> FactorRule:
 
 def _tie(source: Atom, target: Var, lead: int, eqn: JaxprEqn, what: str) -> Operation:
     """An identity; ``lead`` counts the dimensions that only the source (positive) or only the
-    target (negative) has in front: those of scan's stacked values, which stay whole."""
+    target (negative) has in front: those of scan's stacked values, which stay unsplit."""
     rank = target.aval.ndim if lead >= 0 else source.aval.ndim
     dims: tuple[tuple[Any, ...], ...] = tuple((number,) for number in range(rank))
     sizes: dict[Any, int] = dict(enumerate((target if lead >= 0 else source).aval.shape))
-    whole: frozenset[Any] = frozenset()
+    replicated: frozenset[Any] = frozenset()
     stacked = dims
     if lead:
         stacked = (("loop",), *dims)
         sizes["loop"] = (source if lead > 0 else target).aval.shape[0]
-        whole = frozenset({"loop"})
+        replicated = frozenset({"loop"})
     rule = FactorRule((stacked if lead > 0 else dims,), (stacked if lead < 0 else dims,),
-                      sizes, replicated=whole)
+                      sizes, replicated=replicated)
     return Operation([source], [target], rule, None, f"{eqn.primitive.name} {what}")
 
 

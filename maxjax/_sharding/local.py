@@ -1,6 +1,6 @@
 """An application on one shard, and the steps that move values between layouts.
 
-A primitive does on a shard what it does on the whole value: its factor rule says that. Where its
+A primitive does on a shard what it does on the global value: its factor rule says that. Where its
 parameters hold sizes, or something depends on where the shard stands, the primitive says so.
 """
 
@@ -100,7 +100,7 @@ class Shard:
         return product(axes, self._mesh)
 
     def counted_from_start(self, x: Any, dimension: int, axes: Axes) -> Any:
-        """Indices along a dimension of this shard as those of the whole."""
+        """Indices along a dimension of this shard as those of the global value."""
         start = mul(self.position(axes), np.int32(x.shape[dimension]))
         return add(x, convert_element_type_p.bind(start, new_dtype=x.dtype, weak_type=False))
 

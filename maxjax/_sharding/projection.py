@@ -14,15 +14,15 @@ from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._primitives.rules import FactorRule, call_factors, replicated_factors
 from maxjax._sharding.specs import Axes, Dims, Mesh
 
-# How partial results combine in a collective; other reductions want the factor whole.
+# How partial results combine in a collective; for other reductions the factor must not be split.
 COMBINES = {"add": "psum", "max": "pmax", "min": "pmin"}
 
 
 def rule_of(eqn: JaxprEqn) -> FactorRule:
     """The factor rule of an equation.
 
-    Calls of jaxprs that are neither inlined nor loops of known form run on whole values; reductions
-    that no collective combines need replication.
+    Calls of jaxprs that are neither inlined nor loops of known form run on replicated values;
+    reductions that no collective combines need replication.
     """
     in_avals = [atom.aval for atom in eqn.invars]
     out_avals = [var.aval for var in eqn.outvars]

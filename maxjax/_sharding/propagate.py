@@ -37,12 +37,12 @@ def operation_priority(operation: Operation) -> int:
         return 0
     if rule.reduction:
         return 1
-    whole = set(rule.sizes)
+    everywhere = set(rule.sizes)
     for value in (*rule.operands, *rule.results):
         here = {factor for dim in value for factor in dim}
         if here:
-            whole &= here
-    return 0 if len(whole) == len(rule.sizes) else 1
+            everywhere &= here
+    return 0 if len(everywhere) == len(rule.sizes) else 1
 
 
 class State:

@@ -2,7 +2,7 @@
 
 A layout is the axes of each dimension and the axes along which shards hold partial results. Steps
 are the edges of a graph of layouts, with costs from the model; Dijkstra's algorithm finds the
-cheapest way. A step never adds an axis where the target does not have it, so the graph is small.
+cheapest path. A step never adds an axis where the target does not have it, so the graph is small.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from maxjax._base.errors import InternalError
-from maxjax._sharding.cost import CostModel, link_bytes
+from maxjax._sharding.cost_model import CostModel, link_bytes
 from maxjax._sharding.projection import COMBINES
 from maxjax._sharding.specs import Axes, Dims, show
 
-Partial = tuple[tuple[str, str], ...]      # (axis, how the parts combine), sorted by axis
+Unreduced = tuple[tuple[str, str], ...]      # (axis, how the parts combine), sorted by axis
 
 
 @dataclass(frozen=True)
 class Layout:
     dims: Dims
-    partial: Partial = ()
+    unreduced: Unreduced = ()
 
     def __str__(self) -> str:
         text = show(self.dims)
-        if self.partial:
-            text += " unreduced={" + ", ".join(f"{a}:{kind}" for a, kind in self.partial) + "}"
+        if self.unreduced:
+            text += " unreduced={" + ", ".join(f"{a}:{kind}" for a, kind in self.unreduced) + "}"
         return text
 
 
 @dataclass(frozen=True)
 class Step:
-    """One collective (or local slice) of a way.
+    """One collective (or local slice) of a path.
 
     Attributes:
       kind: of ``cost.KINDS``.
@@ -59,12 +59,12 @@ MeshItems = tuple[tuple[str, int], ...]
 
 
 @functools.lru_cache(maxsize=100_000)
-def way(start: Layout, end: Layout, nbytes: int, mesh: MeshItems,
+def cheapest_path(start: Layout, end: Layout, nbytes: int, mesh: MeshItems,
         model: CostModel) -> tuple[float, tuple[Step, ...]]:
     """The cheapest steps between two layouts and their seconds.
 
     Args:
-      nbytes: of the whole value.
+      nbytes: of the global value.
       mesh: the items of the mesh.
     """
     if start == end:
@@ -113,36 +113,36 @@ Move = tuple[str, Axes, int | None, int | None, Layout]
 
 
 def _moves(layout: Layout, end: Layout) -> Iterator[Move]:
-    dims, partial = layout.dims, dict(layout.partial)
-    wanted = dict(end.partial)
+    dims, unreduced = layout.dims, dict(layout.unreduced)
+    wanted = dict(end.unreduced)
     used = {axis for axes in dims for axis in axes}
     # Where the target continues what is there: dimension -> the axes to come.
     coming = {number: there[len(here):]
               for number, (here, there) in enumerate(zip(dims, end.dims, strict=True))
               if len(there) > len(here) and there[:len(here)] == here}
-    leaving = {axis: kind for axis, kind in partial.items() if axis not in wanted}
+    leaving = {axis: kind for axis, kind in unreduced.items() if axis not in wanted}
     for kind in sorted(set(leaving.values())):
         axes = tuple(axis for axis, k in leaving.items() if k == kind)
         for count in range(1, len(axes) + 1):
             for group in itertools.combinations(axes, count):
-                rest = tuple((a, k) for a, k in layout.partial if a not in group)
+                rest = tuple((a, k) for a, k in layout.unreduced if a not in group)
                 yield COMBINES[kind], group, None, None, Layout(dims, rest)
     for number, axes in coming.items():
         for count in range(1, len(axes) + 1):
             group = axes[:count]
             if all(leaving.get(axis) == "add" for axis in group):
-                rest = tuple((a, k) for a, k in layout.partial if a not in group)
+                rest = tuple((a, k) for a, k in layout.unreduced if a not in group)
                 yield "reduce_scatter", group, None, number, Layout(
                     _replace(dims, number, (*dims[number], *group)), rest)
-            elif all(axis not in used and axis not in partial for axis in group):
+            elif all(axis not in used and axis not in unreduced for axis in group):
                 yield "slice", group, None, number, Layout(
-                    _replace(dims, number, (*dims[number], *group)), layout.partial)
+                    _replace(dims, number, (*dims[number], *group)), layout.unreduced)
             for source, here in enumerate(dims):
                 if source != number and here[-count:] == group:
                     moved = _replace(dims, source, here[:-count])
                     yield "all_to_all", group, source, number, Layout(
-                        _replace(moved, number, (*dims[number], *group)), layout.partial)
+                        _replace(moved, number, (*dims[number], *group)), layout.unreduced)
     for number, here in enumerate(dims):
         for count in range(1, len(here) + 1):
             yield "all_gather", here[-count:], number, None, Layout(
-                _replace(dims, number, here[:-count]), layout.partial)
+                _replace(dims, number, here[:-count]), layout.unreduced)

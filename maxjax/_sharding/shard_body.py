@@ -35,14 +35,6 @@ from maxjax._primitives.comparison import lt_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
-from maxjax._primitives.reduced import (
-    all_gather_reduced_p,
-    preduced_p,
-    reduced_vary_cast_p,
-    unreduced_psum_p,
-    unreduced_reduce_scatter_p,
-    vary_unreduced_cast_p,
-)
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.shape import (
@@ -55,6 +47,14 @@ from maxjax._primitives.shape import (
     zeros_like,
 )
 from maxjax._primitives.sharding import reshard_p
+from maxjax._primitives.unreduced import (
+    all_gather_reduced_p,
+    preduced_p,
+    reduced_vary_cast_p,
+    unreduced_psum_p,
+    unreduced_reduce_scatter_p,
+    vary_unreduced_cast_p,
+)
 from maxjax._primitives.varying import (
     all_gather_invariant_p,
     flat_index,
@@ -69,7 +69,7 @@ Sizes = tuple[tuple[Any, int], ...]
 
 @derived
 def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[Any, ...] = ()) -> ClosedJaxpr:
-    """The program of one shard, for ``whole_program``.
+    """The program of one shard, for ``global_program``.
 
     Args:
       sizes: the names and sizes of the axes around.
@@ -171,8 +171,8 @@ def _of_group(x: Any, names: Sequence[Any], groups: Sequence[Sequence[int]]) -> 
     """What the members of the running shard's group have; which of them it is."""
     if len({len(group) for group in groups}) > 1:
         raise NotImplementedError(f"axis_index_groups of different sizes: {groups}")
-    members, places = _members(names, groups)
-    return _taken(_gathered(x, names), _row(members, names)), _row(places, names)
+    members, positions = _members(names, groups)
+    return _taken(_gathered(x, names), _row(members, names)), _row(positions, names)
 
 
 def _members(names: Sequence[Any], groups: Sequence[Sequence[int]]) -> tuple[Any, Any]:
@@ -183,11 +183,11 @@ def _members(names: Sequence[Any], groups: Sequence[Sequence[int]]) -> tuple[Any
         raise ValueError("axis_index_groups must cover all indices exactly once")
     longest = max(map(len, groups))
     members = np.zeros((count, longest), np.int32)
-    places = np.zeros(count, np.int32)
+    positions = np.zeros(count, np.int32)
     for group in groups:
         members[list(group)] = [*group, *[group[0]] * (longest - len(group))]
-        places[list(group)] = range(len(group))
-    return members, places
+        positions[list(group)] = range(len(group))
+    return members, positions
 
 
 def _sum(x: Any, *, axes: Sequence[Any]) -> Any:
@@ -203,7 +203,7 @@ def _reduction(primitive: Any, positional: Any) -> Callable[..., Any]:
         values = _taken(_gathered(x, axes), _row(members, axes))
         sizes = {shard: len(group) for group in groups for shard in group}
         if primitive is psum_p and len(set(sizes.values())) > 1:
-            mask = np.array([[place < sizes[shard] for place in range(members.shape[1])]
+            mask = np.array([[position < sizes[shard] for position in range(members.shape[1])]
                              for shard in range(len(members))])
             mask = broadcast_in_dim(_row(mask, axes), values.shape, (0,))
             values = select(mask, zeros_like(values), values)
@@ -215,14 +215,14 @@ def _all_gather(x: Any, *, all_gather_dimension: int, axis_name: Any, tiled: boo
                 axis_index_groups: Any = None) -> Any:
     dim = all_gather_dimension
     if axis_index_groups is None:
-        whole = _gathered(x, axis_name)
+        gathered = _gathered(x, axis_name)
     else:
-        whole, _ = _of_group(x, axis_name, axis_index_groups)
-    whole = move_axis(whole, 0, dim)
-    return _merged(whole, dim) if tiled else whole
+        gathered, _ = _of_group(x, axis_name, axis_index_groups)
+    gathered = move_axis(gathered, 0, dim)
+    return _flattened(gathered, dim) if tiled else gathered
 
 
-def _merged(x: Any, dim: int) -> Any:
+def _flattened(x: Any, dim: int) -> Any:
     """The dimension and the next one as one."""
     shape = x.shape
     return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:]))
@@ -236,11 +236,11 @@ def _reduce_scatter(x: Any, *, scatter_dimension: int, axis_name: Any, axis_size
             axis_index_groups=None, tiled=tiled)
     if axis_index_groups is None:
         total = psum_p.bind(x, axes=tuple(axis_name), axis_index_groups=None)
-        place = flat_index(axis_name)
+        position = flat_index(axis_name)
     else:
-        members, place = _of_group(x, axis_name, axis_index_groups)
+        members, position = _of_group(x, axis_name, axis_index_groups)
         total = reduce_sum_p.bind(members, axes=(0,))
-    part = _block(total, scatter_dimension, axis_size, place)
+    part = _block(total, scatter_dimension, axis_size, position)
     return part if tiled else squeeze_p.bind(part, dimensions=(scatter_dimension,))
 
 
@@ -261,9 +261,9 @@ def _all_to_all(x: Any, *, split_axis: int, concat_axis: int, axis_name: Any,
         return all_to_all_p.bind(x, split_axis=split_axis, concat_axis=concat_axis,
                                  axis_name=axis_name, axis_index_groups=None, **params)
     names = axis_name if isinstance(axis_name, tuple) else (axis_name,)
-    members, place = _of_group(x, names, axis_index_groups)
-    parts = _block(members, split_axis + 1, len(axis_index_groups[0]), place)
-    return _merged(move_axis(parts, 0, concat_axis), concat_axis)
+    members, position = _of_group(x, names, axis_index_groups)
+    parts = _block(members, split_axis + 1, len(axis_index_groups[0]), position)
+    return _flattened(move_axis(parts, 0, concat_axis), concat_axis)
 
 
 def _ppermute(x: Any, *, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:

@@ -1,8 +1,8 @@
-"""The primitive ``shard_map``: a program of one shard, applied to whole values.
+"""The primitive ``shard_map``: a program of one shard, applied to global values.
 
 Its jaxpr has the types of the shards. Those of inputs and outputs vary over the axes that their
 specs name, and a value of a type without an axis is the same on all shards along it; with
-``check_vma=False`` types do not tell. It is run as ``whole_program`` makes it.
+``check_vma=False`` types do not tell. It is run as ``global_program`` makes it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from maxjax._primitives.rules import is_linear, replicated_factors, scalar_like
 from maxjax._primitives.shape import expand_axis, select, squeeze_p, zeros_like
 from maxjax._primitives.sharding import sharding_constraint_p
 from maxjax._primitives.varying import flat_index, like_type, manual_axes
-from maxjax._sharding.execute import whole_program
+from maxjax._sharding.execute import global_program
 from maxjax._sharding.shard_body import runnable
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
@@ -58,19 +58,19 @@ def dims_of(spec: PartitionSpec, ndim: int) -> tuple[tuple[Any, ...], ...]:
 
 
 def shard_shape(shape: Sequence[int], spec: PartitionSpec, mesh: Any) -> tuple[int, ...]:
-    """The shape of one shard of a whole value."""
-    return tuple(size // _parts(axes, mesh)
+    """The shape of one shard of a global value."""
+    return tuple(size // _shard_count(axes, mesh)
                  for size, axes in zip(shape, dims_of(spec, len(shape)), strict=True))
 
 
-def _parts(axes: Sequence[Any], mesh: Any) -> int:
+def _shard_count(axes: Sequence[Any], mesh: Any) -> int:
     sizes = dict(mesh.shape_tuple)
     return math.prod(sizes[axis] for axis in axes)
 
 
 def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, check_vma: bool,
                manual: frozenset[Any]) -> ShapedArray:
-    """The type of one shard of a whole value of that type; what it says of Explicit axes that do
+    """The type of one shard of a global value of that type; what it says of Explicit axes that do
     not become manual it keeps."""
     axes = aval.vma.union(spec_axes(spec)) if check_vma else frozenset()
     local = aval.off_mesh().update(shape=shard_shape(aval.shape, spec, mesh), vma=axes)
@@ -80,7 +80,7 @@ def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, check_vma: boo
     rest = frozenset(mesh.explicit_axes) - manual
     if aval.mesh_spec is None or not rest:
         return local
-    return local.on_mesh(_inner_mesh(mesh, manual), chosen_axes(aval.mesh_spec[1], rest))
+    return local.on_mesh(_inner_mesh(mesh, manual), restrict_spec(aval.mesh_spec[1], rest))
 
 
 def stacked_spec(aval: ShapedArray, axes: Sequence[Any], check_vma: bool) -> PartitionSpec:
@@ -91,9 +91,9 @@ def stacked_spec(aval: ShapedArray, axes: Sequence[Any], check_vma: bool) -> Par
     return P(*[names] if names else [], unreduced=states.unreduced, reduced=states.reduced)
 
 
-def whole_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) -> ShapedArray:
-    """The type of the whole value of which a shard has that type."""
-    shape = tuple(size * _parts(axes, mesh)
+def global_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) -> ShapedArray:
+    """The type of the global value of which a shard has that type."""
+    shape = tuple(size * _shard_count(axes, mesh)
                   for size, axes in zip(aval.shape, dims_of(spec, aval.ndim), strict=True))
     explicit = frozenset(mesh.explicit_axes)
     on_mesh = None
@@ -101,12 +101,12 @@ def whole_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) -
         inner = P() if aval.mesh_spec is None else aval.mesh_spec[1]
         on_mesh = mesh.abstract_mesh, P(*[
             (*outside, *within) for outside, within in zip(
-                dims_of(chosen_axes(spec, explicit), aval.ndim), dims_of(inner, aval.ndim),
+                dims_of(restrict_spec(spec, explicit), aval.ndim), dims_of(inner, aval.ndim),
                 strict=True)], unreduced=spec.unreduced, reduced=spec.reduced)
     return ShapedArray(shape, aval.dtype, aval.weak_type, on_mesh, aval.vma.difference(manual))
 
 
-def chosen_axes(spec: PartitionSpec, axes: frozenset[Any]) -> PartitionSpec:
+def restrict_spec(spec: PartitionSpec, axes: frozenset[Any]) -> PartitionSpec:
     """A spec without the other axes."""
     return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes) for entry in spec])
 
@@ -145,21 +145,21 @@ def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
                          f"{ordered}")
     local = runnable(jaxpr, mesh.shape_tuple, copied)
     with named_axes(mesh.shape_tuple), manual_axes(None):
-        local = with_parts(local, in_specs, out_specs)
-        whole = whole_program(
+        local = with_unreduced(local, in_specs, out_specs)
+        program = global_program(
             local, {name: size for name, size in mesh.shape_tuple if name in manual},
             [dims_of(spec, aval.ndim) for spec, aval in zip(in_specs, local.in_avals, strict=True)],
             [dims_of(spec, aval.ndim)
              for spec, aval in zip(out_specs, local.out_avals, strict=True)])
     if mesh.explicit_axes or mesh.manual_axes:
-        return whole
+        return program
 
     def constrained(*values: Any) -> list[Any]:
         return [_constrained(output, spec, mesh, manual) if any(spec_axes(spec)) else output
-                for output, spec in zip(eval_jaxpr(whole.jaxpr, whole.consts, *values), out_specs,
-                                        strict=True)]
+                for output, spec in zip(eval_jaxpr(program.jaxpr, program.consts, *values),
+                                        out_specs, strict=True)]
 
-    return trace_to_jaxpr(constrained, whole.in_avals, jaxpr.jaxpr.debug_info)
+    return trace_to_jaxpr(constrained, program.in_avals, jaxpr.jaxpr.debug_info)
 
 
 def _constrained(output: Any, spec: PartitionSpec, mesh: Any, manual: frozenset[Any]) -> Any:
@@ -173,16 +173,16 @@ def _constrained(output: Any, spec: PartitionSpec, mesh: Any, manual: frozenset[
         output, sharding=sharding, layout=None, context_mesh=mesh, unconstrained_dims=free)
 
 
-def with_parts(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
+def with_unreduced(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
                out_specs: Sequence[PartitionSpec]) -> ClosedJaxpr:
-    """The program of one shard for inputs and outputs that are parts of sums.
+    """The program of one shard for unreduced inputs and outputs.
 
-    A whole value holds the total: the first shard is given it, and the others zeros.
+    A global value holds the total: the first shard is given it, and the others zeros.
     """
     if not any(spec.unreduced for spec in (*in_specs, *out_specs)):
         return local
 
-    def part(x: Any, axes: frozenset[Any]) -> Any:
+    def summand(x: Any, axes: frozenset[Any]) -> Any:
         if not axes:
             return x
         first = eq_p.bind(flat_index(sorted(axes, key=str)), scalar_like(0, dtypes.int32))
@@ -190,7 +190,7 @@ def with_parts(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
 
     def run(*args: Any) -> list[Any]:
         results = eval_jaxpr(local.jaxpr, local.consts, *[
-            part(x, spec.unreduced) for x, spec in zip(args, in_specs, strict=True)])
+            summand(x, spec.unreduced) for x, spec in zip(args, in_specs, strict=True)])
         return [psum_p.bind(x, axes=tuple(spec.unreduced), axis_index_groups=None)
                 if spec.unreduced else x for x, spec in zip(results, out_specs, strict=True)]
 
@@ -201,7 +201,7 @@ ORDERED = (ordered_debug_effect, ordered_io_effect)
 
 
 def program_of(params: dict[str, Any], once: bool = False) -> ClosedJaxpr:
-    """The program of whole values that an application runs.
+    """The program of global values that an application runs.
 
     Args:
       once: what is the same on all shards is printed once, as outside programs; else by each.
@@ -217,17 +217,17 @@ def program_of(params: dict[str, Any], once: bool = False) -> ClosedJaxpr:
 
 def _program_outside(**params: Any) -> tuple[ClosedJaxpr, list[NamedSharding]]:
     """What an application outside programs runs, and where its specs say that the results are."""
-    return program_of(params, once=True), result_places(params)
+    return program_of(params, once=True), out_shardings_of(params)
 
 
-def result_places(params: dict[str, Any]) -> list[NamedSharding]:
+def out_shardings_of(params: dict[str, Any]) -> list[NamedSharding]:
     """How the results of an application lie."""
     mesh = params["mesh"]
     if mesh.auto_axes:
         return [NamedSharding(mesh, P(*spec)) for spec in params["out_specs"]]
     if params["newly_manual_axes"] == frozenset(mesh.axis_names):
         return [NamedSharding(mesh, spec) for spec in params["out_specs"]]
-    avals = [whole_aval(aval, spec, mesh, params["newly_manual_axes"]) for aval, spec in zip(
+    avals = [global_aval(aval, spec, mesh, params["newly_manual_axes"]) for aval, spec in zip(
         params["jaxpr"].out_avals, params["out_specs"], strict=True)]
     return [NamedSharding(mesh, spec if aval.mesh_spec is None else aval.mesh_spec[1])
             for aval, spec in zip(avals, params["out_specs"], strict=True)]
@@ -239,7 +239,7 @@ def manual_results(closed: ClosedJaxpr) -> list[NamedSharding | None]:
     found: dict[Any, NamedSharding | None] = {}
     for eqn in closed.eqns:
         if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh):
-            found.update(zip(eqn.outvars, result_places(eqn.params), strict=True))
+            found.update(zip(eqn.outvars, out_shardings_of(eqn.params), strict=True))
         elif eqn.primitive is jit_p:
             found.update(zip(eqn.outvars, manual_results(eqn.params["jaxpr"]), strict=True))
     return [found.get(atom) if isinstance(atom, Var) else None for atom in closed.jaxpr.outvars]
@@ -262,7 +262,7 @@ def manual_mesh(closed: ClosedJaxpr) -> Mesh | None:
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Any,
               out_specs: Sequence[PartitionSpec], newly_manual_axes: frozenset[Any],
               **params: Any) -> tuple[ShapedArray, ...]:
-    return tuple([whole_aval(aval, spec, mesh, newly_manual_axes)
+    return tuple([global_aval(aval, spec, mesh, newly_manual_axes)
                   for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)])
 
 
@@ -420,7 +420,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr,
     for cotangent, spec in zip(cotangents, out_specs, strict=True):
         if cotangent is None:
             continue
-        count = _parts(_unmentioned(spec, params), mesh)
+        count = _shard_count(_unmentioned(spec, params), mesh)
         values.append(cotangent if check_vma or count == 1 else
                       div_p.bind(cotangent, scalar_like(count, cotangent.dtype)))
     with _inside(params):
@@ -457,7 +457,7 @@ def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, ja
         used = {axis for spec in (*in_specs, *out_specs) for axis in spec_axes(spec)}
         if used.intersection(names):
             raise ValueError("vmap spmd_axis_name cannot appear in shard_map in_specs")
-        size //= _parts(names, mesh)
+        size //= _shard_count(names, mesh)
         if params["check_vma"]:
             jaxpr = _varying_inputs(jaxpr, tuple(axis is not None for axis in axes), names)
     previous = context.batch_spmd_axis, context.batch_entry

@@ -1,4 +1,4 @@
-"""``shard_map``: a function of shards, applied to whole values."""
+"""``shard_map``: a function of shards, applied to global values."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.jit import argument_names, check_outputs
 from maxjax._ir.trace import check_leaks, context
 from maxjax._ir.typing import Function
-from maxjax._primitives.reduced import vary_unreduced_cast_p
+from maxjax._primitives.unreduced import vary_unreduced_cast_p
 from maxjax._primitives.varying import vary
-from maxjax._sharding.shard_map import chosen_axes, dims_of, inside, shard_aval
+from maxjax._sharding.shard_map import dims_of, inside, restrict_spec, shard_aval
 from maxjax._sharding.shard_trace import ShardTrace
 
 P = PartitionSpec
@@ -190,7 +190,7 @@ class _Call:
                     "`jax.sharding.PartitionSpec` instances, but it was `None` when "
                     f"axis_names={manual} are of type {kinds}")
             return tuple(typed) if manual == explicit else tuple(
-                chosen_axes(spec, manual) for spec in typed)
+                restrict_spec(spec, manual) for spec in typed)
         given = self.in_specs
         specs = _flat(tuple(given) if isinstance(given, list) else given, args, "in_specs")
         _check_specs("in_specs", specs, mesh, manual)
@@ -230,14 +230,14 @@ class _Call:
     def _check_in_ranks(self, args: Any, values: Sequence[Any],
                         specs: Sequence[PartitionSpec]) -> None:
         lines = []
-        places = _places(self.in_specs, args, "in_specs")
+        paths = _spec_paths(self.in_specs, args, "in_specs")
         for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
             rank = value.aval.ndim
             if len(spec) > rank:
-                where, extra = self._argument(args, position)
+                argument, extra = self._argument(args, position)
                 lines.append(
-                    f"{places[position]} is {spec} which has length {len(spec)}, but the passed "
-                    f"{where}, {extra}has shape {value.aval.str_short()}, which has rank {rank} "
+                    f"{paths[position]} is {spec} which has length {len(spec)}, but the passed "
+                    f"{argument}, {extra}has shape {value.aval.str_short()}, which has rank {rank} "
                     f"(and {rank} < {len(spec)})")
         if lines:
             raise ValueError(
@@ -252,7 +252,7 @@ class _Call:
                          mesh: Any) -> None:
         lines = []
         sizes = dict(mesh.shape_tuple)
-        places = _places(self.in_specs, args, "in_specs")
+        paths = _spec_paths(self.in_specs, args, "in_specs")
         for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
             for dim, axes in enumerate(dims_of(spec, value.aval.ndim)):
                 parts, size = 1, value.aval.shape[dim]
@@ -260,12 +260,12 @@ class _Call:
                     parts *= sizes[axis]
                 if size % parts == 0:
                     continue
-                where, extra = self._argument(args, position)
+                argument, extra = self._argument(args, position)
                 what = (f"mesh axis '{axes[0]}' (of size {parts})" if len(axes) == 1 else
                         f"mesh axes {axes} (of total size {parts})")
                 lines.append(
-                    f"the passed {where} of shape {value.aval.str_short()}, {extra}corresponds to "
-                    f"{places[position]} of value {spec}, which maps array axis {dim} (of size "
+                    f"the passed {argument} of shape {value.aval.str_short()}, {extra}corresponds "
+                    f"to {paths[position]} of value {spec}, which maps array axis {dim} (of size "
                     f"{size}) to {what}, but {parts} does not evenly divide {size}")
         if lines:
             raise ValueError(
@@ -282,15 +282,15 @@ class _Call:
     def _check_out_ranks(self, outputs: Any, values: Sequence[Any],
                          specs: Sequence[PartitionSpec]) -> None:
         lines, scalar = [], False
-        places = _places(self.out_specs, outputs, "out_specs")
-        paths = pytree.flatten_with_path(outputs)[0]
+        paths = _spec_paths(self.out_specs, outputs, "out_specs")
+        output_paths = pytree.flatten_with_path(outputs)[0]
         for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
             rank = value.aval.ndim
             if len(spec) > rank:
                 scalar = scalar or rank == 0
                 lines.append(
-                    f"{places[position]} is {spec} which has length {len(spec)}, but {self.name}"
-                    f"(*args){pytree.path_string(paths[position])} has shape "
+                    f"{paths[position]} is {spec} which has length {len(spec)}, but {self.name}"
+                    f"(*args){pytree.path_string(output_paths[position])} has shape "
                     f"{value.aval.off_mesh().str_short()}, which has rank {rank} (and {rank} < "
                     f"{len(spec)})")
         if not lines:
@@ -310,15 +310,15 @@ class _Call:
                            specs: Sequence[PartitionSpec], mesh: Any,
                            manual: frozenset[Any]) -> None:
         lines = []
-        places = _places(self.out_specs, outputs, "out_specs")
-        for place, value, spec in zip(places, values, specs, strict=True):
+        paths = _spec_paths(self.out_specs, outputs, "out_specs")
+        for path, value, spec in zip(paths, values, specs, strict=True):
             named = frozenset(spec_axes(spec))
             states = value.aval.manual_axis_type
             varying = states.varying & manual
             if varying <= named | spec.unreduced and (named & (states.unreduced | states.reduced)
                     or (states.unreduced <= spec.unreduced and states.reduced <= spec.reduced)):
                 continue
-            start = f"{place} is {spec} which implies that the corresponding output value is "
+            start = f"{path} is {spec} which implies that the corresponding output value is "
             left_out = [name for name in mesh.axis_names if name in manual and name not in named]
             if len(left_out) == 1:
                 lines.append(f"{start}replicated across mesh axis '{left_out[0]}', but could not "
@@ -368,7 +368,7 @@ def _flat(specs: Any, value: Any, name: str) -> tuple[PartitionSpec, ...]:
     return tuple(P() if spec is None else spec for spec in found)
 
 
-def _places(specs: Any, value: Any, name: str) -> list[str]:
+def _spec_paths(specs: Any, value: Any, name: str) -> list[str]:
     """Where in ``specs`` the spec of each leaf stands, as ``in_specs[0]``."""
     is_leaf = _is_spec if name == "in_specs" else _is_leaf
     paths = pytree.flatten_with_path(specs, is_leaf=is_leaf)[0]
@@ -387,11 +387,11 @@ def _check_specs(name: str, specs: Sequence[PartitionSpec], mesh: Any,
                     f"shard_map {name} argument must refer to an axis marked as manual ({manual}), "
                     f"but:\n\n  {name} refers to '{axis}'\n\nCheck the {name} values passed to "
                     "shard_map.")
-        _check_sums(name, spec, mesh, manual)
+        _check_unreduced(name, spec, mesh, manual)
 
 
-def _check_sums(name: str, spec: PartitionSpec, mesh: Any, manual: frozenset[Any]) -> None:
-    """Parts of sums come in and out along Explicit axes, where all of them become manual."""
+def _check_unreduced(name: str, spec: PartitionSpec, mesh: Any, manual: frozenset[Any]) -> None:
+    """Unreduced and reduced values come in and out along Explicit axes, where all become manual."""
     for kind in ("unreduced", "reduced"):
         if not getattr(spec, kind):
             continue
@@ -411,7 +411,7 @@ def _as_claimed(x: Any, spec: PartitionSpec) -> Any:
 
     Raises:
       ValueError: it is not reduced along the same axes, or the same on all shards where the spec
-        says that they are parts of a sum.
+        says that it is unreduced.
     """
     states = x.aval.manual_axis_type
     missing = spec.unreduced - states.unreduced

@@ -47,7 +47,7 @@ class Given(NamedTuple):
     """What stands outside for a variable of the body.
 
     Attributes:
-      value: a whole value, of which ``spec`` says what each shard has.
+      value: a global value, of which ``spec`` says what each shard has.
       stacked: the type of a shard of it where that has a first dimension of one more than the
         variable, along which the shards stand; else None.
     """
@@ -137,7 +137,7 @@ class ShardTrace(StagingTrace):
         """Traces the body, within its mesh; gives what is left to be applied.
 
         Args:
-          values, specs: the whole values that the body's inputs are shards of.
+          values, specs: the global values that the body's inputs are shards of.
         """
         try:
             tracers = [self.new_input(aval) for aval in avals]
@@ -151,9 +151,9 @@ class ShardTrace(StagingTrace):
             self.live = False
             self.inside = self.outside      # which does not refer back to this trace
         jaxpr = closed.jaxpr
-        whole = {*jaxpr.constvars, *jaxpr.invars}
+        inputs = {*jaxpr.constvars, *jaxpr.invars}
         computed = [var for var in _read(jaxpr.eqns, jaxpr.outvars)
-                    if var in self.given and var not in whole]
+                    if var in self.given and var not in inputs]
         return self._part([*jaxpr.constvars, *computed, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)
 
     # --- tracing ----------------------------------------------------------------------------------
@@ -232,12 +232,12 @@ class ShardTrace(StagingTrace):
         if mesh is None or found is None:
             return super().text(var)
         names, blocks = found
-        places = [mesh.axis_names.index(name) for name in names]
+        positions = [mesh.axis_names.index(name) for name in names]
         axes = f"({', '.join(map(str, mesh.axis_names))},)"
         with current_trace(installed.runtime):
             return "\n".join(
                 f"On {device} at mesh coordinates {axes} = {index}:\n"
-                f"{blocks[tuple(index[place] for place in places)]}\n"
+                f"{blocks[tuple(index[position] for position in positions)]}\n"
                 for index, device in np.ndenumerate(mesh.devices))
 
     def _devices(self) -> Mesh | None:

@@ -95,7 +95,7 @@ def local_aval(aval: ShapedArray, dims: Dims, mesh: Mesh) -> ShapedArray:
 
 
 def check(spec: Spec, aval: ShapedArray, mesh: Mesh, what: str) -> Spec:
-    """The spec, if it fits the value; shorter ones are filled up with whole dimensions.
+    """The spec, if it fits the value; shorter ones are filled up with unsplit dimensions.
 
     Raises:
       ValueError: rank, an unknown axis, an axis used twice, or a dimension that does not divide.
@@ -137,8 +137,8 @@ def _primes(size: int) -> list[int]:
     return found
 
 
-def sub_axis(axis: str, before: int, size: int, whole: int) -> str:
-    return axis if size == whole else f"{axis}:({before}){size}"
+def sub_axis(axis: str, before: int, size: int, axis_size: int) -> str:
+    return axis if size == axis_size else f"{axis}:({before}){size}"
 
 
 class Atoms:
@@ -149,10 +149,10 @@ class Atoms:
         self.rows: dict[str, Axes] = {}
         self.sizes: dict[str, int] = {}
         self._where: dict[str, tuple[str, int, int]] = {}      # atom -> (axis, before, size)
-        for axis, whole in mesh.items():
+        for axis, axis_size in mesh.items():
             before, row = 1, []
-            for size in _primes(whole):
-                atom = sub_axis(axis, before, size, whole)
+            for size in _primes(axis_size):
+                atom = sub_axis(axis, before, size, axis_size)
                 row.append(atom)
                 self.sizes[atom] = size
                 self._where[atom] = (axis, before, size)

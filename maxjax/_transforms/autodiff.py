@@ -159,7 +159,7 @@ def _jvp_of_refs(fun: Callable[..., Any], tree: Any, leaves: list[Any], tangents
         return (result, lent.finals()), aux
 
     values, directions = lent.values(leaves), lent_tangents.values(tangents)
-    with lent.away(), lent_tangents.away():
+    with lent.borrowed(), lent_tangents.borrowed():
         (result, finals), (tangent, final_tangents), *aux = jvp(
             with_values, tuple(values), tuple(directions), has_aux)
     lent_tangents.written = lent.written

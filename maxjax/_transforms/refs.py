@@ -52,7 +52,7 @@ class Lent:
         return [own[n][0]._storage.value for n in self.written]
 
     @contextlib.contextmanager
-    def away(self) -> Iterator[None]:
+    def borrowed(self) -> Iterator[None]:
         """While the function has them, nobody else may use the references.
 
         Raises:

@@ -91,7 +91,7 @@ def vmap(fun: Function, in_axes: int | Sequence[Any] | None = 0, out_axes: Any =
             results = [x if isinstance(x, Array) else vmap_output(x) for x in leaves]
             return [*results, *lent.finals()] if lent else results
 
-        with lent.away() if lent else contextlib.nullcontext():
+        with lent.borrowed() if lent else contextlib.nullcontext():
             outs, dims = batch_flat(flat, size, values, axes, axis_name, spmd_axis_name)
         if lent:
             count = out_tree.num_leaves

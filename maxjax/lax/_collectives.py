@@ -30,7 +30,8 @@ from maxjax._primitives.collective import (
     reduce_scatter_p,
 )
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.reduced import (
+from maxjax._primitives.shape import expand_axis, squeeze_p
+from maxjax._primitives.unreduced import (
     all_gather_reduced_p,
     preduced_p,
     reduced_vary_cast_p,
@@ -38,7 +39,6 @@ from maxjax._primitives.reduced import (
     unreduced_reduce_scatter_p,
     vary_unreduced_cast_p,
 )
-from maxjax._primitives.shape import expand_axis, squeeze_p
 from maxjax._primitives.varying import (
     all_gather_invariant_p,
     psum_invariant_p,
@@ -316,9 +316,9 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     Args:
       axis_name: axes along which the values are all in one state.
       to: "varying", of values that are the same on all shards (the derivative sums the cotangents
-        of all shards) or reduced; "unreduced", of values that vary: they are the parts of a sum,
-        which ``psum`` or ``psum_scatter`` makes; "reduced", of values that are the same on all
-        shards: their cotangents stay parts of a sum.
+        of all shards) or reduced; "unreduced", of values that vary: they are the summands of
+        a sum, which ``psum`` or ``psum_scatter`` makes; "reduced", of values that are the same on
+        all shards: their cotangents stay unreduced.
 
     Raises:
       ValueError: there is no such way from the values' state, ``to`` is unknown, or there is no

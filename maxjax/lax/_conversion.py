@@ -231,7 +231,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
     """An array like ``x`` that holds ``fill_value`` throughout.
 
     Args:
-      x: gives the shape, the dtype, the weakness and the place that are not given.
+      x: gives the shape, the dtype, the weakness and the placement that are not given.
 
     >>> lax.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
@@ -259,11 +259,12 @@ def lying_like(x: Array, other: Any) -> Array:
         if other.aval.mesh_spec is not None and other.aval.shape == x.shape:
             x = resharded(x, other.aval.sharding)
         return vary(x, other.aval.vma)
-    place = other._place if other.__class__ is ArrayImpl else getattr(other, "sharding", None)
-    if place is None or x.aval.weak_type or not getattr(other, "committed", True):
+    placement = (other._placement if other.__class__ is ArrayImpl
+                 else getattr(other, "sharding", None))
+    if placement is None or x.aval.weak_type or not getattr(other, "committed", True):
         return x
-    one_device = not isinstance(place, Sharding) or place.num_devices == 1
-    return device_put(x, place) if one_device or other.shape == x.shape else x
+    one_device = not isinstance(placement, Sharding) or placement.num_devices == 1
+    return device_put(x, placement) if one_device or other.shape == x.shape else x
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.errors import ConcretizationTypeError
-from maxjax._base.shardings import NamedSharding, Sharding, refuse_parts
+from maxjax._base.shardings import NamedSharding, Sharding, refuse_unreduced
 from maxjax._ir.trace import Array
 from maxjax._primitives import shape as primitives
 from maxjax._primitives.convert import bitcast_convert_type_p
@@ -21,7 +21,7 @@ class Shard:
 
     Attributes:
       device: the device.
-      index: the part, as slices of the whole array; not of parts of a sum.
+      index: the part, as slices of the whole array; not of an unreduced one.
       replica_id: tells copies of one part from each other; 0 is the first.
       data: the part as an array.
 
@@ -40,7 +40,7 @@ class Shard:
 
     @property
     def index(self) -> tuple[slice, ...]:
-        refuse_parts(self._sharding)
+        refuse_unreduced(self._sharding)
         return self._index
 
     def __repr__(self) -> str:
@@ -50,22 +50,22 @@ class Shard:
 
 def _addressable_shards(self: ArrayImpl) -> list[Shard]:
     """The parts of the array that devices of this process hold."""
-    if not isinstance(self._place, Sharding):
+    if not isinstance(self._placement, Sharding):
         return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
     copies: dict[Any, int] = {}
     shards = []
-    sharding, host = self._place, self.host()
+    sharding, host = self._placement, self.host()
     aval = self.aval.off_mesh().update(shape=sharding.shard_shape(self.shape))
     holds = [True] * sharding.num_devices
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        # Parts of the sum: the first is all of it.
+        # Of an unreduced array the first summand is the total.
         holds = sharding.first_along(sharding.spec.unreduced)
     for device, index, holding in zip(
             sharding._devices(), sharding._indices(self.shape), holds, strict=True):
         key = tuple((part.start, part.stop) for part in index)
         replica = copies[key] = copies.get(key, -1) + 1
         part = ArrayImpl(aval, host[index] if holding else np.zeros(aval.shape, host.dtype))
-        part._place, part._committed = device, True
+        part._placement, part._committed = device, True
         shards.append(Shard(device, index, replica, part, sharding))
     return shards
 
@@ -78,7 +78,7 @@ def _addressable_data(self: ArrayImpl, index: int) -> Array:
 def _clone(self: ArrayImpl) -> ArrayImpl:
     """Another array of the same data."""
     other = ArrayImpl(self.aval, self.host())
-    other._place, other._committed = self._place, self._committed
+    other._placement, other._committed = self._placement, self._committed
     return other
 
 

@@ -115,7 +115,7 @@ def on_device(x: Array, device: Any, out_sharding: Any = None) -> Array:
 def _around(x: Array) -> Array:
     """A new array over the mesh that is set, if one is: whole on each device."""
     mesh = meshes.around().concrete
-    if mesh.empty or x.__class__ is not ArrayImpl or x._place is not None:
+    if mesh.empty or x.__class__ is not ArrayImpl or x._placement is not None:
         return x
     return device_put(x, NamedSharding(mesh, PartitionSpec()))
 

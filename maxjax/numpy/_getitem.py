@@ -76,7 +76,7 @@ def getitem(x: Array, index: Any) -> Array:
             plan = _make_plan(x.aval.shape, key)
         if plan is _OUTSIDE:
             return take(x, index)
-        if x.__class__ is ArrayImpl and x._place is not None:
+        if x.__class__ is ArrayImpl and x._placement is not None:
             return run_steps(x, plan)
         apply = context.trace.apply
         for primitive, params in plan:

@@ -44,15 +44,15 @@ def _keys_repr(x: ArrayImpl) -> str:
     return f"Array({x.shape}, dtype={x.dtype.name}) overlaying:\n{words}"
 
 
-def _unsummed(self: ArrayImpl) -> bool:
-    """Whether the shards are parts of a sum."""
+def _is_unreduced(self: ArrayImpl) -> bool:
+    """Whether an array is unreduced."""
     return self.aval.mesh_spec is not None and bool(self.aval.mesh_spec[1].unreduced)
 
 
 def _repr(self: ArrayImpl) -> str:
     if dtypes.is_key(self.dtype):
         return _keys_repr(self)
-    if _unsummed(self):
+    if _is_unreduced(self):
         return f"Array(shape={self.shape}, dtype={self.dtype.name}, sharding={self.sharding})"
     prefix = "Array("
     weak = ", weak_type=True" if self.aval.weak_type else ""
@@ -74,11 +74,11 @@ def _repr(self: ArrayImpl) -> str:
 def _str(self: ArrayImpl) -> str:
     if dtypes.is_key(self.dtype):
         return _keys_repr(self)
-    return repr(self) if _unsummed(self) else str(np.asarray(self))
+    return repr(self) if _is_unreduced(self) else str(np.asarray(self))
 
 
 def _format(self: ArrayImpl, spec: str) -> str:
-    if _unsummed(self):
+    if _is_unreduced(self):
         return repr(self)
     if self.ndim == 0 and not dtypes.is_key(self.dtype):
         return format(np.asarray(self)[()], spec)

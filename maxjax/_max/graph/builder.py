@@ -10,7 +10,7 @@ from max.graph import Graph, Module
 
 from maxjax._ir.serialize import decode
 from maxjax._max.graph.context import GraphContext, tensor_type
-from maxjax._max.kernel_library import package_path
+from maxjax._max.graph.kernel_library import package_path
 from maxjax._primitives import all as _families  # noqa: F401  (they register themselves)
 
 

@@ -30,7 +30,7 @@ from maxjax._max.elementwise_kernels import pack_kernels
 from maxjax._max.mojo import toolchain
 from maxjax._max.mojo.store import Done, Job, Libraries, Queue, address, open_library
 from maxjax._max.mojo.toolchain import ToolchainError, build_library
-from maxjax._max.session import versions
+from maxjax._max.versions import versions
 from maxjax._max.warning import warn_once
 
 SOURCES = Path(__file__).resolve().parent / "pack"

@@ -25,7 +25,7 @@ from pathlib import Path
 from maxjax._base import threads
 from maxjax._max import kernel_digest
 from maxjax._max.mojo import crew
-from maxjax._max.session import cpu_target, versions
+from maxjax._max.versions import cpu_target, versions
 
 KERNELS = Path(__file__).resolve().parent.parent  # where the package `kernels` is
 FLAGS = ("-O3", "--fp-mode", "contract=off", "-D", "MAXJAX_LIBRARY",

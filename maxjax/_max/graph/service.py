@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, cast
 from maxjax._base import threads
 from maxjax._base.errors import CompileError
 from maxjax._max.artifacts import ArtifactCache, KeyLock
-from maxjax._max.messages import read_message, write_message
+from maxjax._max.graph.messages import read_message, write_message
 from maxjax._max.warning import warn_once
 
 Done = Callable[["Path | None", "str | None"], None]
@@ -85,7 +85,7 @@ class _Worker:
     """The parent's side of one worker process."""
 
     def __init__(self, most_compiles: int, most_bytes: int, directory: Path):
-        package = str(Path(__file__).resolve().parents[2])
+        package = str(Path(__file__).resolve().parents[3])
         paths = [os.path.abspath(path) for path in sys.path]
         environment = dict(os.environ)
         inherited = environment.get("PYTHONPATH")
@@ -93,7 +93,7 @@ class _Worker:
         environment["PYTHONSAFEPATH"] = "1"  # what lies in the working directory is not for us
         environment["MAXJAX_COMPILE"] = "never"  # the worker starts no workers
         # Not -m, which would run a second copy of a module that the package has imported.
-        command = [sys.executable, "-c", "from maxjax._max.worker import main; main()",
+        command = [sys.executable, "-c", "from maxjax._max.graph.worker import main; main()",
                    f"--parent={os.getpid()}", f"--path={os.pathsep.join(paths)}",
                    f"--most-compiles={most_compiles}", f"--most-bytes={most_bytes}"]
         try:

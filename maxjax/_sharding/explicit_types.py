@@ -45,7 +45,7 @@ from maxjax._primitives.shape import (
 from maxjax._primitives.sorting import sort_p
 from maxjax._sharding.projection import project, rule_of
 from maxjax._sharding.specs import Dims, product
-from maxjax._sharding.sums import axes_of_results
+from maxjax._sharding.unreduced_types import axes_of_results
 
 # Primitives whose operands must all lie alike, and how many come before those.
 ALIKE = {concatenate_p: 0, select_n_p: 1, clamp_p: 0}
@@ -71,8 +71,8 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params
     if not (unreduced or reduced or mesh.explicit_axes):
         return out_avals
     if not any(axes for dims in ins for axes in dims):
-        whole = PartitionSpec(unreduced=unreduced, reduced=reduced)
-        return tuple(aval.on_mesh(mesh, whole) for aval in out_avals)
+        unsplit = PartitionSpec(unreduced=unreduced, reduced=reduced)
+        return tuple(aval.on_mesh(mesh, unsplit) for aval in out_avals)
     if primitive.axis_names is not None and len(in_avals) == len(out_avals) == 1:
         outs = [_of_collective(primitive, params, ins[0], out_avals[0].ndim)]
     else:
@@ -91,8 +91,8 @@ def _of_collective(primitive: Primitive, params: Mapping[str, Any], dims: Dims, 
     if ndim == len(dims):
         return dims
     if ndim > len(dims):
-        place = params["all_gather_dimension"]
-        return *dims[:place], (), *dims[place:]
+        dim = params["all_gather_dimension"]
+        return *dims[:dim], (), *dims[dim:]
     gone = ([params["scatter_dimension"]] if primitive is reduce_scatter_p else
             [axis for axis in params["axes"] if isinstance(axis, int)])
     return tuple(axes for dim, axes in enumerate(dims) if dim not in gone)
@@ -178,7 +178,7 @@ class _Application:
                 if self.primitive is gather_p and factor in self.rule.reduction or (
                         factor in self.rule.replicated
                         and (factor in kept or self.primitive in INDEXED)):
-                    raise self._needs_whole(aval, [factor in f for f in names].index(True))
+                    raise self._needs_unsplit(aval, [factor in f for f in names].index(True))
         return found
 
     def _resized(self) -> list[Dims]:
@@ -194,7 +194,7 @@ class _Application:
                         f"axes ({product(axes, self.sizes)}) with spec ({', '.join(axes)}) is not "
                         f"implemented. Got input type={_short(self.in_avals[0])} and output "
                         f"shape={shape}")
-                raise self._needs_whole(self.in_avals[0], dim)
+                raise self._needs_unsplit(self.in_avals[0], dim)
         return [first] * len(self.out_avals)
 
     def _check_results(self, outs: Sequence[Dims]) -> None:
@@ -255,7 +255,7 @@ class _Application:
             f"{self.name} cannot keep its operands' shardings, {', '.join(map(str, self.in_avals))}"
             f", in a result of shape {self.out_avals[0].shape}: use `reshard` on the operands.")
 
-    def _needs_whole(self, aval: ShapedArray, dim: int) -> ShardingTypeError:
+    def _needs_unsplit(self, aval: ShapedArray, dim: int) -> ShardingTypeError:
         if self.primitive is sort_p:
             return ShardingTypeError(
                 "Arguments to sort must be unsharded over the sorting dimension. Got arg "

@@ -1,4 +1,4 @@
-"""From a program of whole values and their shardings to the program of one shard.
+"""From a program of global values and their shardings to the program of one shard.
 
 The result is a jaxpr of local shapes under named axes, one for each mesh axis, with the collectives
 that move values between the layouts in which they are made, kept and used.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from maxjax._base.source import scopes, told_lines
+from maxjax._base.source import inherited_source_lines, scopes
 from maxjax._higher_order.cond import cond_p
 from maxjax._higher_order.debugging import ShardingInspector
 from maxjax._higher_order.scan import scan_p
@@ -20,11 +20,11 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._sharding.assignment import Assignment, assign
 from maxjax._sharding.combine import joined_reductions
-from maxjax._sharding.cost import CostModel, link_bytes
+from maxjax._sharding.cost_model import CostModel, link_bytes
 from maxjax._sharding.local import apply_local, apply_step, on_first
-from maxjax._sharding.partials import accumulators, kept
-from maxjax._sharding.reshard import Layout, Step, way
+from maxjax._sharding.reshard import Layout, Step, cheapest_path
 from maxjax._sharding.specs import Dims, Mesh, local_aval, product
+from maxjax._sharding.unreduced import accumulators, unreduced_values
 from maxjax._transforms.simplify import has_effects
 
 
@@ -126,13 +126,13 @@ class Partitioner:
             for number, var in enumerate(jaxpr.invars):
                 body.settle(var, f"input {number} of the program" if times == 1 else "the body")
             for eqn in jaxpr.eqns:
-                scopes.told = eqn.source
+                scopes.source_line = eqn.source
                 body.equation(eqn)
             return [body.read(atom, layout, f"output {number}")
                     for number, (atom, layout) in enumerate(
                         zip(jaxpr.outvars, out_layouts, strict=True))]
 
-        with told_lines():
+        with inherited_source_lines():
             result = trace_to_jaxpr(function, avals, jaxpr.debug_info)
         live, closed = _without_dead_code(result)
         closed, together = joined_reductions(closed, self.model)
@@ -159,16 +159,16 @@ class _Body:
             if (eqn not in self.assigned and not eqn.primitive.control_flow
                     and owner.constrained(eqn) is None):
                 self.assigned[eqn] = owner.assign(eqn)
-        asked = {atom: dict(layout.partial) for atom, layout in zip(
-            jaxpr.outvars, out_layouts, strict=True) if isinstance(atom, Var) and layout.partial}
-        given = {var: dict(layout.partial) for var, layout in zip(
-            jaxpr.invars, in_layouts, strict=True) if layout.partial}
-        self.parts, self.through = kept(jaxpr, self._made, self._used, self._axes_of, asked,
-                                        self._price, given)
+        asked = {atom: dict(layout.unreduced) for atom, layout in zip(
+            jaxpr.outvars, out_layouts, strict=True) if isinstance(atom, Var) and layout.unreduced}
+        given = {var: dict(layout.unreduced) for var, layout in zip(
+            jaxpr.invars, in_layouts, strict=True) if layout.unreduced}
+        self.unreduced, self.through = unreduced_values(
+            jaxpr, self._made, self._used, self._axes_of, asked, self._price, given)
 
     def _made(self, eqn: JaxprEqn) -> dict[str, str]:
         found = self.assigned.get(eqn)
-        return found.parts if found is not None else {}
+        return found.unreduced if found is not None else {}
 
     def _used(self, eqn: JaxprEqn) -> set[str]:
         found = self.assigned.get(eqn)
@@ -189,12 +189,13 @@ class _Body:
             self.values[var] = Value({layout: value}, var.aval.nbytes)
 
     def settle(self, var: Var, reason: str) -> None:
-        """Brings a value into the layout that propagation gave it, but for parts that it keeps."""
+        """Brings a value into the layout that propagation gave it, unreduced along the axes along
+        which it stays so."""
         self.read(var, self.layout_of(var), reason)
 
     def layout_of(self, atom: Atom) -> Layout:
-        parts = self.parts.get(atom, {}) if isinstance(atom, Var) else {}
-        return Layout(self.owner.dims_of(atom), tuple(sorted(parts.items())))
+        axes = self.unreduced.get(atom, {}) if isinstance(atom, Var) else {}
+        return Layout(self.owner.dims_of(atom), tuple(sorted(axes.items())))
 
     def read(self, atom: Atom, layout: Layout, reason: str) -> Any:
         """An atom in some layout, from the version of it that is nearest."""
@@ -202,9 +203,10 @@ class _Body:
             return literal_operand(atom)
         value = self.values[atom]
         if layout not in value.versions:
-            ways = [(*way(start, layout, value.nbytes, self.items, self.owner.model), start)
-                    for start in value.versions if set(layout.partial) <= set(start.partial)]
-            _, steps, start = min(ways, key=lambda found: found[0])
+            paths = [
+                (*cheapest_path(start, layout, value.nbytes, self.items, self.owner.model), start)
+                for start in value.versions if set(layout.unreduced) <= set(start.unreduced)]
+            _, steps, start = min(paths, key=lambda found: found[0])
             x = value.versions[start]
             for step in steps:
                 results = apply_step(step, x, self.mesh)
@@ -251,12 +253,12 @@ class _Body:
         staying = self.through[eqn]
         operands = []
         for number, (atom, dims) in enumerate(zip(eqn.invars, assignment.operands, strict=True)):
-            here = self.parts.get(atom, {}) if isinstance(atom, Var) else {}
+            here = self.unreduced.get(atom, {}) if isinstance(atom, Var) else {}
             keep = tuple(sorted((axis, kind) for axis, kind in here.items() if axis in staying))
             operands.append(self.read(atom, Layout(dims, keep), f"operand {number} of {name}"))
         results = apply_local(eqn, assignment.rule, operands, assignment.operands,
                               assignment.results, self.mesh)
-        made = tuple(sorted({**assignment.parts, **staying}.items()))
+        made = tuple(sorted({**assignment.unreduced, **staying}.items()))
         self.define_all(eqn.outvars, results, [Layout(dims, made) for dims in assignment.results])
         for var in eqn.outvars:
             self.settle(var, f"result of {name}")
@@ -284,12 +286,12 @@ def _stacked(layouts: Sequence[Layout]) -> list[Layout]:
     return [replace(layout, dims=((), *layout.dims)) for layout in layouts]
 
 
-def _accumulated(body: _Body, jaxpr: Jaxpr, first: int, carries: int, ins: Sequence[Layout],
+def _unreduced_carries(body: _Body, jaxpr: Jaxpr, first: int, carries: int, ins: Sequence[Layout],
                  outs: Sequence[Layout], times: int) -> dict[int, Layout]:
-    """The carries of a scan that may stay in parts until after the loop, with their layouts.
+    """The carries of a scan that may stay unreduced until after the loop, with their layouts.
 
-    A sum over iterations of partial sums, as gradients of what all iterations share, is reduced
-    once.
+    A sum over iterations of unreduced values, such as the gradient of what all iterations share, is
+    reduced once.
     """
     found: dict[int, Layout] = {}
     for number in accumulators(jaxpr, jaxpr.invars[first:first + carries],
@@ -299,13 +301,14 @@ def _accumulated(body: _Body, jaxpr: Jaxpr, first: int, carries: int, ins: Seque
         for axis, size in body.mesh.items():
             if axis in taken or size == 1:
                 continue
-            tried = replace(layout, partial=tuple(sorted([
-                *found.get(number, layout).partial, (axis, "add")])))
+            tried = replace(layout, unreduced=tuple(sorted([
+                *found.get(number, layout).unreduced, (axis, "add")])))
             trial = {**found, number: tried}
             inside = _Body(body.owner, jaxpr, _with(ins, trial, first), _with(outs, trial), times)
-            if all(isinstance(var, Var) and dict(inside.parts.get(var, {})) == dict(one.partial)
-                   for place, one in trial.items()
-                   for var in (jaxpr.invars[first + place], jaxpr.outvars[place])):
+            if all(isinstance(var, Var)
+                   and dict(inside.unreduced.get(var, {})) == dict(one.unreduced)
+                   for carry, one in trial.items()
+                   for var in (jaxpr.invars[first + carry], jaxpr.outvars[carry])):
                 found = trial
     return found
 
@@ -322,11 +325,11 @@ def _scan(body: _Body, eqn: JaxprEqn) -> None:
     ins = body.plain(inner.invars)
     outs = [*ins[consts:fixed], *body.plain(inner.outvars[carries:])]
     operands = body.operands(eqn, [*ins[:fixed], *_stacked(ins[fixed:])])
-    sums = _accumulated(body, inner, consts, carries, ins, outs, params["length"])
-    for number, layout in sums.items():      # the start counts once
-        axes = tuple(axis for axis, _ in layout.partial)
+    accumulated = _unreduced_carries(body, inner, consts, carries, ins, outs, params["length"])
+    for number, layout in accumulated.items():      # the start counts once
+        axes = tuple(axis for axis, _ in layout.unreduced)
         operands[consts + number] = on_first(operands[consts + number], axes, body.mesh)
-    ins, outs = _with(ins, sums, consts), _with(outs, sums)
+    ins, outs = _with(ins, accumulated, consts), _with(outs, accumulated)
     closed = body.inner(params["jaxpr"], ins, outs, params["length"])
     results = eqn.primitive.bind(*operands, **{**params, "jaxpr": closed})
     body.finish(eqn, results, [*outs[:carries], *_stacked(outs[carries:])])

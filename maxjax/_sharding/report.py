@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from maxjax._ir.printing import Names
 from maxjax._ir.types import ShapedArray
-from maxjax._sharding.partition import Collective
+from maxjax._sharding.partitioner import Collective
 from maxjax._sharding.specs import Dims, Mesh, local_aval, show
 
 

@@ -16,7 +16,7 @@ from mojo.run import subprocess_run_mojo  # type: ignore[import-untyped]
 from maxjax._max.elementwise_kernels import KERNELS
 from maxjax._primitives.kernels import Kernel
 
-SOURCES = Path(__file__).parent / "kernels"
+SOURCES = Path(__file__).parent.parent / "kernels"
 
 
 def _names(kernel: Kernel) -> tuple[str, ...]:

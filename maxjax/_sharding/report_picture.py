@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from maxjax._sharding.explain import Report
+from maxjax._sharding.report import Report
 
 _ROW, _LEFT, _LETTER = 22, 12, 7.3
 _COLORS = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#9c755f", "#edc948", "#e15759")
@@ -16,7 +16,7 @@ def svg(report: Report) -> str:
 
     >>> from maxjax._ir.staging import trace_to_jaxpr
     >>> from maxjax._ir.types import ShapedArray
-    >>> from maxjax._sharding.api import partition
+    >>> from maxjax._sharding.engine import partition
     >>> from maxjax._sharding.specs import Spec
     >>> square = ShapedArray((4, 4), np.float32)
     >>> program = trace_to_jaxpr(lambda x, y: [jnp.dot(x, y)], [square, square])
@@ -43,8 +43,8 @@ def svg(report: Report) -> str:
             x = _LEFT + 300 + 34 * number
             parts.append(_box(x, y, 30, "#eeeeee"))
             width = 30 / max(len(axes), 1)
-            parts += [_box(x + width * place, y, width, colors[axis])
-                      for place, axis in enumerate(axes)]
+            parts += [_box(x + width * position, y, width, colors[axis])
+                      for position, axis in enumerate(axes)]
         parts.append(_text(_LEFT + 310 + 34 * len(row.dims), y + 14, row.why, "#666666"))
         y += _ROW
         for line in moves.get(row.name, ()):

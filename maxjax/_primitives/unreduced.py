@@ -1,8 +1,8 @@
-"""Parts of sums along manual mesh axes: what takes a value from one state to another.
+"""Unreduced and reduced values along manual mesh axes: primitives that change one into the other.
 
-Under ``shard_map`` with ``check_vma`` the shards of a value of type ``float32[4]{U:x}`` are parts
-of a sum along ``x``, and ``float32[4]{R:x}`` is a value that all shards share whose cotangent is
-``{U:x}``. Each of these is the transpose of the one beside it:
+Under ``shard_map`` with ``check_vma`` a value of type ``float32[4]{U:x}`` is unreduced along ``x``:
+its shards are the summands. ``float32[4]{R:x}`` is a value that all shards share and whose
+cotangent is ``{U:x}``. Each primitive is the transpose of the one beside it:
 
     varying   -> unreduced  vary_unreduced_cast        reduced   -> varying  reduced_vary_cast
     unreduced -> the same   unreduced_psum             the same  -> reduced  preduced

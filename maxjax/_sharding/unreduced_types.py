@@ -1,9 +1,10 @@
-"""Parts of sums in types: ``float32[8@a,4]{U:b}`` is a value whose shards along ``b`` are summands.
+"""Unreduced and reduced axes in types.
 
-Only what is linear (``Primitive.passes_unreduced``) may be done to such a value before ``reshard``
-or, inside ``shard_map``, ``psum`` sums it. ``{R:b}`` is a whole value, the same along ``b``, whose
-cotangent is ``{U:b}``: the sum over ``b`` that its gradient needs waits until it is asked for. A
-product of the two is a part of a sum again.
+The shards of ``float32[8@a,4]{U:b}`` along ``b`` are summands: the value is unreduced along ``b``.
+Only linear operations (``Primitive.passes_unreduced``) may be applied to an unreduced value before
+``reshard`` or, inside ``shard_map``, ``psum`` sums it. A reduced value, ``{R:b}``, is replicated
+along ``b``, and its cotangent is ``{U:b}``: the sum over ``b`` that its gradient needs waits until
+it is asked for. The product of a reduced and an unreduced value is unreduced.
 """
 
 from __future__ import annotations
@@ -14,29 +15,27 @@ from typing import Any
 from maxjax._base.errors import ShardingTypeError
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.arithmetic import (
-    add_p,
-    mul_p,
-)
+from maxjax._primitives.arithmetic import add_p, mul_p
 from maxjax._primitives.builders import add_any_p
 from maxjax._primitives.contraction import dot_general_p
 
-Names = frozenset[Any]
-NONE: Names = frozenset()
-SUMS = (add_p, add_any_p)
+AxisNames = frozenset[Any]
+NONE: AxisNames = frozenset()
+_ADDITIONS = (add_p, add_any_p)
 
 
-def axes_of_results(primitive: Primitive, in_avals: Sequence[ShapedArray]) -> tuple[Names, Names]:
-    """Along which axes the results of an operation are parts of sums, and reduced.
+def axes_of_results(primitive: Primitive, in_avals: Sequence[ShapedArray]
+                    ) -> tuple[AxisNames, AxisNames]:
+    """The axes along which the results of an operation are unreduced, and reduced.
 
     Raises:
       ShardingTypeError: the operands do not go together.
-      NotImplementedError: the operation is not linear in the parts of a sum.
+      NotImplementedError: the operation is not linear in an unreduced operand.
     """
     unreduced = [_axes(aval, "unreduced") for aval in in_avals]
     reduced = [_axes(aval, "reduced") for aval in in_avals]
     if any(unreduced):
-        return _of_parts(primitive, in_avals, unreduced, reduced), NONE
+        return _unreduced_result(primitive, in_avals, unreduced, reduced), NONE
     found = NONE.union(*reduced)
     if not found or primitive is dot_general_p:
         return NONE, NONE
@@ -50,18 +49,18 @@ def axes_of_results(primitive: Primitive, in_avals: Sequence[ShapedArray]) -> tu
     return NONE, found
 
 
-def _axes(aval: ShapedArray, kind: str) -> Names:
+def _axes(aval: ShapedArray, kind: str) -> AxisNames:
     return NONE if aval.mesh_spec is None else getattr(aval.mesh_spec[1], kind)
 
 
-def _of_parts(primitive: Primitive, in_avals: Sequence[ShapedArray], unreduced: Sequence[Names],
-              reduced: Sequence[Names]) -> Names:
+def _unreduced_result(primitive: Primitive, in_avals: Sequence[ShapedArray],
+                      unreduced: Sequence[AxisNames], reduced: Sequence[AxisNames]) -> AxisNames:
     name = primitive.name
     if primitive is dot_general_p:
         raise ShardingTypeError(
             "lhs or rhs passed to dot_general cannot be unreduced. Got "
             f"lhs={in_avals[0]!r} and rhs={in_avals[1]!r}")
-    if primitive in SUMS:
+    if primitive in _ADDITIONS:
         if not all(unreduced):
             one, other = ("lhs", "rhs") if unreduced[0] else ("rhs", "lhs")
             raise ShardingTypeError(
@@ -70,7 +69,7 @@ def _of_parts(primitive: Primitive, in_avals: Sequence[ShapedArray], unreduced: 
                 f"{one} via `reshard` before calling `{name}`.")
         return _alike(name, unreduced)
     if primitive is mul_p:
-        return _of_product(in_avals, unreduced, reduced)
+        return _unreduced_product(in_avals, unreduced, reduced)
     if primitive.passes_unreduced is not None:
         manual = any(aval.manual_axis_type.unreduced for aval in in_avals)
         asked = primitive.passes_unreduced
@@ -82,22 +81,22 @@ def _of_parts(primitive: Primitive, in_avals: Sequence[ShapedArray], unreduced: 
         "parts of what it makes of the sum. Use `reshard` on the operand.")
 
 
-def _of_product(in_avals: Sequence[ShapedArray], unreduced: Sequence[Names],
-                reduced: Sequence[Names]) -> Names:
+def _unreduced_product(in_avals: Sequence[ShapedArray], unreduced: Sequence[AxisNames],
+                       reduced: Sequence[AxisNames]) -> AxisNames:
     if all(unreduced):
         raise ShardingTypeError(
             "lhs and rhs to `mul` cannot be unreduced since mul is bilinear. Got "
             f"lhs={unreduced[0]}, rhs={unreduced[1]}")
-    parts, whole = (0, 1) if unreduced[0] else (1, 0)
-    if unreduced[parts] != reduced[whole]:
+    summand, factor = (0, 1) if unreduced[0] else (1, 0)
+    if unreduced[summand] != reduced[factor]:
         names = ("LHS", "RHS")
         raise ShardingTypeError(
-            f"{names[whole]} should be reduced along the same axes {names[parts]} is unreduced on."
-            f" Got lhs={in_avals[0]} and rhs={in_avals[1]}")
-    return unreduced[parts]
+            f"{names[factor]} should be reduced along the same axes {names[summand]} is unreduced "
+            f"on. Got lhs={in_avals[0]} and rhs={in_avals[1]}")
+    return unreduced[summand]
 
 
-def _alike(name: str, axes: Sequence[Names]) -> Names:
+def _alike(name: str, axes: Sequence[AxisNames]) -> AxisNames:
     if len(set(axes)) > 1:
         raise ShardingTypeError(
             f"{name} needs operands that are unreduced along the same axes, but got "

@@ -4,28 +4,43 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from maxjax._base import threads
 from maxjax._ir.jaxpr import Jaxpr
+from maxjax._max import backend
+from maxjax._max.backend import Done, Progress, Runs, nothing_compiled
 from maxjax._max.mojo import crew
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.executable import Executable, runner
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.plan import Plan, physical_types
 from maxjax._max.mojo.store import KernelStore
-from maxjax._runtime.compiled import CompiledProgram
-from maxjax._runtime.program import Program
 from maxjax._transforms.partition import host_reason, partition
 
 _DRIVER = "run_program"
 _PACK_PRIORITY = 1e18
 
 
-class MojoBackend:
+@dataclass(frozen=True)
+class Prepared(backend.Prepared):
+    """Adds the plans of the pieces that are compiled, by their numbers."""
+
+    plans: Mapping[int, Plan] = field(default_factory=dict)
+
+    @property
+    def peak_bytes(self) -> int:
+        return max((plan.peak_bytes for plan in self.plans.values()), default=0)
+
+    @property
+    def source(self) -> str:
+        return "\n".join(plan.source for plan in self.plans.values())
+
+
+class MojoBackend(backend.Backend[Prepared, "_Compile"]):
     """Compiles with the Mojo compiler, kernel by kernel; for CPUs."""
 
     name = "mojo"
@@ -45,44 +60,33 @@ class MojoBackend:
 
     @property
     def broken(self) -> str | None:
-        """Why nothing can be compiled, where a build has shown that: no compiler is there."""
         return self.pack.broken or self.store.broken
 
-    def prepare(self, program: Program) -> str | None:
-        """Cuts the program into pieces and plans them; or why that cannot be."""
-        if program.plans:
-            return None
-        reason = functools.partial(host_reason, control_flow=True)
-        pieces = partition(program.opened.jaxpr, reason)
-        if all(piece.on_host for piece in pieces):
-            program.pieces = pieces
-            return "; ".join(reason for piece in pieces for reason in piece.reasons) \
-                or "there is nothing to compute"
+    def prepare(self, jaxpr: Jaxpr) -> Prepared:
+        pieces = partition(jaxpr, functools.partial(host_reason, control_flow=True))
         plans = {number: Plan(piece.jaxpr, crew.cores())
                  for number, piece in enumerate(pieces) if not piece.on_host}
-        program.pieces, program.plans = pieces, plans
-        return None
+        return Prepared(pieces, nothing_compiled(pieces), plans)
 
-    def is_kept(self, program: Program) -> bool:
-        return not self._missing(program)
+    def is_kept(self, prepared: Prepared) -> bool:
+        return not self.missing(prepared)
 
-    def _missing(self, program: Program) -> list[str]:
+    def missing(self, prepared: Prepared) -> list[str]:
         """Kernels and the pack's functions that are not there."""
         missing = []
-        for plan in program.plans.values():
+        for plan in prepared.plans.values():
             found = self.store.find(plan.kernels)
             missing += [source for source in plan.kernels if source not in found]
             missing += [name for name in (_DRIVER, *plan.functions)
                         if self.pack.address(name) is None]
         return missing
 
-    def find(self, program: Program) -> CompiledProgram | None:
-        """The program linked, if all its kernels are known, whoever first needed them."""
-        if self._missing(program):
+    def find(self, prepared: Prepared) -> Runs | None:
+        """The pieces linked, if all their kernels are known, whoever first needed them."""
+        if self.missing(prepared):
             return None
-        return CompiledProgram(program, {
-            number: MojoPiece(self, program.pieces[number].jaxpr, plan)
-            for number, plan in program.plans.items()})
+        return {number: MojoPiece(self, prepared.pieces[number].jaxpr, plan)
+                for number, plan in prepared.plans.items()}
 
     def link(self, jaxpr: Jaxpr, plan: Plan) -> Executable:
         addresses = dict(self.store.find(plan.kernels))
@@ -93,28 +97,26 @@ class MojoBackend:
             addresses[name] = address
         return Executable(plan, physical_types(jaxpr), addresses, _runner(addresses[_DRIVER]))
 
-    def submit(self, program: Program, priority: float,
-               done: Callable[[CompiledProgram | None, str | None], None]) -> Any:
-        return _Compile(self, program, priority, done)
+    def submit(self, prepared: Prepared, priority: float, done: Done) -> _Compile:
+        return _Compile(self, prepared, priority, done)
 
-    def wait(self, job: _Compile, progress: Callable[[float], None] | None) -> None:
+    def wait(self, job: _Compile, progress: Progress | None) -> None:
         job.wait(progress)
 
 
 class _Compile:
     """A program's way to its kernels: those of the pack, then its own."""
 
-    def __init__(self, backend: MojoBackend, program: Program, priority: float,
-                 done: Callable[[CompiledProgram | None, str | None], None]):
+    def __init__(self, backend: MojoBackend, prepared: Prepared, priority: float, done: Done):
         self.backend = backend
-        self.program = program
+        self.prepared = prepared
         self.done = done
         self.ready = threads.Event()
         self._lock = threads.lock()
         self._errors: list[str] = []
-        functions = {_DRIVER, *(name for plan in program.plans.values()
+        functions = {_DRIVER, *(name for plan in prepared.plans.values()
                                 for name in plan.functions)}
-        kernels = [source for plan in program.plans.values() for source in plan.kernels]
+        kernels = [source for plan in prepared.plans.values() for source in plan.kernels]
         needs_pack = any(backend.pack.address(name) is None for name in functions)
         # By names, as a forked child begins jobs anew that were about to end in the parent.
         self._left = {"pack", "kernels"} if needs_pack else {"kernels"}
@@ -132,20 +134,20 @@ class _Compile:
                 self._errors.append(error)
             if self._left:
                 return
-        compiled, reason = None, None
+        runs, reason = None, None
         try:
-            compiled = self.backend.find(self.program)
+            runs = self.backend.find(self.prepared)
         except Exception as failure:
             reason = f"{type(failure).__name__}: {failure}"
-        if compiled is None:
+        if runs is None:
             # The pack's failure matters only where this program needs what failed.
             reason = reason or "; ".join(dict.fromkeys(self._errors)) or "a kernel is gone"
         try:
-            self.done(compiled, reason)
+            self.done(runs, reason)
         finally:
             self.ready.set()
 
-    def wait(self, progress: Callable[[float], None] | None) -> None:
+    def wait(self, progress: Progress | None) -> None:
         self.backend.store.wait(self._job, progress)
         started = time.monotonic()
         while not self.ready.is_set():

@@ -8,12 +8,12 @@ from typing import Any
 
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.printing import Names
-from maxjax._sharding.cost import CostModel
-from maxjax._sharding.explain import Report, Row
+from maxjax._sharding.cost_model import CostModel
 from maxjax._sharding.graph import all_equations, normalize, operations
-from maxjax._sharding.partition import Partitioner
+from maxjax._sharding.partitioner import Partitioner
 from maxjax._sharding.projection import project
 from maxjax._sharding.propagate import AGGRESSIVE, Propagation
+from maxjax._sharding.report import Report, Row
 from maxjax._sharding.reshard import Layout
 from maxjax._sharding.specs import Atoms, Axes, Dims, Spec, check, renamed
 

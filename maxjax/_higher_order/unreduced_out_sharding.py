@@ -1,4 +1,4 @@
-"""``out_sharding`` with unreduced axes: what is summed last must be split over just these."""
+"""``out_sharding`` with unreduced axes: the last sum is over dimensions split by just these."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.shape import reduce_sum_p
 from maxjax._transforms.simplify import inline_calls
 
-SUMS = (dot_general_p, reduce_sum_p)
+_SUMMING = (dot_general_p, reduce_sum_p)
 
 
-def check_summed(function: Callable[..., Any], unreduced: frozenset[Any], args: tuple[Any, ...],
-                 kwargs: dict[str, Any]) -> None:
+def check_unreduced_out_sharding(function: Callable[..., Any], unreduced: frozenset[Any],
+                                 args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Follows the types of the arguments through the function's program.
 
     Raises:
       ShardingTypeError: the last sum is over dimensions that are split otherwise.
     """
     leaves, tree = pytree.flatten((args, kwargs))
-    places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Array)]
+    positions = [number for number, leaf in enumerate(leaves) if isinstance(leaf, Array)]
 
     def flat(*values: Any) -> list[Any]:
         filled = list(leaves)
-        for place, value in zip(places, values, strict=True):
-            filled[place] = value
+        for position, value in zip(positions, values, strict=True):
+            filled[position] = value
         given, named = pytree.unflatten(tree, filled)
         return pytree.flatten(function(*given, **named))[0]
 
-    avals = [leaves[place].aval for place in places]
+    avals = [leaves[position].aval for position in positions]
     jaxpr = inline_calls(trace_to_jaxpr(flat, [aval.off_mesh() for aval in avals])).jaxpr
     types: dict[Any, ShapedArray] = dict(zip(jaxpr.invars, avals, strict=True))
-    last = next((eqn for eqn in reversed(jaxpr.eqns) if eqn.primitive in SUMS), None)
+    last = next((eqn for eqn in reversed(jaxpr.eqns) if eqn.primitive in _SUMMING), None)
     if last is None:
         return
     for eqn in jaxpr.eqns:

@@ -1,7 +1,7 @@
-"""The compile process (``python -m maxjax._max.worker``), started by the compile service.
+"""The compile process (``python -m maxjax._max.graph.worker``), started by the compile service.
 
 Compiling holds a core for many seconds and a gigabyte, and leaks some of it, so it happens in a
-process of its own. The messages (``maxjax._max.messages``) in both directions:
+process of its own. The messages (``maxjax._max.graph.messages``) in both directions:
 
 - on standard input, ``{"id", "program", "builder", "output", "options"}``: build the program's
   graphs with ``builder`` (``"module:function"``), compile them and write the artifact to
@@ -33,8 +33,8 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-from maxjax._max.messages import read_message, write_message
-from maxjax._max.session import import_compiler, resolve, telemetry_off
+from maxjax._max.graph.messages import read_message, write_message
+from maxjax._max.graph.session import import_compiler, resolve, telemetry_off
 
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _PARENT_CHECK_SECONDS = 1.0
@@ -153,7 +153,7 @@ def _read_jobs(stream: BinaryIO, jobs: queue.SimpleQueue) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="maxjax._max.worker", description=__doc__)
+    parser = argparse.ArgumentParser(prog="maxjax._max.graph.worker", description=__doc__)
     parser.add_argument("--parent", type=int, required=True, help="process to live as long as")
     parser.add_argument("--path", default="", help="more entries for sys.path")
     parser.add_argument("--most-compiles", type=int, default=1 << 30, help="then retire")

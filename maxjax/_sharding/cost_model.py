@@ -4,7 +4,7 @@ Devices along a mesh axis stand in a ring. With n devices and ``b`` bytes of a s
 collective, each link carries
 
     all-gather          (n - 1) b             every shard passes every link but one
-    reduce-scatter      (n - 1) / n b         the same backwards: b is the whole
+    reduce-scatter      (n - 1) / n b         the same backwards: b is the operand
     all-reduce          2 (n - 1) / n b       a reduce-scatter, then an all-gather
     all-to-all          (n - 1) / n b         each keeps its own block; switched, not stored on
     collective-permute  b

@@ -1,0 +1,80 @@
+"""What compiled code depends on: the installed packages of MAX, and the processor."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+from pathlib import Path
+
+_DISTRIBUTION = re.compile(r"(max|max_core|mojo_compiler)-([^-]+)\.dist-info")
+
+
+@functools.cache
+def versions() -> str:
+    """The installed MAX packages and their versions, read off their folders' names.
+
+    Without importing ``max``, nor ``importlib.metadata``, which takes 15 ms.
+    """
+    spec = importlib.util.find_spec("max")
+    if spec is None:
+        return "no max"
+    found = set()
+    for location in spec.submodule_search_locations or ():
+        for name in os.listdir(Path(location).parent):
+            match = _DISTRIBUTION.fullmatch(name)
+            if match:
+                found.add(f"{match[1]} {match[2]}")
+    if found:
+        return ", ".join(sorted(found))
+    # Not installed as a package: tell builds apart by the time of their installation.
+    return ", ".join(f"max of {os.stat(location).st_mtime_ns}"
+                     for location in spec.submodule_search_locations or ())
+
+
+@functools.cache
+def cpu_target() -> str:
+    """The processor that programs are compiled for: its model and its instruction sets.
+
+    ``MAXJAX_CPU_TARGET`` names another one (``x86-64-v3``, say), so that one cache serves
+    different machines; the compile worker then compiles for that one.
+    """
+    chosen = os.environ.get("MAXJAX_CPU_TARGET")
+    if chosen:
+        return chosen
+    machine = os.uname().machine if hasattr(os, "uname") else sys.platform
+    described = _described_processor()
+    digest = hashlib.sha256("\n".join(described).encode()).hexdigest()[:16]
+    return f"{sys.platform} {machine} {digest}"
+
+
+def _described_processor() -> list[str]:
+    if sys.platform == "darwin":
+        return [_system_value("machdep.cpu.brand_string")]
+    wanted = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features",
+              "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "isa")
+    described = []
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                name, _, value = line.partition(":")
+                if name.strip() in wanted:
+                    described.append(" ".join(sorted(value.split())))
+                if not line.strip() and described:  # one processor tells enough
+                    break
+    except OSError:
+        pass
+    return described
+
+
+def _system_value(name: str) -> str:
+    """A string of macOS's ``sysctl``."""
+    library, size = ctypes.CDLL(None), ctypes.c_size_t(256)
+    value = ctypes.create_string_buffer(size.value)
+    if library.sysctlbyname(name.encode(), value, ctypes.byref(size), None, 0):
+        return ""
+    return value.value.decode(errors="replace")

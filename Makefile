@@ -7,7 +7,8 @@ TEST_VENV ?= .venv-test
 PYTEST_OPTIONS ?= -q -n 2 --dist loadgroup --durations=20
 # What is run with the lowest versions of the dependencies.
 LOWEST_VENV ?= .venv-lowest
-LOWEST_TESTS = tests/test_numpy.py tests/test_random.py tests/test_transforms.py tests/test_tree.py
+LOWEST_TESTS = tests/numpy/test_numpy.py tests/numpy/test_random.py \
+  tests/transforms/test_transforms.py tests/api/test_tree.py
 
 .PHONY: demo test test-lowest compat bench lint clean
 

@@ -1,13 +1,8 @@
 """maxjax held against real JAX: the surface, the cases, the matrix (see README.md)."""
 
 import os
-import sys
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MAXJAX_COMPILE", "never")      # tier 1 is run by compat/compiled.py
 ROOT = Path(__file__).parent.parent
-
-# The bounds of rounding, and what builds many programs at once, are shared with the tests.
-if str(ROOT / "tests") not in sys.path:
-    sys.path.append(str(ROOT / "tests"))

@@ -10,9 +10,9 @@ import zlib
 from typing import Any
 
 import numpy as np
-import tolerances  # type: ignore[import-not-found]
 
 from compat.spec import dtype_of, kind_of
+from tests.support import tolerances
 
 DERIVATIVES = ("grad", "jvg")
 # What has a shape and a dtype, and is no array.

@@ -210,7 +210,7 @@ class Case:
       raises: False, True (both libraries raise in eager mode, errors of the same type), a string
         that both messages contain, or None: what JAX does decides.
       x64: with 64-bit types.
-      tolerance: a class of tests/tolerances.py.
+      tolerance: a class of tests/support/tolerances.py.
       signed_zeros: the sign of a zero counts.
       name: the table's row.
     """

@@ -27,7 +27,7 @@ def sources_digest(tier: str) -> str:
     """A digest of what a result depends on besides its cases."""
     digest = hashlib.sha256()
     files = [*sorted((ROOT / "maxjax").rglob("*.py")), *sorted((ROOT / "compat").glob("*.py")),
-             ROOT / "compat" / "known_differences.toml", ROOT / "tests" / "tolerances.py"]
+             ROOT / "compat" / "known_differences.toml", ROOT / "tests/support/tolerances.py"]
     if tier in ("1", "graph"):
         files += sorted((ROOT / "maxjax").rglob("*.mojo"))
     for path in files:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-import quick_jax
+from tests.support import quick_jax
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MAXJAX_COMPILE", "never")

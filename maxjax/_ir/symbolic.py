@@ -452,70 +452,91 @@ def solve(names: Sequence[str], specification: Sequence[Sequence[Any]],
     used = ",".join(f"{name}.shape = {_shape_text(shape)}"
                     for name, shape in zip(names, specification, strict=True)
                     if any(map(is_dimension, shape)))
-    uses = f"Using the following polymorphic shapes specifications: {used}."
-    obtained = ""
-    sizes: dict[str, Any] = {}
-
-    def fail(what: str, why: str) -> NoReturn:
-        raise ValueError(
-            f"Input shapes do not match the {what}. {why} {uses} Obtained dimension variables: "
-            f"{obtained}. Please see {_SITE}#shape-assertion-errors for more details.")
-
+    solver = _Solver(f"Using the following polymorphic shapes specifications: {used}.")
     left = places
     while left:
-        later = []
-        for place, size, actual in left:
-            unknown = symbols_of(size) - set(sizes)
-            name = next(iter(unknown), "")
-            linear = _linear_in(size, name, sizes) if len(unknown) == 1 else None
-            if linear is None:
-                later.append((place, size, actual))
-                continue
-            if actual is None:
-                sizes[name] = size.scope.symbol(name)
-                continue
-            factor, rest = linear
-            value = actual - rest if factor == 1 else (actual - rest) // factor
-            if factor != 1 and value * factor != actual - rest:
-                fail("polymorphic shapes specification",
-                     f"Division had remainder {(actual - rest) % factor} when computing the value "
-                     f"of '{name}'.")
-            sizes[name] = value
-            obtained += (f"'{name}' = {value} from specification '{size}' for dimension {place} "
-                         f"(= {actual}), ")
-            if value < 1:
-                fail("polymorphic shapes specification",
-                     f"Expected value >= 1 for dimension variable '{name}'.")
+        later = [place for place in left if not solver.take(*place)]
         if len(later) == len(left):
             break
         left = later
-    unsolved = [(place, size) for place, size, _ in left if symbols_of(size) - set(sizes)]
-    if unsolved:
-        missing = sorted(set().union(*(symbols_of(size) for _, size in unsolved)) - set(sizes))
+    solver.check_all_found([(place, size) for place, size, _ in left])
+    if shapes is not None:
+        solver.check_sizes(places)
+        if places:
+            solver.check_constraints(places[0][1].scope)
+    return solver.sizes
+
+
+class _Solver:
+    """The sizes of symbols as far as they are known.
+
+    Args:
+      uses: the specifications, for messages.
+    """
+
+    def __init__(self, uses: str) -> None:
+        self.uses = uses
+        self.obtained = ""
+        self.sizes: dict[str, Any] = {}
+
+    def _fail(self, why: str, what: str = "polymorphic shapes specification") -> NoReturn:
+        raise ValueError(
+            f"Input shapes do not match the {what}. {why} {self.uses} Obtained dimension "
+            f"variables: {self.obtained}. Please see {_SITE}#shape-assertion-errors for more "
+            "details.")
+
+    def take(self, place: str, size: Dimension, actual: Any) -> bool:
+        """Finds a symbol from one dimension; False while more than one is unknown there."""
+        unknown = symbols_of(size) - set(self.sizes)
+        name = next(iter(unknown), "")
+        linear = _linear_in(size, name, self.sizes) if len(unknown) == 1 else None
+        if linear is None:
+            return False
+        if actual is None:
+            self.sizes[name] = size.scope.symbol(name)
+            return True
+        factor, rest = linear
+        value = actual - rest if factor == 1 else (actual - rest) // factor
+        if factor != 1 and value * factor != actual - rest:
+            self._fail(f"Division had remainder {(actual - rest) % factor} when computing the "
+                       f"value of '{name}'.")
+        self.sizes[name] = value
+        self.obtained += (f"'{name}' = {value} from specification '{size}' for dimension {place} "
+                          f"(= {actual}), ")
+        if value < 1:
+            self._fail(f"Expected value >= 1 for dimension variable '{name}'.")
+        return True
+
+    def check_all_found(self, left: Sequence[tuple[str, Dimension]]) -> None:
+        unsolved = [(place, size) for place, size in left
+                    if symbols_of(size) - set(self.sizes)]
+        if not unsolved:
+            return
+        missing = sorted(set().union(*(symbols_of(size) for _, size in unsolved))
+                         - set(self.sizes))
         raise ValueError(
             f"Cannot solve for values of dimension variables {{{', '.join(map(repr, missing))}}}. "
-            f"We can only solve linear uni-variate constraints. {uses} Unprocessed "
+            f"We can only solve linear uni-variate constraints. {self.uses} Unprocessed "
             "specifications: "
             + ", ".join(f"'{size}' for dimension size {place}" for place, size in unsolved)
             + f". Please see {_SITE}#dimension-variables-must-be-solvable-from-the-input-shapes "
             "for more details.")
-    if shapes is None:
-        return sizes
-    for place, size, actual in places:
-        if size.value(sizes) != actual:
-            fail("polymorphic shapes specification",
-                 f"Found inconsistency between dimension size {place} (= {actual}) and the "
-                 f"specification '{size}' (= {size.value(sizes)}).")
-    scope = places[0][1].scope if places else None
-    for constraint in scope.constraints if scope is not None else ():
-        if symbols_of(constraint.difference) <= set(sizes):
-            value = constraint.difference.value(sizes)
+
+    def check_sizes(self, places: Sequence[tuple[str, Dimension, Any]]) -> None:
+        for place, size, actual in places:
+            if size.value(self.sizes) != actual:
+                self._fail(f"Found inconsistency between dimension size {place} (= {actual}) and "
+                           f"the specification '{size}' (= {size.value(self.sizes)}).")
+
+    def check_constraints(self, scope: SymbolicScope) -> None:
+        for constraint in scope.constraints:
+            if not symbols_of(constraint.difference) <= set(self.sizes):
+                continue
+            value = constraint.difference.value(self.sizes)
             if not constraint.holds(value):
                 relation = "equal" if constraint.is_equality else "greater or equal"
-                fail(f"symbolic shape constraint {constraint.text}",
-                     f"Expected '{constraint.difference}' to be {relation} to 0, but found "
-                     f"{value}. ")
-    return sizes
+                self._fail(f"Expected '{constraint.difference}' to be {relation} to 0, but found "
+                           f"{value}. ", f"symbolic shape constraint {constraint.text}")
 
 
 def _linear_in(size: Dimension, name: str, sizes: Mapping[str, Any]) -> tuple[Any, Any] | None:

@@ -16,14 +16,14 @@ the hand-made specs it is compared with: what is given back is the cheapest of a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from maxjax._base.lazy import scipy_optimize, scipy_sparse
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._sharding.assignment import Assignment, computed_rule, finished
 from maxjax._sharding.cost_model import CostModel
 from maxjax._sharding.engine import (
@@ -194,86 +194,136 @@ class _Program:
         return result.x
 
 
+class _Ties:
+    """Sets of variables that are split alike; each is known by one of them, its head."""
+
+    def __init__(self, jaxpr: Jaxpr, found: Sequence[Operation]) -> None:
+        self._above: dict[Var, Var] = {}
+        for operation in found:
+            for var, _ in operation.values:
+                self.head(var)
+                if _is_tie(operation):
+                    self._above[self.head(var)] = self.head(operation.values[0][0])
+        for var in (*jaxpr.invars, *jaxpr.constvars):
+            self.head(var)
+
+    def head(self, var: Var) -> Var:
+        while self._above.setdefault(var, var) is not var:
+            var = self._above[var]
+        return var
+
+    def __iter__(self) -> Iterator[Var]:
+        return iter(self._above)
+
+
+class _Formulation:
+    """Which layout each value has, and which split each operation, as an integer program.
+
+    Of the layouts of a set of tied values one is picked, and one of each operation's splits. A
+    value flows from the layout that it has to the one that an operation's split wants, or from the
+    one that a split gives, at the price of the path between the two.
+    """
+
+    def __init__(self, ties: _Ties, demands: Mapping[Var, Dims], mesh: Mesh, model: CostModel):
+        self.ties = ties
+        self.mesh = mesh
+        self.model = model
+        self.items = tuple(mesh.items())
+        self.problem = _Program()
+        self.options: dict[Var, dict[Dims, int]] = {}
+        for var in ties:
+            if ties.head(var) is var and var.aval.ndim:
+                wanted = demands.get(var)
+                every = [wanted] if wanted is not None else list(_layouts(var.aval.shape, mesh))
+                self.options[var] = {dims: self.problem.column(0.0, True) for dims in every}
+                self._pick_one(self.options[var].values())
+
+    def _pick_one(self, columns: Iterable[int]) -> None:
+        self.problem.row([(column, 1.0) for column in columns], 1.0)
+
+    def add(self, operation: Operation, often: int) -> None:
+        """An operation that runs so often."""
+        eqn = operation.eqn
+        if _is_tie(operation):
+            if eqn is not None:
+                self._add_tie(eqn, operation.values[0][0], often)
+        elif eqn is None:
+            _join_stacked(self.problem, operation, self.options, self.ties.head)
+        else:
+            self._add_split(eqn, often)
+
+    def _add_tie(self, eqn: JaxprEqn, var: Var, often: int) -> None:
+        """All values have one layout: it costs what computing them so split costs."""
+        for dims, column in self.options[self.ties.head(var)].items():
+            shards = product([axis for axes in dims for axis in axes], self.mesh)
+            self.problem.costs[column] += often * self.model.computation(eqn, shards)
+
+    def _add_split(self, eqn: JaxprEqn, often: int) -> None:
+        splits = _splits(eqn, self.mesh, self.model)
+        columns = [self.problem.column(often * split.seconds, True) for split in splits]
+        self._pick_one(columns)
+        for number, atom in enumerate(eqn.invars):
+            self._flow(atom, [Layout(split.operands[number]) for split in splits], columns,
+                       often, inwards=True)
+        for number, var in enumerate(eqn.outvars):
+            layouts = [Layout(split.results[number], split.result.unreduced) for split in splits]
+            self._flow(var, layouts, columns, often, inwards=False)
+
+    def _flow(self, atom: Atom, layouts: Sequence[Layout], columns: Sequence[int], often: int,
+              inwards: bool) -> None:
+        """Joins a value's layouts to those of it that an operation's splits have.
+
+        Args:
+          layouts: of each split.
+          columns: of the splits.
+          inwards: whether the value is an operand.
+        """
+        if not isinstance(atom, Var) or not any(x.dims or x.unreduced for x in layouts):
+            return
+        values = self.options.get(self.ties.head(atom)) if atom.aval.ndim else None
+        if values is None:          # a scalar: only its reduction costs something
+            for layout, column in zip(layouts, columns, strict=True):
+                self.problem.costs[column] += self._price(layout, Layout(()), atom, often)
+            return
+        flows: dict[Dims, list[int]] = {dims: [] for dims in values}
+        for layout in dict.fromkeys(layouts):
+            for dims, flow in flows.items():
+                ends = (Layout(dims), layout) if inwards else (layout, Layout(dims))
+                flow.append(self.problem.column(self._price(*ends, atom, often), False))
+            takers = [column for column, other in zip(columns, layouts, strict=True)
+                      if other == layout]
+            self._balance([flow[-1] for flow in flows.values()], takers)
+        for dims, flow in flows.items():
+            self._balance(flow, [values[dims]])
+
+    def _price(self, source: Layout, target: Layout, atom: Atom, often: int) -> float:
+        return often * cheapest_path(source, target, atom.aval.nbytes, self.items, self.model)[0]
+
+    def _balance(self, columns: Iterable[int], others: Iterable[int]) -> None:
+        """The columns sum to what the others sum to."""
+        self.problem.row([*((column, 1.0) for column in columns),
+                          *((column, -1.0) for column in others)], 0.0)
+
+
 def _solve(jaxpr: Jaxpr, mesh: Mesh, fixed: Mapping[Var, tuple[Spec, str]], model: CostModel,
            seconds: float) -> dict[Var, Dims] | None:
     """The spec of every variable, or None if the solver finds nothing in its time."""
     found = operations(jaxpr)
     times = _times(jaxpr)
-    heads: dict[Var, Var] = {}
-
-    def head(var: Var) -> Var:
-        while heads.setdefault(var, var) is not var:
-            var = heads[var]
-        return var
-
-    for operation in found:
-        for var, _ in operation.values:
-            head(var)
-            if _is_tie(operation):
-                heads[head(var)] = head(operation.values[0][0])
-    for var in (*jaxpr.invars, *jaxpr.constvars):
-        head(var)
+    ties = _Ties(jaxpr, found)
     demands: dict[Var, Dims] = {}
     for var, (spec, _) in fixed.items():
         if not any(dim.open for dim in spec.dims):
-            demands.setdefault(head(var), spec.axes)
-
-    problem = _Program()
-    options: dict[Var, dict[Dims, int]] = {}
-    for var in heads:
-        if head(var) is var and var.aval.ndim:
-            wanted = demands.get(var)
-            every = [wanted] if wanted is not None else list(_layouts(var.aval.shape, mesh))
-            options[var] = {dims: problem.column(0.0, True) for dims in every}
-            problem.row([(column, 1.0) for column in options[var].values()], 1.0)
-    items = tuple(mesh.items())
+            demands.setdefault(ties.head(var), spec.axes)
+    formulation = _Formulation(ties, demands, mesh, model)
     for operation in found:
-        eqn, often = operation.eqn, times.get(id(operation.eqn), 1)
-        if _is_tie(operation):
-            if eqn is not None:
-                for dims, column in options[head(operation.values[0][0])].items():
-                    shards = product([axis for axes in dims for axis in axes], mesh)
-                    problem.costs[column] += often * model.computation(eqn, shards)
-            continue
-        if eqn is None:
-            _join_stacked(problem, operation, options, head)
-            continue
-        splits = _splits(eqn, mesh, model)
-        columns = [problem.column(often * split.seconds, True) for split in splits]
-        problem.row([(column, 1.0) for column in columns], 1.0)
-        sides = [(atom, [Layout(split.operands[number]) for split in splits], True)
-                 for number, atom in enumerate(eqn.invars)]
-        sides += [(var, [Layout(split.results[number], split.result.unreduced) for split in splits],
-                   False) for number, var in enumerate(eqn.outvars)]
-        for atom, layouts, inwards in sides:
-            if not isinstance(atom, Var) or not any(
-                    layout.dims or layout.unreduced for layout in layouts):
-                continue
-            values = options.get(head(atom)) if atom.aval.ndim else None
-            if values is None:      # a scalar: only its parts cost something
-                for layout, column in zip(layouts, columns, strict=True):
-                    problem.costs[column] += often * cheapest_path(
-                        layout, Layout(()), atom.aval.nbytes, items, model)[0]
-                continue
-            flows: dict[Dims, list[int]] = {dims: [] for dims in values}
-            for layout in dict.fromkeys(layouts):
-                out = []
-                for dims in values:
-                    ends = (Layout(dims), layout) if inwards else (layout, Layout(dims))
-                    price = often * cheapest_path(*ends, atom.aval.nbytes, items, model)[0]
-                    out.append(problem.column(price, False))
-                    flows[dims].append(out[-1])
-                problem.row([*((flow, 1.0) for flow in out), *(
-                    (column, -1.0) for column, other in zip(columns, layouts, strict=True)
-                    if other == layout)], 0.0)
-            for dims, inflow in flows.items():
-                problem.row([*((flow, 1.0) for flow in inflow), (values[dims], -1.0)], 0.0)
-    solution = problem.solve(seconds)
+        formulation.add(operation, times.get(id(operation.eqn), 1))
+    solution = formulation.problem.solve(seconds)
     if solution is None:
         return None
     picked = {var: max(columns, key=lambda dims: solution[columns[dims]])
-              for var, columns in options.items()}
-    return {var: picked[head(var)] for var in heads if var.aval.ndim}
+              for var, columns in formulation.options.items()}
+    return {var: picked[ties.head(var)] for var in ties if var.aval.ndim}
 
 
 def _join_stacked(problem: _Program, operation: Operation, options: Mapping[Var, dict[Dims, int]],

@@ -92,6 +92,39 @@ def _detrended(x: Any, kind: Any) -> Any:
     return x
 
 
+def _signals(name: str, x: Any, y: Any, axis: int) -> tuple[list[Array], tuple[int, ...]]:
+    """The one or two signals along their last axis and of one length, and their joint shape.
+
+    Raises:
+      ValueError: no such axis, or the two do not go together.
+    """
+    same = y is None or y is x
+    check_arraylike(name, x, x if same else y)
+    x, *rest = (jnp.asarray(v) for v in promote_inexact(name, x, *(() if same else (y,))))
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {x.ndim}")
+    x = jnp.moveaxis(x, axis, -1)
+    if not rest:
+        return [x], x.shape
+    if rest[0].ndim != x.ndim:
+        raise ValueError(f"two-arguments must have the same rank ({x.ndim} vs {rest[0].ndim}).")
+    y = jnp.moveaxis(rest[0], axis, -1)
+    try:
+        outer = np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    except ValueError:
+        raise ValueError("x and y cannot be broadcast together.") from None
+    shape = (*outer, min(x.shape[-1], y.shape[-1]))
+    if x.size and y.size:
+        longest = max(x.shape[-1], y.shape[-1])
+        x, y = (_padded(v, 0, longest - v.shape[-1]) for v in (x, y))
+    return [x, y], shape
+
+
+def _padded(x: Array, before: int, after: int) -> Array:
+    """With so many zeros at the ends of its last axis."""
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(before, after)])
+
+
 def _spectra(name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any,
              nfft: Any, detrend: Any, return_onesided: bool, scaling: str, axis: int,
              psd: bool, boundary: Any, padded: bool) -> tuple[Array, Array, Array]:
@@ -101,54 +134,31 @@ def _spectra(name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, nove
                          "['even', 'odd', 'constant', 'zeros', None]")
     if scaling not in ("density", "spectrum"):
         raise ValueError(f"Unknown scaling: {scaling!r}")
-    same = y is None or y is x
-    check_arraylike(name, x, x if same else y)
-    x, *rest = (jnp.asarray(v) for v in promote_inexact(name, x, *(() if same else (y,))))
-    if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {x.ndim}")
-    x = jnp.moveaxis(x, axis, -1)
-    if rest:
-        if rest[0].ndim != x.ndim:
-            raise ValueError(f"two-arguments must have the same rank ({x.ndim} vs {rest[0].ndim}).")
-        y = jnp.moveaxis(rest[0], axis, -1)
-        if x.size and y.size:
-            longest = max(x.shape[-1], y.shape[-1])
-            x, y = (jnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(0, longest - v.shape[-1])])
-                    for v in (x, y))
-        try:
-            outer = np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
-        except ValueError:
-            raise ValueError("x and y cannot be broadcast together.") from None
-    if not x.size or (rest and not y.size):
-        shape = (*outer, min(x.shape[-1], y.shape[-1])) if rest else x.shape
+    signals, shape = _signals(name, x, y, axis)
+    if not all(signal.size for signal in signals):
         empty = jnp.zeros(np.moveaxis(np.empty(shape), -1, axis).shape)
         return empty, empty, empty
-    values, nperseg = _window(window, nperseg, x.shape[-1], name)
+    dtype = signals[0].dtype
+    values, nperseg = _window(window, nperseg, signals[0].shape[-1], name)
     nfft = _transform_size(nfft, nperseg)
-    noverlap = _overlap(noverlap, nperseg)
-    step = nperseg - noverlap
-    real = dtypes.finfo(x.dtype).dtype
+    step = nperseg - _overlap(noverlap, nperseg)
+    real = dtypes.finfo(dtype).dtype
     values = values.astype(real)
-    signals = [x, *([y] if rest else [])]
     if boundary is not None:
         signals = [_extended(v, boundary, nperseg // 2) for v in signals]
     if padded:
         extra = -(signals[0].shape[-1] - nperseg) % step % nperseg
-        signals = [jnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(0, extra)]) for v in signals]
+        signals = [_padded(v, 0, extra) for v in signals]
     length = signals[0].shape[-1]
-    onesided = return_onesided
-    if onesided and dtypes.is_complex(x.dtype):
-        onesided = False
+    onesided = return_onesided and not dtypes.is_complex(dtype)
+    if onesided != return_onesided:
         warnings.warn("Input data is complex, switching to return_onesided=False", stacklevel=3)
     transform = jnp.fft.rfft if onesided else jnp.fft.fft
     spectra = [transform(_detrended(_segments(v, nperseg, step), detrend) * values, n=nfft)
                for v in signals]
     weight = fs * jnp.sum(values * values) if scaling == "density" else jnp.sum(values) ** 2
     if psd:
-        result = jnp.conj(spectra[0]) * spectra[-1] / weight
-        if onesided:
-            last = -1 if nfft % 2 == 0 else None
-            result = result.at[..., 1:last].multiply(2)
+        result = _power(spectra, weight, onesided, nfft)
     else:
         result = spectra[0] / jnp.sqrt(weight)
     frequencies = (jnp.fft.rfftfreq if onesided else jnp.fft.fftfreq)(nfft, 1 / fs)
@@ -160,6 +170,15 @@ def _spectra(name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, nove
         axis -= 1
     return (frequencies.astype(real), jnp.asarray(times).astype(real) / fs,
             jnp.moveaxis(jnp.swapaxes(result, -1, -2), -2, axis))
+
+
+def _power(spectra: list[Array], weight: Any, onesided: bool, nfft: int) -> Array:
+    """The power of one signal's spectrum, or the cross power of two."""
+    power = jnp.conj(spectra[0]) * spectra[-1] / weight
+    if not onesided:
+        return power
+    # All but zero and the highest of an even number stand for their negatives too.
+    return power.at[..., 1:-1 if nfft % 2 == 0 else None].multiply(2)
 
 
 # --- the functions --------------------------------------------------------------------------------

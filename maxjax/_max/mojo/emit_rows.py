@@ -98,7 +98,6 @@ class RowsEmitter(Emitter):
         swept = [value for value in needed if value.scope == "sweep"]
         numbers = [value.operand for value in swept if value.operand >= 0]
         numbers += [number for _, number in written]
-        kept = [value for value in swept if value in self.kept]
         accumulators = self._accumulators(2, reductions, "Lanes", ", W", "")
         depth = self._begin_rows()
         for value in needed:
@@ -107,15 +106,11 @@ class RowsEmitter(Emitter):
         self._row_pointers(depth, [x for x in numbers if x not in pointers], self._pointer_row)
         if not self.rows:
             pointers.update(numbers)
-        computed = [value for value in swept if value not in self._stored]
-        ends = [x.inputs[0] for x in reductions] + [x for x, _ in written]
-        captures = self._captures(computed, numbers, swept,
-                                  [x for x in ends if x.scope != "sweep"])
-        captures += [f"var s{value.number}" for value in kept]
-        captures += [f"mut {x}" for x in accumulators]
         self.line(0, "")
         parameters = "w: Int, unit: Int" if reductions else "w: Int"
-        self._closure(depth, f"{name}[{parameters}]", captures)
+        self._closure(depth, f"{name}[{parameters}]",
+                      [*self._swept_captures(swept, numbers, reductions, written),
+                       *(f"mut {x}" for x in accumulators)])
         self._sweep(depth + 1, swept, reductions, written)
         self.line(depth, f"{'sweep_units' if reductions else 'sweep'}[W]({name}, 0, n)")
         if self.rows:
@@ -123,6 +118,15 @@ class RowsEmitter(Emitter):
         for value in reductions:
             self.line(2, f"var v{value.number} = {self._result(value, f'a{value.number}')}")
         self.line(0, "")
+
+    def _swept_captures(self, swept: list[Value], numbers: list[int], reductions: list[Value],
+                        written: list[tuple[Value, int]]) -> list[str]:
+        """What the function of a sweep's vectors takes from around it, but its accumulators."""
+        computed = [value for value in swept if value not in self._stored]
+        ends = [x.inputs[0] for x in reductions] + [x for x, _ in written]
+        return [*self._captures(computed, numbers, swept,
+                                [x for x in ends if x.scope != "sweep"]),
+                *(f"var s{value.number}" for value in swept if value in self.kept)]
 
     def _begin_rows(self) -> int:
         """The loop over a point's rows, where there are several; the depth of a row's lines."""

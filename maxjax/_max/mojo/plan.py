@@ -336,18 +336,23 @@ class Part:
         output = next(x for x in kernel.operands if x.is_output and x.node is node)
         taken = {self.in_place.get(home) for home in group.homes}
         for operand in kernel.operands:
-            if operand.is_output or isinstance(operand.node, (Input, Constant, Iota, Empty)):
-                continue
-            owner = self.owner(operand.node)
-            if (owner is operand.node and owner not in taken and self.last[owner] == number
-                    and owner in self.places and self.places[owner][0] == self.arena_slot
+            owner = operand.node
+            if (not operand.is_output and owner not in taken
+                    and not isinstance(owner, (Input, Constant, Iota, Empty))
                     and operand.access == output.access
                     and owner.dtype.itemsize == node.dtype.itemsize
-                    and sum(x.node is owner or self.owner(x.node) is owner
-                            for x in kernel.operands if not isinstance(x.node, Iota)) == 1):
+                    and self._dies_with(owner, kernel, number)):
                 self.in_place[node] = owner
                 return owner
         return None
+
+    def _dies_with(self, owner: Node, kernel: Kernel, number: int) -> bool:
+        """Whether a unit's kernel is the last reader of a temporary, and reads it once."""
+        if self.owner(owner) is not owner or self.last[owner] != number \
+                or self.places.get(owner, (None,))[0] != self.arena_slot:
+            return False
+        return sum(self.owner(x.node) is owner for x in kernel.operands
+                   if not isinstance(x.node, Iota)) == 1
 
     def _placement(self, node: Node) -> tuple[Node, Access]:
         return self.windows.get(node) or (node, Access(0, row_major(node.shape)))

@@ -1,0 +1,125 @@
+"""``python -m maxjax``: scripts run as under Python, with maxjax for jax."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tests import ROOT
+
+
+def python(*arguments, cwd, text=None):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MAXJAX_COMPILE": "never"}
+    return subprocess.run([sys.executable, *arguments], cwd=cwd, env=environment, text=True,
+                          input=text, capture_output=True, timeout=120)
+
+
+def write(folder, text, name="script.py"):
+    (folder / name).write_text(textwrap.dedent(text))
+    return name
+
+
+def test_imports(tmp_path):
+    script = write(tmp_path, """
+        import sys
+        import jax
+        import jax.numpy as jnp
+        from jax import grad, jit, lax, nn, random, tree_util
+        from jax.tree_util import tree_map
+        from jax import numpy as jnp2
+        import jax.random, jax.nn, jax.lax
+        from jax.nn import initializers, relu
+        from jax.nn.initializers import glorot_normal
+        import jaxlib, jax.version
+        assert jnp is jnp2 is jax.numpy
+        print(jax.__version__, jaxlib.__version__, jax.version.__version__)
+        print(grad(lambda x: jnp.sum(jnp.sin(x) ** 2))(jnp.ones(3)).shape, jit(relu)(-1.0))
+        print(random.normal(random.key(0), (2,)))
+        print(jnp.__name__, jnp.__spec__.name, jax.jit is grad)
+        print(any(name.startswith("jax._src") for name in sys.modules), "maxjax" in sys.modules)
+        print(isinstance(jnp.ones(2), jax.Array), jax.config.jax_enable_x64)
+        """)
+    result = python("-m", "maxjax", script, cwd=tmp_path)
+    assert result.stderr == ""
+    assert result.stdout.splitlines() == [
+        "0.10.2 0.10.2 0.10.2", "(3,) 0.0", "[1.6226422 2.0252647]",
+        "maxjax.numpy maxjax.numpy False", "False True", "True False"]
+
+
+SCRIPTS = {
+    "arguments": "import sys\nprint(sys.argv, __name__, __file__, sys.path[0])\n"
+                 "print(__package__, __doc__)",
+    "main": "import __main__, sys\na = 1\n"
+            "print(__main__.a, sys.modules['__main__'].__dict__ is globals())",
+    "exit code": "import sys; print('x'); sys.exit(3)",
+    "exit text": "raise SystemExit('no')",
+    "error": "def f(x):\n    return 1 / x\n\nf(0)\n",
+    "chain": "try:\n    {}['a']\nexcept KeyError as e:\n    raise ValueError('b') from e\n",
+    "syntax error": "x = (1\n",
+    "docstring": "'''doc'''\nprint(__doc__)",
+    "encoding": "# -*- coding: utf-8 -*-\nprint('\u00e4')",
+    "pickle": "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)",
+    "assert": "assert False, 'reason'",
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_as_python_does(name, tmp_path):
+    script = write(tmp_path, SCRIPTS[name])
+    plain = python(script, "a", "-b", cwd=tmp_path)
+    ours = python("-m", "maxjax", script, "a", "-b", cwd=tmp_path)
+    assert (ours.returncode, ours.stdout, ours.stderr) == (
+        plain.returncode, plain.stdout, plain.stderr)
+
+
+def test_script_in_another_folder(tmp_path):
+    (tmp_path / "inner").mkdir()
+    write(tmp_path, "value = 5", "inner/neighbour.py")
+    script = write(
+        tmp_path, "import neighbour, sys; print(neighbour.value, sys.argv)", "inner/s.py")
+    results = [python(*start, script, cwd=tmp_path) for start in ((), ("-m", "maxjax"))]
+    assert results[0].stdout == results[1].stdout != ""
+
+
+def test_code_and_module(tmp_path):
+    write(tmp_path, "import sys; print(__name__, __package__, sys.argv[1:], __spec__.name)",
+          "tool.py")
+    for arguments in (("-c", "import sys; print(sys.argv, __name__, repr(sys.path[0]))", "x"),
+                      ("-m", "tool", "x"), ("-c", "1/0")):
+        plain = python(*arguments, cwd=tmp_path)
+        ours = python("-m", "maxjax", *arguments, cwd=tmp_path)
+        assert (ours.returncode, ours.stdout) == (plain.returncode, plain.stdout)
+        if arguments[0] == "-c":
+            assert ours.stderr == plain.stderr
+
+
+def test_from_standard_input(tmp_path):
+    result = python("-m", "maxjax", "-", cwd=tmp_path, text="import jax; print(jax.__name__)")
+    assert result.stdout == "jax\n"
+
+
+def test_a_missing_script(tmp_path):
+    plain, ours = (python(*start, "nowhere.py", cwd=tmp_path) for start in ((), ("-m", "maxjax")))
+    assert (ours.returncode, ours.stderr) == (plain.returncode, plain.stderr)
+
+
+@pytest.mark.parametrize("code, words", [
+    ("import jax.nothing", "No module named 'jax.nothing' (maxjax does not have it yet)"),
+    ("import jax; jax.nothing", "module 'jax' has no attribute 'nothing' (maxjax does not have"),
+    ("import jax.numpy as jnp; jnp.nothing", "has no attribute 'nothing' (maxjax does not have"),
+    ("from jax import nothing", "cannot import name 'nothing'"),
+    ("import jax._src.config", "what popular libraries use"),
+    ("import jaxlib.xla_client", "there is no jaxlib"),
+])
+def test_what_is_not_there(code, words, tmp_path):
+    result = python("-m", "maxjax", "-c", code, cwd=tmp_path)
+    assert result.returncode == 1 and words in result.stderr
+
+
+def test_usage(tmp_path):
+    assert python("-m", "maxjax", cwd=tmp_path).returncode == 2
+    help_text = python("-m", "maxjax", "--help", cwd=tmp_path)
+    assert help_text.returncode == 0 and "SCRIPT" in help_text.stdout
+    assert python("-m", "maxjax", "--wrong", cwd=tmp_path).returncode == 2

@@ -1,0 +1,1 @@
+"""Programs made by chance or by combination, for either library."""

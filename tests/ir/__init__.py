@@ -1,0 +1,1 @@
+"""Jaxprs: how they print, what their values tell while traced, sizes that are not known."""

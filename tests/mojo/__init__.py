@@ -1,0 +1,1 @@
+"""The Mojo backend: what it plans and writes, its store, and the pack of kernels."""

@@ -1,0 +1,651 @@
+"""The kernels of the pack, called as the driver of a tape calls them.
+
+`test_within_bounds` runs everything a second time,
+in a process of its own, on buffers that end at an inaccessible page.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import mmap
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.support import mojo_programs
+
+pytest.importorskip("max.engine")
+
+from maxjax._primitives import comparison, window
+from maxjax._primitives.cumulative import (
+    cumlogsumexp_p,
+    cummax_p,
+    cummin_p,
+    cumprod_p,
+    cumsum_p,
+)
+from maxjax._primitives.random_bits import threefry2x32_p
+
+# Set in the process that runs this file again, in guarded memory.
+GUARD = "MAXJAX_TEST_GUARD"
+GUARDED = GUARD in os.environ
+KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_int64))
+
+
+@functools.cache
+def library(name: str) -> ctypes.CDLL:
+    """A file of the pack, from the user's cache."""
+    found = {unit.name: unit.native for unit in mojo_programs.pack().units}[name]
+    assert found is not None, name
+    return found
+
+
+def guarded(array: np.ndarray) -> np.ndarray:
+    """A copy whose last byte is the last before a page that cannot be accessed."""
+    if not GUARDED or array.nbytes == 0:
+        return np.array(array, order="C")
+    page = mmap.PAGESIZE
+    size = -(-array.nbytes // page) * page
+    memory = mmap.mmap(-1, size + 2 * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    for edge in (start, start + page + size):
+        assert protect(ctypes.c_void_p(edge), page, 0) == 0
+    copy = np.frombuffer(memory, array.dtype, array.size, page + size - array.nbytes)
+    copy = copy.reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def table(arrays: Sequence[np.ndarray]) -> Any:
+    return (ctypes.c_void_p * max(1, len(arrays)))(*(array.ctypes.data for array in arrays))
+
+
+def call(file: str, name: str, operands: Sequence[np.ndarray], *integers: int) -> None:
+    """One call of a kernel; each operand is a slot of its own."""
+    ints = [number for slot in range(len(operands)) for number in (slot, 0)] + list(integers)
+    function = getattr(library(file), name)
+    function.restype = None
+    function(table(operands), (ctypes.c_int64 * len(ints))(*ints))
+
+
+# The driver
+
+
+class Tape:
+    """Calls put in a row; keeps what they refer to alive."""
+
+    def __init__(self) -> None:
+        self.integers: list[int] = []
+        self.kept: list[Any] = []
+
+    def add(self, function: Any, *integers: int | Tape) -> Tape:
+        """A call; a nested tape stands for its address and its length."""
+        numbers: list[int] = []
+        for integer in integers:
+            if isinstance(integer, Tape):
+                data = integer.data()
+                self.kept += [integer, data]
+                numbers += [ctypes.addressof(data), len(data)]
+            else:
+                numbers.append(integer)
+        self.kept.append(function)
+        self.integers += [address(function), len(numbers), *numbers]
+        return self
+
+    def data(self) -> Any:
+        return (ctypes.c_int64 * len(self.integers))(*self.integers)
+
+    def run(self, *arrays: np.ndarray) -> None:
+        data = self.data()
+        run_tape = library("tape").run_tape
+        run_tape.restype = None
+        run_tape(table(arrays), data, ctypes.c_int64(len(data)))
+
+
+def kernel(rule: Callable[..., Any]) -> Any:
+    """A kernel over int64 scalars in slots: `rule(*operands)` is the last operand's new value.
+
+    Its integers are the number of operands, then (slot, byte offset) of each and of the result.
+    """
+
+    def run(slots: Any, args: Any) -> None:
+        places = [ctypes.c_int64.from_address(slots[args[2 * k + 1]] + args[2 * k + 2])
+                  for k in range(args[0] + 1)]
+        places[-1].value = int(rule(*(place.value for place in places[:-1])))
+
+    return KERNEL(run)
+
+
+ADD = kernel(lambda a, b: a + b)
+LESS = kernel(lambda a, b: a < b)
+
+
+def longs(*values: int) -> np.ndarray:
+    return guarded(np.array(values, np.int64))
+
+
+def test_tape_runs_calls_in_order() -> None:
+    values = longs(1, 2, 0)
+    tape = Tape().add(ADD, 2, 0, 0, 0, 8, 0, 16).add(ADD, 2, 0, 16, 0, 16, 0, 16)
+    tape.run(values)
+    assert values.tolist() == [1, 2, 6]
+    Tape().run(values)
+    assert values.tolist() == [1, 2, 6]
+
+
+def test_copy_bytes() -> None:
+    source, target = guarded(np.arange(10, dtype=np.uint8)), guarded(np.zeros(5, np.uint8))
+    Tape().add(library("tape").tape_copy_bytes, 0, 7, 1, 2, 3).run(source, target)
+    assert target.tolist() == [0, 0, 7, 8, 9]
+
+
+@pytest.mark.parametrize("reverse", (0, 1))
+@pytest.mark.parametrize("count", (0, 1, 2, 5))
+def test_scan(count: int, reverse: int) -> None:
+    # Slots: xs, ys, carry, next carry, x, y, counter. Running sums of xs + counter.
+    xs, ys = longs(*range(10, 10 + count)), longs(*[-1] * count)
+    carry, following, counter = longs(100), longs(0), longs(-1)
+    body = (Tape().add(ADD, 2, 2, 0, 4, 0, 3, 0).add(ADD, 2, 3, 0, 6, 0, 3, 0)
+            .add(library("tape").tape_copy_bytes, 3, 0, 5, 0, 8))
+    scan = Tape().add(library("tape").tape_scan, count, reverse, 6, 2, 4, 0, 0, 8, 5, 1, 0, 8,
+                      1, 2, 3, body)
+    # Afterwards the carry is in the slot of the carry, wherever that points.
+    result = longs(0)
+    scan.add(library("tape").tape_copy_bytes, 2, 0, 7, 0, 8)
+    scan.run(xs, ys, carry, following, xs, ys, counter, result)
+    steps = [int(x) + i for i, x in enumerate(xs)]
+    expected = 100 + np.cumsum(steps[::-1])[::-1] if reverse else 100 + np.cumsum(steps)
+    assert ys.tolist() == expected.tolist()
+    assert result[0] == 100 + sum(steps)
+
+
+def test_scan_offsets() -> None:
+    xs, total = longs(1, 2, 3, 4, 5, 6), longs(0)
+    body = Tape().add(ADD, 2, 1, 0, 2, 0, 1, 0)
+    Tape().add(library("tape").tape_scan, 3, 0, -1, 1, 2, 0, 8, 16, 0, body).run(xs, total, xs)
+    assert total[0] == 2 + 4 + 6
+
+
+def test_while() -> None:
+    state, following, limit, one, go_on = longs(0), longs(0), longs(7), longs(1), longs(0)
+    condition = Tape().add(LESS, 2, 0, 0, 2, 0, 4, 0)
+    body = Tape().add(ADD, 2, 0, 0, 3, 0, 1, 0)
+    tape = Tape().add(library("tape").tape_while, condition, body, 4, 0, 1, 0, 1)
+    tape.run(state, following, limit, one, go_on)
+    assert sorted((state[0], following[0])) == [6, 7]
+    limit[0] = 0
+    tape.run(state, following, limit, one, go_on)
+    assert sorted((state[0], following[0])) == [6, 7]
+
+
+def test_scan_within_while() -> None:
+    # While total < 100: total += sum(xs).
+    xs, total, limit, go_on = longs(5, 6, 7), longs(0), longs(100), longs(0)
+    scan = Tape().add(library("tape").tape_scan, 3, 0, -1, 1, 4, 0, 0, 8, 0,
+                      Tape().add(ADD, 2, 1, 0, 4, 0, 1, 0))
+    condition = Tape().add(LESS, 2, 1, 0, 2, 0, 3, 0)
+    Tape().add(library("tape").tape_while, condition, scan, 3, 0, 0).run(xs, total, limit, go_on,
+                                                                          xs)
+    assert total[0] == 108
+
+
+def test_switch() -> None:
+    values = longs(1, 10, 100, 0)
+    branches = [Tape().add(ADD, 2, 0, 24, 0, 8 * k, 0, 24) for k in range(3)]
+    for index, expected in ((0, 1), (1, 10), (2, 100), (-3, 1), (9, 100)):
+        values[3] = 0
+        Tape().add(library("tape").tape_switch, 1, 4, 3, *branches).run(
+            values, guarded(np.array([7, index], np.int32)))
+        assert values[3] == expected
+
+
+def test_run_program() -> None:
+    run_program = library("tape").run_program
+    run_program.restype = ctypes.c_int64
+    data = Tape().add(ADD, 2, 0, 0, 1, 8, 2, 0).data()
+    result = longs(0)
+
+    def run(*arrays: np.ndarray) -> int:
+        slots = (ctypes.c_void_p * 3)(0, 0, result.ctypes.data)
+        objects = (ctypes.c_int64 * len(arrays))(*map(id, arrays))
+        return run_program(objects, ctypes.c_int64(len(arrays)), slots, data,
+                           ctypes.c_int64(len(data)))
+
+    a, b = longs(1), longs(2, 3)
+    assert run(a, b) == 0
+    assert result[0] == 4
+    # Not contiguous, then not aligned: nothing runs.
+    assert run(a, longs(1, 2, 3, 4)[::2]) == 2
+    assert run(np.frombuffer(b"\0" * 17, np.int64, 2, 1), b) == 1
+    assert result[0] == 4
+
+
+# Values of every dtype
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+NUMBERS = (*FLOATS, *INTEGERS)
+ALL = (*NUMBERS, "bool")
+BITS = (8, 16, 32, 64)
+THREADS = (1, 2)
+# Enough elements for a second thread, with a remainder after every width of vector.
+MANY = 270_011
+
+
+def dtype_of(name: str) -> np.dtype:
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def values(dtype: np.dtype | str, *shape: int, seed: int = 0) -> np.ndarray:
+    """Numbers with repetitions; of floats also NaN, infinities and zeros of both signs."""
+    dtype = dtype_of(dtype) if isinstance(dtype, str) else dtype
+    rng = np.random.default_rng(seed)
+    if dtype.name == "bool":
+        return guarded(rng.random(shape) < 0.5)
+    if dtype.name in INTEGERS:
+        info = np.iinfo(dtype)
+        array = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+        return guarded(np.where(rng.random(shape) < 0.2, array[:1] if array.size else array, array))
+    array = (rng.standard_normal(shape) * 3).astype(dtype)
+    odd = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1], dtype)[rng.integers(0, 6, shape)]
+    return guarded(np.where(rng.random(shape) < 0.2, odd, array))
+
+
+def plain(dtype: str, *shape: int, seed: int = 0) -> np.ndarray:
+    """Small whole numbers: every order of summation gives the same."""
+    rng = np.random.default_rng(seed)
+    return guarded(rng.integers(0 if dtype.startswith("u") else -3, 4, shape).astype(
+        dtype_of(dtype)))
+
+
+def empty(dtype: np.dtype | str, *shape: int) -> np.ndarray:
+    """An array for results, full of what no kernel leaves."""
+    dtype = dtype_of(dtype) if isinstance(dtype, str) else dtype
+    array = guarded(np.zeros(shape, dtype))
+    array.reshape(-1).view(np.uint8)[:] = 0xA5
+    return array
+
+
+def assert_same_bits(got: np.ndarray, expected: np.ndarray) -> None:
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got.view(f"u{got.itemsize}"),
+                                  np.ascontiguousarray(expected).view(f"u{got.itemsize}"))
+
+
+def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
+    """Equal, or both NaN."""
+    assert got.dtype == expected.dtype
+    if got.dtype.name == "bfloat16":  # of which NumPy does not know that it has NaN
+        got, expected = got.astype(np.float32), expected.astype(np.float32)
+    np.testing.assert_array_equal(got, expected)
+
+
+# Movement
+
+
+def strides(array: np.ndarray) -> list[int]:
+    return [stride // array.itemsize for stride in array.strides]
+
+
+def check_copy(x: np.ndarray, view: np.ndarray, out: np.ndarray, target: np.ndarray,
+               threads: int) -> None:
+    """Copies `view`, which is of `x`, to `target`, which is of `out`."""
+    expected = out.copy()
+    base = target.ctypes.data - out.ctypes.data
+    np.lib.stride_tricks.as_strided(
+        expected.reshape(-1)[base // out.itemsize:], target.shape, target.strides)[...] = view
+    rank = view.ndim
+    integers = [rank, *view.shape, *strides(view), *strides(target), threads]
+    function = getattr(library("movement"), f"copy_{8 * x.itemsize}")
+    function.restype = None
+    numbers = [0, view.ctypes.data - x.ctypes.data, 1, base, *integers]
+    function(table([x, out]), (ctypes.c_int64 * len(numbers))(*numbers))
+    np.testing.assert_array_equal(out, expected)
+
+
+VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "all": lambda x: x,
+    "scalar": lambda x: x[1, 2, 3, 4:5].reshape(()),
+    "transposed": lambda x: x.transpose(3, 2, 1, 0),
+    "last two": lambda x: x.swapaxes(2, 3),
+    "middle": lambda x: x.transpose(0, 2, 1, 3),
+    "channels first": lambda x: x.transpose(0, 3, 1, 2),
+    "reversed": lambda x: x[::-1, :, ::-1, ::-1],
+    "reversed and transposed": lambda x: x[:, :, ::-1, ::-1].transpose(3, 1, 2, 0),
+    "steps": lambda x: x[::2, 1::2, ::3, 1::2],
+    "slice": lambda x: x[1:, 1:-1, 2:, 3:-2],
+    "one element steps": lambda x: x[:, :1, :, 2:3],
+    "broadcast rows": lambda x: np.broadcast_to(x[0, 0, 0], x.shape),
+    "broadcast columns": lambda x: np.broadcast_to(x[..., :1], x.shape),
+    "broadcast all": lambda x: np.broadcast_to(x[0, 0, 0, 0], x.shape),
+    "empty": lambda x: x[:, :0],
+}
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("view", VIEWS)
+def test_copy(view: str, bits: int) -> None:
+    x = values(f"uint{bits}", 3, 5, 7, 19)
+    viewed = VIEWS[view](x)
+    for threads in THREADS:
+        out = empty(x.dtype, *viewed.shape)
+        check_copy(x, viewed, out, out, threads)
+        # Into every other place, and from the end to the beginning.
+        wide = empty(x.dtype, *(2 * size for size in viewed.shape))
+        check_copy(x, viewed, wide, wide[(..., *[slice(None, None, 2)] * viewed.ndim)], threads)
+        out = empty(x.dtype, *viewed.shape)
+        check_copy(x, viewed, out, out[(..., *[slice(None, None, -1)] * viewed.ndim)], threads)
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_copy_large(bits: int) -> None:
+    x = values(f"uint{bits}", 611, 700)
+    for viewed in (x, x.T, x[:, ::-1], x[::-1, 1:], x.reshape(-1), x.reshape(-1)[::-1],
+                   np.broadcast_to(x[0], (600, 700)), np.broadcast_to(x[0, 0], (MANY * 2,))):
+        for threads in THREADS:
+            out = empty(x.dtype, *viewed.shape)
+            check_copy(x, viewed, out, out, threads)
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_fill(bits: int) -> None:
+    value = values(f"uint{bits}", 1)
+    for threads in THREADS:
+        for shape in ((), (0,), (1,), (17,), (3, 5, 9), (MANY * 2,)):
+            out = empty(value.dtype, *shape)
+            call("movement", f"fill_{bits}", [value, out],
+                 len(shape), *shape, *strides(out), threads)
+            assert (out == value).all()
+        out = empty(value.dtype, 9, 40)
+        before = out.copy()
+        call("movement", f"fill_{bits}", [value, out], 2, 9, 13, 40, 3, threads)
+        before[:, :39:3] = value
+        np.testing.assert_array_equal(out, before)
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("shape", (
+    (1, 1, 1, 1), (2, 3, 5, 1), (1, 64, 64, 1), (3, 33, 130, 1), (1, 700, 611, 1), (2, 3, 5, 4),
+    (1, 5, 100, 67), (0, 3, 4, 1), (1, 0, 4, 1), (2, 4, 0, 3), (2, 4, 3, 0)))
+def test_transpose(shape: tuple[int, ...], bits: int) -> None:
+    x = values(f"uint{bits}", *shape)
+    for threads in THREADS:
+        out = empty(x.dtype, *(shape[i] for i in (0, 2, 1, 3)))
+        call("movement", f"transpose_{bits}", [x, out], *shape, threads)
+        np.testing.assert_array_equal(out, x.swapaxes(1, 2))
+
+
+# Ordering
+
+
+def lines(dtype: str) -> list[np.ndarray]:
+    """Matrices whose rows are sorted by every method, in one task and in several."""
+    matrices = [values(dtype, rows, count) for rows, count in
+                ((1, 0), (0, 3), (5, 1), (3, 2), (7, 48), (3, 49), (300, 100), (1, 5000))]
+    return [*matrices, np.sort(matrices[-1]), guarded(np.ones((2, 5000), dtype_of(dtype)))]
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_sort(dtype: str) -> None:
+    for x in lines(dtype):
+        # NumPy's stable order is ours: NaN last, zeros of both signs equal.
+        order = np.argsort(x.astype(np.float32) if dtype == "bfloat16" else x, kind="stable")
+        for threads in THREADS:
+            permutation, out = empty("int32", *x.shape), empty(x.dtype, *x.shape)
+            call("ordering", f"argsort_{dtype}", [x, permutation], *x.shape, threads)
+            np.testing.assert_array_equal(permutation, order)
+            call("ordering", f"sort_{dtype}", [x, out], *x.shape, threads)
+            assert_same_bits(out, np.take_along_axis(x, order, 1))
+
+
+def test_sort_keeps_the_kinds_of_nan() -> None:
+    bits = np.array([0x7FC00001, 0xFFC00002, 0x7F800003, 0, 0x80000000, 0xFF800000] * 20, np.uint32)
+    x = guarded(bits.view(np.float32))
+    order = np.argsort(x, kind="stable")
+    for count in (6, 120):
+        out = empty("float32", count)
+        call("ordering", "sort_float32", [x, out], 1, count, 1)
+        assert_same_bits(out, x[order[order < count]])
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("name", ("argmax", "argmin"))
+def test_position_of_extreme(name: str, dtype: str) -> None:
+    for shape in ((1, 1, 1), (3, 7, 1), (2, 1, 5), (2, 9, 19), (0, 3, 2), (2, 3, 0), (5, 40, 67),
+                  (3, 1000, 1), (1, 600, 611)):
+        x = values(dtype, *shape)
+        wide = x.astype(np.float32) if dtype == "bfloat16" else x
+        expected = getattr(np, name)(wide, 1).astype(np.int32)
+        for threads in THREADS:
+            out = empty("int32", shape[0], shape[2])
+            call("ordering", f"{name}_{dtype}", [x, out], *shape, threads)
+            np.testing.assert_array_equal(out, expected)
+
+
+# Random bits
+
+
+@pytest.mark.parametrize("count", (0, 1, 5, 64, 1001, MANY))
+def test_threefry(count: int) -> None:
+    counters = [values("uint32", count, seed=seed) for seed in (1, 2)]
+    for key_count in {1, count}:
+        keys = [values("uint32", key_count, seed=seed) for seed in (3, 4)]
+        expected = threefry2x32_p.evaluate(
+            *(np.broadcast_to(key, count) for key in keys), *counters)
+        for threads in THREADS:
+            results = [empty("uint32", count) for _ in range(2)]
+            call("random", "threefry2x32", [*keys, *counters, *results], key_count, count, threads)
+            for result, wanted in zip(results, expected, strict=True):
+                np.testing.assert_array_equal(result, wanted)
+
+
+# Cumulative operations
+
+CUMULATIVE = {"cumsum": (cumsum_p, NUMBERS), "cumprod": (cumprod_p, NUMBERS),
+              "cummax": (cummax_p, ALL), "cummin": (cummin_p, ALL),
+              "cumlogsumexp": (cumlogsumexp_p, FLOATS)}
+
+
+def check_cumulative(name: str, x: np.ndarray, tolerance: float) -> None:
+    for reverse in (False, True):
+        with np.errstate(all="ignore"):
+            expected = CUMULATIVE[name][0].evaluate(x, axis=1, reverse=reverse)
+        for threads in THREADS:
+            out = empty(x.dtype, *x.shape)
+            call("cumulative", f"{name}_{x.dtype}", [x, out], *x.shape, reverse, threads)
+            if tolerance:
+                np.testing.assert_allclose(out.astype(np.float64), expected.astype(np.float64),
+                                           rtol=tolerance, atol=tolerance)
+            else:
+                assert_same(out, expected)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [
+    (name, dtype) for name, (_, names) in CUMULATIVE.items() for dtype in names])
+def test_cumulative(name: str, dtype: str) -> None:
+    shapes = ((1, 0, 1), (0, 3, 1), (2, 3, 0), (1, 1, 1), (3, 17, 1), (2, 9, 5), (2, 6, 67),
+              (3, 100, 1000))
+    # What rounds differently: exponentials, and products of more than a few digits.
+    tolerance = 0.0
+    if name == "cumlogsumexp" or (name == "cumprod" and dtype in FLOATS):
+        tolerance = 4 * float(ml_dtypes.finfo(dtype_of(dtype)).eps)
+    for shape in shapes:
+        if name in ("cummax", "cummin"):
+            check_cumulative(name, values(dtype, *shape), 0)
+            continue
+        check_cumulative(name, plain(dtype, *shape), tolerance)
+        if dtype in FLOATS and shape[1] == 17:
+            check_cumulative(name, values(dtype, *shape), 4 * float(
+                ml_dtypes.finfo(dtype_of(dtype)).eps))
+
+
+@pytest.mark.parametrize("name", ("cumsum", "cumprod", "cummax", "cummin"))
+def test_cumulative_keeps_negative_zero(name: str) -> None:
+    x, out = guarded(np.full((1, 3, 1), -0.0, np.float32)), empty("float32", 1, 3, 1)
+    call("cumulative", f"{name}_float32", [x, out], 1, 3, 1, 0, 1)
+    assert np.signbit(out).ravel().tolist() == [True, name != "cumprod", True]
+
+
+# Indexing
+
+
+@pytest.mark.parametrize("index", ("int32", "int64"))
+@pytest.mark.parametrize("bits", BITS)
+def test_gather_rows(bits: int, index: str) -> None:
+    for outer, size, inner, count in (
+            (1, 1, 1, 1), (1, 5, 1, 9), (3, 5, 1, 9), (2, 7, 3, 5), (2, 7, 67, 5), (1, 4, 0, 3),
+            (2, 4, 3, 0), (0, 4, 3, 2), (1, 1000, 1, MANY), (2, 100, 65, 4001), (700, 90, 1, 611)):
+        x = values(f"uint{bits}", outer, size, inner)
+        indices = guarded(np.random.default_rng(1).integers(0, size, count).astype(index))
+        for threads in THREADS:
+            out = empty(x.dtype, outer, count, inner)
+            call("indexing", f"gather_rows_{bits}", [x, indices, out], outer, size, inner, count,
+                 indices.itemsize, threads)
+            assert_same(out, x[:, indices])
+
+
+SCATTER: dict[str, Callable[[Any, Any], Any]] = {
+    "set": lambda old, new: new, "add": np.add, "mul": np.multiply, "min": np.minimum,
+    "max": np.maximum}
+
+
+def scattered(kind: str, x: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> np.ndarray:
+    result = x.copy()
+    for row, update in zip(rows, updates, strict=True):
+        if 0 <= row < len(x):
+            with np.errstate(all="ignore"):
+                result[row] = SCATTER[kind](result[row], update)
+    return result
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [
+    (kind, dtype) for kind in SCATTER
+    for dtype in (NUMBERS if kind in ("add", "mul") else ALL)])
+def test_scatter_rows(kind: str, dtype: str) -> None:
+    for n_rows, width, count in ((1, 1, 1), (5, 1, 20), (4, 3, 9), (7, 67, 12), (3, 0, 2),
+                                 (0, 3, 2), (3, 4, 0), (50, 200, 2000)):
+        x, updates = values(dtype, n_rows, width), values(dtype, count, width, seed=1)
+        rows = guarded(np.random.default_rng(2).integers(-2, n_rows + 2, count).astype(np.int32))
+        expected = scattered(kind, x, rows, updates)
+        for threads in THREADS:
+            out = empty(x.dtype, n_rows, width)
+            call("indexing", f"scatter_rows_{kind}_{dtype}", [x, rows, updates, out],
+                 n_rows, width, count, threads)
+            assert_same(out, expected)
+            out[...] = x  # in place
+            call("indexing", f"scatter_rows_{kind}_{dtype}", [out, rows, updates, out],
+                 n_rows, width, count, threads)
+            assert_same(out, expected)
+
+
+# Windows
+
+# Of x: outer, height, width, inner. Then pairs: window, strides, padding before, padding after,
+# dilation of the window, of the operand.
+WINDOWS = (
+    ((2, 5, 6, 3), (2, 2), (2, 2), (0, 0), (0, 0), (1, 1), (1, 1)),
+    ((1, 7, 5, 1), (3, 2), (1, 2), (1, 0), (1, 1), (1, 1), (1, 1)),
+    ((2, 4, 6, 19), (2, 3), (1, 1), (1, 2), (0, 1), (2, 1), (1, 2)),
+    ((1, 6, 6, 2), (2, 2), (1, 1), (-1, -2), (-1, 0), (1, 2), (2, 1)),
+    ((3, 1, 40, 1), (1, 5), (1, 1), (0, 2), (0, 2), (1, 1), (1, 1)),
+    ((3, 60, 130, 1), (2, 2), (2, 2), (0, 0), (0, 0), (1, 1), (1, 1)),
+    ((2, 60, 67, 33), (3, 3), (2, 1), (1, 1), (1, 1), (1, 1), (1, 1)),
+    ((0, 4, 4, 2), (2, 2), (1, 1), (0, 0), (0, 0), (1, 1), (1, 1)),
+    ((2, 4, 4, 0), (2, 2), (1, 1), (0, 0), (0, 0), (1, 1), (1, 1)),
+)
+
+
+def padded(x: np.ndarray, value: Any, low: tuple, high: tuple, dilation: tuple) -> np.ndarray:
+    return window.padded(x, np.asarray(value, x.dtype)[()],
+                         ((0, 0), *zip(low, high, strict=True), (0, 0)), (1, *dilation, 1))
+
+
+def window_counts(case: tuple) -> tuple[int, ...]:
+    (_, *spatial, _), size, stride, low, high, step, base = case
+    return tuple(
+        ((n - 1) * base[k] + 1 + low[k] + high[k] - (size[k] - 1) * step[k] - 1) // stride[k] + 1
+        for k, n in enumerate(spatial))
+
+
+def window_sizes(case: tuple) -> list[int]:
+    shape, size, stride, low, _, step, base = case
+    return [*shape, *window_counts(case), *size, *stride, *low, *step, *base]
+
+
+def window_params(case: tuple) -> dict[str, Any]:
+    _, size, stride, low, high, step, base = case
+    return {"window_dimensions": (1, *size, 1), "window_strides": (1, *stride, 1),
+            "padding": ((0, 0), *zip(low, high, strict=True), (0, 0)),
+            "window_dilation": (1, *step, 1), "base_dilation": (1, *base, 1)}
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_unfold(bits: int) -> None:
+    for case in WINDOWS:
+        shape, size, stride, low, high, step, base = case
+        x = values(f"uint{bits}", *shape)
+        wide = padded(x, 0, low, high, base)
+        rows, columns = window_counts(case)
+        expected = np.concatenate([
+            wide[:, i * step[0]:i * step[0] + (rows - 1) * stride[0] + 1:stride[0],
+                 j * step[1]:j * step[1] + (columns - 1) * stride[1] + 1:stride[1]]
+            for i in range(size[0]) for j in range(size[1])], -1)
+        for threads in THREADS:
+            out = empty(x.dtype, *expected.shape)
+            call("windows", f"unfold_{bits}", [x, out], *window_sizes(case), threads)
+            assert_same(out, expected)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("kind", ("sum", "max", "min"))
+def test_window(kind: str, dtype: str) -> None:
+    primitive = getattr(window, f"reduce_window_{kind}_p")
+    for case in WINDOWS:
+        x = (plain if kind == "sum" else values)(dtype, *case[0])
+        with np.errstate(all="ignore"):
+            expected = primitive.evaluate(x, **window_params(case))
+        for threads in THREADS:
+            out = empty(x.dtype, *expected.shape)
+            call("windows", f"window_{kind}_{dtype}", [x, out], *window_sizes(case), threads)
+            assert_same(out, expected)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("kind", ("ge", "le"))
+def test_select_scatter(kind: str, dtype: str) -> None:
+    for case in WINDOWS:
+        shape, size, stride, low, high, step, base = case
+        if step != (1, 1) or base != (1, 1):
+            continue
+        x, updates = values(dtype, *shape), plain(dtype, shape[0], *window_counts(case), shape[3])
+        params = window_params(case)
+        del params["window_dilation"], params["base_dilation"]
+        with np.errstate(all="ignore"):
+            expected = window.select_and_scatter_add_p.evaluate(
+                updates, x, select_prim=getattr(comparison, f"{kind}_p"), **params)
+        for threads in THREADS:
+            out = empty(x.dtype, *shape)
+            call("windows", f"select_scatter_{kind}_{dtype}", [x, updates, out],
+                 *window_sizes(case), threads)
+            assert_same(out, expected)
+
+
+@pytest.mark.skipif(GUARDED, reason="this is the process that the test starts")
+def test_within_bounds() -> None:
+    mojo_programs.pack()
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
+        env={**os.environ, GUARD: "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-2000:]}"

@@ -1,0 +1,1 @@
+"""Numbers: jax.numpy, jax.random, jax.nn and special functions, against JAX."""

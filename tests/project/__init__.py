@@ -1,0 +1,1 @@
+"""The project itself: layers, blocks, documents, and the compat suite."""

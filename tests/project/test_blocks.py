@@ -1,0 +1,65 @@
+"""tools/check_blocks.py: the blocks of primitives are closed, and every kind of breach is seen."""
+
+import ast
+import importlib.util
+
+import pytest
+
+from tests import ROOT
+
+
+def load_checker():
+    spec = importlib.util.spec_from_file_location("check_blocks", ROOT / "tools/check_blocks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+check_blocks = load_checker()
+NAMES = {"sin", "cos", "reshape", "mul"}
+
+
+def test_the_blocks_are_closed():
+    assert check_blocks.check(ROOT) == []
+
+
+def test_primitives_are_found():
+    found = check_blocks.primitive_names(ROOT)
+    assert {"sin", "dot_general", "scan", "jit", "scatter-add"} <= found
+
+
+def test_every_excuse_is_needed():
+    names = check_blocks.primitive_names(ROOT)
+    for path in check_blocks.EXCUSED:
+        assert list(check_blocks.tables(ast.parse((ROOT / path).read_text()), names)), path
+
+
+@pytest.mark.parametrize("text", [
+    "x = eqn.primitive.name == 'sin'",
+    "x = primitive.name in ('sin', 'cos')",
+    "x = rules[eqn.primitive.name]",
+    "x = rules.get(primitive.name)",
+])
+def test_comparisons_are_seen(text):
+    assert list(check_blocks.comparisons(ast.parse(text)))
+
+
+@pytest.mark.parametrize("text", [
+    "RULES = {'sin': 1, 'cos': 2, 'mul': 3, 'other': 4}",
+    "RULES: dict = {'sin': 1, 'cos': 2, 'mul': 3}",
+    "MOVES = frozenset(('sin', 'cos', 'reshape'))",
+    "MOVES = ['sin', 'cos', 'reshape']",
+    "MOVES = 'sin cos reshape other'.split()",
+    "RULES = dict.fromkeys(('sin', 'cos', 'reshape'), 1)",
+])
+def test_tables_are_seen(text):
+    assert list(check_blocks.tables(ast.parse(text), NAMES))
+
+
+@pytest.mark.parametrize("text", [
+    "x = primitive.name", "x = option.name == 'sin'", "print(eqn.primitive.name)",
+    "WORDS = ['sin', 'cos', 'one', 'two', 'three']", "__all__ = ['sin', 'cos', 'mul']",
+])
+def test_what_is_no_breach(text):
+    tree = ast.parse(text)
+    assert not list(check_blocks.comparisons(tree)) + list(check_blocks.tables(tree, NAMES))

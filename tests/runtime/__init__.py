@@ -1,0 +1,1 @@
+"""Arrays, pending graphs, tiers, and processes that fork."""

@@ -1,0 +1,1 @@
+"""Meshes, the sharding engine and shard_map."""

@@ -1,0 +1,1 @@
+"""What the tests share: the harness of cases, comparisons with JAX, tolerances."""

@@ -1,0 +1,1 @@
+"""The transformations and control flow, alone and in every order."""

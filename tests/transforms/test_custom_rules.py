@@ -1,0 +1,508 @@
+"""custom_jvp, custom_vjp, custom_vmap and checkpoint against real JAX: in nests of three, their
+errors, and what checkpoint saves."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+import tracemalloc
+
+import jax
+import jax.ad_checkpoint
+import jax.custom_batching
+import jax.custom_derivatives
+import numpy as np
+import pytest
+
+import maxjax
+import maxjax.ad_checkpoint
+import maxjax.custom_batching
+import maxjax.custom_derivatives
+import maxjax.numpy as jnp
+from maxjax._ir.check import check_jaxpr
+from maxjax._transforms.simplify import simplify
+from tests.support.against_jax import agree, assert_same_error, assert_tree_same, errors_of
+
+X = np.array([0.3, -0.7, 1.1], np.float32)
+DIRECTION = np.array([1.0, 0.5, -2.0], np.float32)
+
+# --- nests ----------------------------------------------------------------------------------------
+# Each makes another function of a vector of a library and such a function. The rules are wrong on
+# purpose, by a factor, so that it shows where one is not used.
+
+
+def with_vjp(j, f):
+    g = j.custom_vjp(f)
+    g.defvjp(lambda x: (f(x), (x, j.numpy.cos(x))), lambda res, ct: (2 * ct * res[1],))
+    return g
+
+
+def with_vjp_zeros(j, f):
+    zero = j.custom_derivatives.SymbolicZero
+
+    def fwd(x, y):
+        return (f(x.value), y.value * 2), (y.value if x.perturbed else 0 * y.value)
+
+    def bwd(res, cts):
+        first, second = cts
+        return (None if isinstance(first, zero) else 3 * first * res,
+                None if isinstance(second, zero) else 5 * second)
+
+    g = j.custom_vjp(lambda x, y: (f(x), y * 2))
+    g.defvjp(fwd, bwd, symbolic_zeros=True)
+    return lambda x: g(x, j.numpy.sin(x))[0]
+
+
+def with_jvp(j, f):
+    g = j.custom_jvp(f)
+    g.defjvp(lambda primals, tangents: (f(*primals), 3 * tangents[0] * j.numpy.sin(primals[0])))
+    return g
+
+
+def with_gradient(j, f):
+    @j.custom_gradient
+    def g(x):
+        wave = j.numpy.cos(x)
+        return f(x), lambda ct: ct * wave
+
+    return g
+
+
+def summed_vmap(j, f):
+    return lambda x: j.vmap(f)(j.numpy.stack([x, 0.5 * x])).sum(0)
+
+
+def scanned(j, f):
+    def loop(x):
+        carry, outs = j.lax.scan(lambda c, w: (f(c) * w, c), x, X)
+        return carry + outs[1]
+
+    return loop
+
+
+WRAPPERS = {
+    "custom_vjp": with_vjp,
+    "symbolic zeros": with_vjp_zeros,
+    "custom_jvp": with_jvp,
+    "custom_gradient": with_gradient,
+    "checkpoint": lambda j, f: j.checkpoint(f),
+    "checkpoint with policy": lambda j, f: j.checkpoint(
+        f, policy=lambda primitive, *_, **__: primitive.name in ("sin", "mul")),
+    "jit": lambda j, f: j.jit(f),
+    "vmap": summed_vmap,
+    "scan": scanned,
+    "cond": lambda j, f: lambda x: j.lax.cond(x.sum() > 0, f, lambda y: 2 * y, x),
+    "loop": lambda j, f: lambda x: j.lax.fori_loop(0, 2, lambda _, c: f(c), x),
+    "grad": lambda j, f: lambda x: j.grad(lambda y: (f(y) ** 2).sum())(x),
+}
+RULES = set(list(WRAPPERS)[:6])
+NESTS = [names for names in itertools.permutations(WRAPPERS, 3) if RULES & set(names)]
+
+
+def nested(j, names):
+    def f(x):
+        return j.numpy.sin(x) * 0.75 + 0.125 * x * x
+
+    for name in names:
+        f = WRAPPERS[name](j, f)
+    return f
+
+
+def reverse(j, names, x):
+    value, pullback = j.vjp(nested(j, names), x)
+    return value, pullback(DIRECTION)
+
+
+@functools.cache
+def expected(names):
+    """JAX's answer, operation by operation: XLA need not compile each nest."""
+    with jax.disable_jit():
+        return reverse(jax, names, X)
+
+
+@pytest.mark.parametrize("outer", WRAPPERS)
+def test_nests(outer):
+    rng = random.Random(outer)
+    for names in rng.sample([names for names in NESTS if names[-1] == outer], 12):
+        for transformed in (
+                functools.partial(reverse, maxjax, names),
+                maxjax.jit(functools.partial(reverse, maxjax, names)),
+                lambda x, names=names: maxjax.tree.map(
+                    lambda y: y[1],
+                    maxjax.vmap(functools.partial(reverse, maxjax, names))(np.stack([-x, x])))):
+            try:
+                assert_tree_same(transformed(X), expected(names), "loose", derivative=True)
+            except Exception as error:
+                raise AssertionError(f"{names}: {error}") from error
+
+
+FORWARD = ["custom_jvp", "checkpoint", "checkpoint with policy", "jit", "vmap", "scan", "cond"]
+
+
+@pytest.mark.parametrize("names", [
+    names for names in itertools.permutations(FORWARD, 3)
+    if sum(map(FORWARD.index, names)) % 5 == 0 and RULES & set(names)], ids=", ".join)
+def test_nests_forward(names):
+    with jax.disable_jit():
+        value, tangent = jax.jvp(nested(jax, names), (X,), (DIRECTION,))
+    f = nested(maxjax, names)
+    for found in (maxjax.jvp(f, (X,), (DIRECTION,)),
+                  maxjax.jit(lambda x, t: maxjax.jvp(f, (x,), (t,)))(X, DIRECTION)):
+        assert_tree_same(found, (value, tangent), "loose", derivative=True)
+    _, linear = maxjax.linearize(f, X)
+    assert_tree_same(linear(DIRECTION), tangent, "loose", derivative=True)
+    check_jaxpr(maxjax.make_jaxpr(lambda x, t: maxjax.jvp(f, (x,), (t,)))(X, DIRECTION))
+
+
+@pytest.mark.parametrize("names", [
+    ("checkpoint",), ("custom_vjp", "checkpoint"), ("checkpoint", "scan"), ("scan", "checkpoint"),
+    ("checkpoint", "custom_vjp", "jit"), ("vmap", "checkpoint with policy", "scan")],
+    ids=", ".join)
+def test_well_formed(names):
+    closed = maxjax.make_jaxpr(functools.partial(reverse, maxjax, names))(X)
+    check_jaxpr(closed)
+    check_jaxpr(simplify(closed))
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def vjp_of(j, bwd=lambda res, ct: (ct,), fwd=lambda x: (x, None), fun=lambda x: x, **options):
+    f = j.custom_vjp(fun)
+    f.defvjp(fwd, bwd, **options)
+    return f
+
+
+def jvp_of(j, rule):
+    f = j.custom_jvp(lambda x: (x, x))
+    f.defjvp(rule)
+    return f
+
+
+def closed_over(j, x):
+    return vjp_of(j, fun=lambda y: x * y, fwd=lambda y: (x * y, None))(2.0)
+
+
+def mapped(j, rule):
+    f = j.custom_batching.custom_vmap(lambda x: x)
+    f.def_vmap(rule)
+    return f
+
+
+ERRORS = {
+    "forward mode": lambda j: j.jvp(vjp_of(j), (1.0,), (1.0,)),
+    "forward mode of vmap": lambda j: j.jvp(j.vmap(vjp_of(j)), (X,), (X,)),
+    "vmap of forward mode": lambda j: j.vmap(lambda x: j.jvp(vjp_of(j), (x,), (x,)))(X),
+    "forward mode under jit": lambda j: j.jit(lambda x: j.jvp(vjp_of(j), (x,), (x,)))(1.0),
+    "linearized": lambda j: j.linearize(vjp_of(j), 1.0)[1](1.0),
+    "reverse of forward": lambda j: j.grad(lambda x: j.jvp(vjp_of(j), (x,), (1.0,))[1])(1.0),
+    "jacfwd": lambda j: j.jacfwd(vjp_of(j))(1.0),
+    "no vjp": lambda j: j.custom_vjp(lambda x: x)(1.0),
+    "no jvp": lambda j: j.custom_jvp(lambda x: x)(1.0),
+    "no tuple": lambda j: j.grad(vjp_of(j, lambda res, ct: ct))(1.0),
+    "too many": lambda j: j.grad(vjp_of(j, lambda res, ct: (ct, ct)))(1.0),
+    "other shape": lambda j: j.grad(vjp_of(j, lambda res, ct: (j.numpy.ones(2),)))(1.0),
+    "text": lambda j: j.grad(vjp_of(j, lambda res, ct: ("a",)))(1.0),
+    "residual of text": lambda j: j.grad(vjp_of(j, fwd=lambda x: (x, "a")))(1.0),
+    "missing key": lambda j: j.grad(vjp_of(
+        j, lambda res, ct: ({"a": ct},), lambda d: (d["a"], None),
+        lambda d: d["a"]))({"a": 1.0, "b": 2.0}),
+    "forward without pair": lambda j: j.grad(vjp_of(j, fwd=lambda x: x))(1.0),
+    "forward of another tree": lambda j: j.grad(
+        j.jit(vjp_of(j, fwd=lambda x: ((x, x), None))))(1.0),
+    "forward of another shape": lambda j: j.grad(lambda x: j.jit(
+        vjp_of(j, fwd=lambda x: (j.numpy.ones(2), None)))(x).sum())(1.0),
+    "zeros and remat": lambda j: vjp_of(j, symbolic_zeros=True, optimize_remat=True),
+    "closed over, staged": lambda j: j.grad(j.jit(functools.partial(closed_over, j)))(1.0),
+    "unknown keyword": lambda j: vjp_of(j)(1.0, z=1),
+    "keyword only": lambda j: vjp_of(j, fun=lambda x, *, y: x)(1.0, y=2.0),
+    "primals only": lambda j: j.jvp(jvp_of(j, lambda p, t: p[0]), (1.0,), (1.0,)),
+    "other tangent tree": lambda j: j.jvp(
+        jvp_of(j, lambda p, t: ((p[0], p[0]), t[0])), (1.0,), (1.0,)),
+    "other tangent shapes": lambda j: j.jvp(
+        jvp_of(j, lambda p, t: ((p[0], p[0]), (t[0], j.numpy.ones(2)))), (1.0,), (1.0,)),
+    "rule of another tree": lambda j: j.jvp(
+        j.jit(jvp_of(j, lambda p, t: (p[0], t[0]))), (1.0,), (1.0,)),
+    "jvps and fixed arguments": lambda j: j.custom_jvp(
+        lambda x: x, nondiff_argnames=["x"]).defjvps(None),
+    "number of a fixed argument": lambda j: j.custom_jvp(lambda x, y: x, nondiff_argnums=1),
+    "static list": lambda j: j.checkpoint(lambda x: x, static_argnums=[0])(1.0),
+    "static out of range": lambda j: j.checkpoint(lambda x: x, static_argnums=3)(1.0),
+    "concrete": lambda j: j.checkpoint(lambda x: x, concrete=True),
+    "prevent_cse": lambda j: j.checkpoint(lambda x: x, prevent_cse=3),
+    "checkpoint of text": lambda j: j.checkpoint(lambda x: x)("a"),
+    "policy of a number": lambda j: j.grad(
+        j.checkpoint(lambda x: j.numpy.sin(x), policy=lambda *_, **__: 3))(1.0),
+    "both names": lambda j: j.checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"], offload_src="device",
+        offload_dst="pinned_host"),
+    "both policies": lambda j: j.checkpoint_policies.save_from_both_policies(
+        lambda *_, **__: 1, lambda *_, **__: True)(None),
+    "no vmap rule": lambda j: j.custom_batching.custom_vmap(lambda x: x)(1.0),
+    "vmap rule's flags": lambda j: j.vmap(mapped(j, lambda n, b, x: (x, (True, True))))(X),
+    "vmap rule's result": lambda j: j.vmap(
+        mapped(j, lambda n, b, x: ((x, x), (True, True))))(X),
+    "reverse mode of custom_vmap": lambda j: j.grad(
+        mapped(j, lambda n, b, x: (x, True)))(1.0),
+    "linear_call mapped": lambda j: j.vmap(lambda x: j.custom_derivatives.linear_call(
+        lambda r, x: x / r, lambda r, x: x / r, 2.0, x))(X),
+    "linear_call's tree": lambda j: j.grad(lambda x: j.custom_derivatives.linear_call(
+        lambda r, x: x / r, lambda r, x: (x, x), 2.0, x))(1.0),
+    "values of no primals": lambda j: j.custom_derivatives.custom_vjp_primal_tree_values((1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    mine, theirs = errors_of(ERRORS[name])
+    assert type(mine).__name__ == type(theirs).__name__
+    assert str(mine).split("\n")[0] == str(theirs).split("\n")[0]
+
+
+def test_fixed_tracers():
+    def call(j):
+        f = j.custom_vjp(lambda n, x: n * x, nondiff_argnums=(0,))
+        f.defvjp(lambda n, x: (n * x, None), lambda n, res, ct: (ct,))
+        return j.jit(lambda y: f(y, 1.0))(2.0)
+
+    assert_same_error(*errors_of(call))
+
+
+def test_unknown_branch_names_static_argnums():
+    with pytest.raises(maxjax.errors.TracerBoolConversionError) as caught:
+        maxjax.checkpoint(lambda x, n: x if n else -x)(1.0, True)
+    assert "static_argnums" in str(caught.value)
+
+
+# --- arguments, trees, dtypes ---------------------------------------------------------------------
+
+CALLS = {
+    "defaults": lambda j: j.grad(vjp_of(
+        j, lambda res, ct: (ct * res, None), lambda x, y: (x * y, y), lambda x, y=2.0: x * y))(3.0),
+    "keywords": lambda j: j.grad(lambda x: vjp_of(
+        j, lambda res, ct: (ct, 5 * ct), lambda x, y: (x * y, y),
+        lambda x, y: x * y)(x, y=x))(3.0),
+    "list of cotangents": lambda j: j.grad(vjp_of(j, lambda res, ct: [3 * ct]))(1.0),
+    "none": lambda j: j.grad(vjp_of(j, lambda res, ct: (None,)))(1.0),
+    "prefix": lambda j: j.grad(vjp_of(
+        j, lambda res, ct: (ct,), lambda d: (d["a"] + d["b"], None),
+        lambda d: d["a"] + d["b"]))({"a": 1.0, "b": 2.0}),
+    "none within": lambda j: j.grad(vjp_of(
+        j, lambda res, ct: ({"a": ct, "b": None},), lambda d: (d["a"] + d["b"], None),
+        lambda d: d["a"] + d["b"]))({"a": 1.0, "b": (2.0, 3.0)[0]}),
+    "integer argument": lambda j: j.grad(vjp_of(
+        j, lambda n, ct: (ct, ct * n), lambda n, x: (n * x, n), lambda n, x: n * x), (0, 1),
+        allow_int=True)(2, 3.0),
+    "integer result": lambda j: j.grad(lambda x: vjp_of(
+        j, lambda res, cts: (cts[0] * 2,), lambda x: ((x, j.numpy.int32(3)), None),
+        lambda x: (x, j.numpy.int32(3)))(x)[0])(1.0),
+    "tree of residuals": lambda j: j.vjp(vjp_of(
+        j, lambda res, ct: (res["a"][0] * ct["y"] + res["b"] * ct["z"],),
+        lambda x: ({"y": 2 * x, "z": x}, {"a": (x, 3), "b": 2.0}),
+        lambda x: {"y": 2 * x, "z": x}), j.numpy.asarray(X))[1]({"y": X, "z": X}),
+    "fixed function": lambda j: j.grad(lambda x: _fixed(j)(j.numpy.sin, x, 3))(0.5),
+    "fixed function under jit": lambda j: j.jit(j.grad(
+        lambda x: _fixed(j)(j.numpy.sin, x, 3)))(0.5),
+    "unmapped argument": lambda j: j.vmap(j.grad(lambda x, y: vjp_of(
+        j, lambda res, ct: (ct * res[1], ct * res[0]), lambda x, y: (x * y, (x, y)),
+        lambda x, y: x * y)(x, y), (0, 1)), (0, None))(X, X[0]),
+    "cotangent summed over the map": lambda j: j.grad(lambda y: j.vmap(lambda x: vjp_of(
+        j, lambda res, ct: (ct * res[1], ct * res[0]), lambda x, y: (x * y, (x, y)),
+        lambda x, y: x * y)(x, y))(X).sum())(X[0]),
+    "second derivative": lambda j: j.grad(j.grad(vjp_of(
+        j, lambda x, ct: (ct * j.numpy.cos(x) * 2,), lambda x: (j.numpy.sin(x), x),
+        lambda x: j.numpy.sin(x))))(0.5),
+    "second derivative staged": lambda j: j.grad(j.jit(j.grad(j.jit(vjp_of(
+        j, lambda x, ct: (ct * j.numpy.cos(x) * 2,), lambda x: (j.numpy.sin(x), x),
+        lambda x: j.numpy.sin(x))))))(0.5),
+    "unused tangent": lambda j: j.jit(
+        lambda x: j.jvp(vjp_of(j), (x,), (1.0,))[0])(1.0),
+    "remat of a custom forward": lambda j: j.grad(j.checkpoint(vjp_of(
+        j, lambda x, ct: (ct * x,), lambda x: (x * 2, x), optimize_remat=True,
+        fun=lambda x: x * 2)))(3.0),
+    "static argument": lambda j: j.grad(j.checkpoint(
+        lambda x, n: x ** n if n > 2 else x, static_argnums=(1,)))(2.0, 3),
+    "static argument from the end": lambda j: j.remat(
+        lambda x, n: x if n else -x, static_argnums=-1)(1.0, [True]),
+    "keyword of checkpoint": lambda j: j.grad(
+        lambda x: j.checkpoint(lambda x, *, y: x * y["a"])(x, y={"a": x}))(3.0),
+    "closed-over value": lambda j: j.grad(
+        lambda x: j.checkpoint(lambda y: j.numpy.sin(x * y))(2.0))(0.5),
+    "third derivative of checkpoint": lambda j: j.grad(j.grad(j.grad(
+        j.checkpoint(lambda x: j.numpy.sin(j.numpy.sin(x))))))(0.5),
+    "tuple of prevent_cse": lambda j: j.jit(j.grad(j.checkpoint(
+        lambda x, y: j.numpy.sin(x * y), prevent_cse=(True, False))))(0.5, 2.0),
+    "named": lambda j: j.vmap(j.grad(j.checkpoint(
+        lambda x: j.numpy.cos(j.ad_checkpoint.checkpoint_name(j.numpy.sin(x), "s")),
+        policy=j.checkpoint_policies.save_only_these_names("s"))))(X),
+    "convert a closure": lambda j: j.grad(lambda x: _converted(j, x))(X[1]),
+    "linear call": lambda j: j.vjp(lambda x: j.custom_derivatives.linear_call(
+        lambda r, x: {"y": x / r}, lambda r, ct: 7 * ct["y"] / r, 2.0, x), 3.0)[1]({"y": 1.0}),
+    "linear call, transposed twice": lambda j: j.linear_transpose(
+        lambda y: j.linear_transpose(lambda x: j.custom_derivatives.linear_call(
+            lambda r, x: 3 * x / r, lambda r, ct: 7 * ct / r, 2.0, x), 1.0)(y)[0], 1.0)(1.0),
+    "mapped by a rule": lambda j: j.vmap(mapped(j, lambda n, b, x: (x * n, True)))(X),
+    "rule not called": lambda j: j.vmap(
+        lambda x: x + mapped(j, lambda n, b, x: (x * n, True))(2.0))(X),
+    "derivative of a mapped rule": lambda j: j.jvp(
+        j.vmap(mapped(j, lambda n, b, x: (j.numpy.sin(x) * n, True))), (X,), (X,)),
+    "map of a derivative": lambda j: j.vmap(lambda x, t: j.jvp(
+        mapped(j, lambda n, b, x: (j.numpy.sin(x) * n, True)), (x,), (t,)))(X, X),
+    "map of a tangent": lambda j: j.vmap(lambda t: j.jvp(
+        mapped(j, lambda n, b, x: (j.numpy.sin(x) * n, b[0])), (X[0],), (t,)))(X),
+    "map of a primal": lambda j: j.vmap(lambda x: j.jvp(
+        mapped(j, lambda n, b, x: (j.numpy.sin(x) * n, b[0])), (x,), (1.0,)))(X),
+    "map of a map by a rule": lambda j: j.vmap(j.vmap(
+        mapped(j, lambda n, b, x: (x * n, True))))(np.stack([X, X])),
+    "rule under jit and scan": lambda j: j.vmap(j.jit(lambda x: j.lax.scan(
+        lambda c, _: (mapped(j, lambda n, b, x: (x * n, True))(c), None), x, None,
+        length=2)[0]))(X),
+    "vjp around a rule": lambda j: j.vmap(vjp_of(
+        j, fun=mapped(j, lambda n, b, x: (x * n, True))))(X),
+    "sequential": lambda j: j.vmap(j.custom_batching.sequential_vmap(
+        lambda x, y: {"a": x * y["b"]}), (0, None))(X, {"b": 2.0}),
+    "symbolic zeros of custom_jvp": lambda j: j.jvp(
+        lambda x: _known_zero(j)(x, 3.0), (2.0,), (1.0,)),
+    "jvps": lambda j: j.grad(_jvps(j), (0, 1))(2.0, 3.0),
+    "zeros": lambda j: j.custom_derivatives.zero_from_primal((X, {"a": X[:2]})),
+}
+
+
+def _fixed(j):
+    f = j.custom_vjp(lambda f, x, n: f(x) * n, nondiff_argnums=(0,), nondiff_argnames=("n",))
+    f.defvjp(lambda f, x, n: (f(x) * n, x), lambda f, n, x, ct: (ct * f(x) * n,))
+    return f
+
+
+def _converted(j, x):
+    function, values = j.closure_convert(lambda y: x * y + X[0], 1.0)
+    assert len(values) == 1
+    f = vjp_of(j, lambda res, ct: (None, 7 * ct), lambda y, v: (function(y, v), None),
+               lambda y, v: function(y, v))
+    return f(2.0, *values)
+
+
+def _known_zero(j):
+    f = j.custom_jvp(lambda x, y: x * y)
+    zero = j.custom_derivatives.SymbolicZero
+    f.defjvp(lambda p, t: (p[0] * p[1], t[0] if type(t[1]) is zero else t[0] * 2),
+             symbolic_zeros=True)
+    return f
+
+
+def _jvps(j):
+    f = j.custom_jvp(lambda x, y: x * y)
+    f.defjvps(None, lambda t, out, x, y: t * out)
+    return f
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls(name):
+    agree(CALLS[name])
+
+
+def test_methods():
+    class Scale:
+        @functools.partial(maxjax.custom_vjp, nondiff_argnums=(0,))
+        def apply(self, x):
+            return 2 * x
+
+        apply.defvjp(lambda self, x: (2 * x, None), lambda self, res, ct: (7 * ct,))
+
+    assert float(maxjax.grad(Scale().apply)(1.0)) == 7
+
+
+# --- what is saved --------------------------------------------------------------------------------
+
+
+def chain(j, policy=None, *, saved=False):
+    def f(x, w):
+        for _ in range(6):
+            x = j.numpy.tanh(j.ad_checkpoint.checkpoint_name(x @ w, "product"))
+        return x.sum()
+
+    return f if saved else j.checkpoint(f, policy=policy)
+
+
+W = np.eye(3, dtype=np.float32)
+POLICIES = {
+    "none": lambda p: None,
+    "nothing_saveable": lambda p: p.nothing_saveable,
+    "dots_saveable": lambda p: p.dots_saveable,
+    "dots_with_no_batch_dims_saveable": lambda p: p.dots_with_no_batch_dims_saveable,
+    "save_only_these_names": lambda p: p.save_only_these_names("product"),
+    "save_any_names_but_these": lambda p: p.save_any_names_but_these("product"),
+    "save_from_both_policies": lambda p: p.save_from_both_policies(
+        p.nothing_saveable, p.save_only_these_names("product")),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_residuals_are_those_of_jax(name):
+    from jax._src.ad_checkpoint import saved_residuals
+
+    mine = maxjax.ad_checkpoint.saved_residuals(
+        chain(maxjax, POLICIES[name](maxjax.checkpoint_policies)), X, W)
+    theirs = saved_residuals(chain(jax, POLICIES[name](jax.checkpoint_policies)), X, W)
+    assert [(aval.shape, source.split(" from ")[0]) for aval, source in mine] == [
+        (aval.shape, source.split(" from ")[0]) for aval, source in theirs]
+
+
+def test_offloaded_values_are_saved():
+    policy = maxjax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    found = maxjax.ad_checkpoint.saved_residuals(chain(maxjax, policy), X, W)
+    assert [source.split(" from ")[0] for _, source in found[2:]] == [
+        "output of dot_general"] * 6
+
+
+def test_chain_saves_its_arguments_alone():
+    assert len(maxjax.ad_checkpoint.saved_residuals(chain(maxjax, saved=True), X, W)) > 6
+    found = maxjax.ad_checkpoint.saved_residuals(chain(maxjax), X, W)
+    assert [source for _, source in found] == ["from the argument x", "from the argument w"]
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_checkpointed_scan_needs_less_memory(jitted):
+    def deep(h):
+        for _ in range(8):
+            h = jnp.sin(h) * 1.01
+        return h
+
+    def peak(step):
+        def loss(x):
+            return maxjax.lax.scan(lambda h, _: (step(h), None), x, None, length=16)[0].sum()
+
+        gradient = maxjax.grad(loss)
+        if jitted:
+            gradient = maxjax.jit(gradient)
+        x = jnp.ones(50_000)
+        result = np.asarray(gradient(x))
+        tracemalloc.start()
+        np.asarray(gradient(x))
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most, result
+
+    plain, expected_gradient = peak(deep)
+    less, gradient = peak(maxjax.checkpoint(deep))
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-6)
+    assert less < 0.4 * plain
+
+
+def test_second_computation_is_kept_apart():
+    """In one program, what is computed again is not merged with what was computed before."""
+    def sines(**options):
+        f = maxjax.checkpoint(lambda x: jnp.sin(jnp.sin(jnp.sin(x))), **options)
+        closed = simplify(maxjax.make_jaxpr(maxjax.value_and_grad(f))(0.5))
+        return sum(eqn.primitive.name == "sin" for eqn in closed.eqns)
+
+    assert sines() == 5
+    assert sines(prevent_cse=False) == 3
+
+
+def test_printing_is_that_of_jax():
+    for make in (lambda j: j.grad(j.checkpoint(lambda x: j.numpy.sin(j.numpy.sin(x)))),
+                 vjp_of, lambda j: j.grad(vjp_of(j)),
+                 lambda j: lambda x: j.jvp(vjp_of(j), (x,), (1.0,))):
+        assert str(maxjax.make_jaxpr(make(maxjax))(0.5)) == str(jax.make_jaxpr(make(jax))(0.5))

@@ -1,0 +1,499 @@
+"""Array references: programs that JAX and maxjax both run, and errors that both raise."""
+
+from __future__ import annotations
+
+import textwrap
+
+import jax
+import numpy as np
+import pytest
+
+import maxjax
+from tests.support.against_jax import assert_tree_same
+
+STASH = """
+@jax.custom_vjp
+def stash(r, x): return x
+def forward(r, x): return x, r
+def backward(r, g):
+    r.addupdate(g)
+    return None, g
+stash.defvjp(forward, backward)
+r = jax.new_ref(jnp.float32(0))
+"""
+
+# Each leaves its results in ``out``; references in it stand for their values.
+PROGRAMS = {
+    "reading": """
+        r = jax.new_ref(jnp.arange(24.).reshape(2, 3, 4))
+        out = (r[...], r[0], r[-1, 1], r[:, 1:, ::2], r[jax.ds(0, 1)], r[0, :, jnp.array([0, 1])],
+               r[jnp.array([0, 1]), jnp.array([2, 0])], r[0, ..., 1], r[()], r[:, -2:],
+               jax.ref.get(r), jax.ref.get(r, (0, 1)), r.shape, r.ndim, r.size, len(r))""",
+    "writing": """
+        r = jax.new_ref(jnp.zeros((3, 4)))
+        r[0] = jnp.ones(4)
+        r[1, 2] = 5.
+        r[2, 1:] = jnp.arange(3.)
+        r[:, ::2] += 1.
+        r[jnp.array([0, 1]), jnp.array([3, 3])] = jnp.array([7., 8.])
+        jax.ref.set(r, (0, 0), 9.)
+        old = jax.ref.swap(r, 1, jnp.full(4, 2.))
+        jax.ref.addupdate(r, (slice(None), jnp.array([0, 0])), jnp.ones((3, 2)))
+        r.addupdate(1., (2, 3))
+        out = old, r""",
+    "indices out of range": """
+        r = jax.new_ref(jnp.arange(3.))
+        r[jnp.array([8, 1, -1])] = jnp.array([5., 6., 7.])
+        out = r[jnp.array([8, -1, -9])], r[1:9], r[-5], r""",
+    "computed places": """
+        r = jax.new_ref(jnp.arange(8.))
+        @jax.jit
+        def f(i, r):
+            r[i] = 10.
+            r.addupdate(1., i)
+            return r[i], r[jax.ds(i, 2)], r[jax.ds(i, 2, 3)], jax.ref.swap(
+                r, jax.ds(i, 2), jnp.zeros(2))
+        out = [(f(i, r), r[...]) for i in (0, 2, 7, 20)]""",
+    "integers of other widths": """
+        r = jax.new_ref(jnp.zeros(3, int))
+        r[0] = jnp.int8(3)
+        out = r""",
+    "freeze and free": """
+        def f(x):
+            r, s = jax.new_ref(x), jax.empty_ref(jax.typeof(x))
+            s[...] = r[...] * 2
+            x = s[...]
+            jax.free_ref(s)
+            return x, jax.freeze(r)
+        out = jax.jit(f)(jnp.arange(3.)), jax.freeze(jax.new_ref(2))""",
+    "keys": """
+        r = jax.new_ref(jax.random.key(0))
+        @jax.jit
+        def draw():
+            r[...], key = jax.random.split(r[...])
+            return jax.random.uniform(key)
+        out = draw(), draw()""",
+    "views": """
+        r = jax.new_ref(jnp.arange(6.).reshape(2, 3))
+        @jax.jit
+        def f(r):
+            v = r.at[1]
+            v[0] = 8.
+            w = v.at[1:]
+            w[...] += 1
+            w[1] += 1
+            return jax.ref.get(w), w[0], v[...], w.shape
+        out = f(r), r""",
+    "jit: arguments": """
+        rs = {'a': jax.new_ref(jnp.zeros(2)), 'b': [jax.new_ref(jnp.ones(2))]}
+        @jax.jit
+        def f(p, *, k):
+            p['a'][...] += p['b'][0][...] * k
+            p['b'][0][...] *= 2
+            return p['a'][0]
+        out = f(rs, k=2.), f(rs, k=3.), rs""",
+    "jit: closed over, one trace": """
+        r, traces = jax.new_ref(0.), []
+        @jax.jit
+        def f(x):
+            traces.append(1)
+            r[...] += x
+            return r[...]
+        out = f(1.), f(2.), r[...], f(3.), len(traces)""",
+    "jit: arguments, one trace for all references": """
+        traces = []
+        @jax.jit
+        def f(r, x):
+            traces.append(1)
+            r[...] += x
+        rs = [jax.new_ref(jnp.float32(n)) for n in range(4)]
+        for r in rs: f(r, 1.)
+        out = rs, len(traces)""",
+    "jit in jit": """
+        r = jax.new_ref(jnp.zeros(3))
+        @jax.jit
+        def g(r, x): r[...] += x
+        @jax.jit
+        def f(x):
+            q = jax.new_ref(x)
+            g(q, x); g(q, 2 * x); g(r, q[...])
+            jax.jit(lambda a, b: jax.ref.set(a, 0, b[1]))(r, q)
+            return q[...]
+        out = f(jnp.ones(3)), r[...], f(jnp.ones(3)), r""",
+    "jit: donated, static, inline": """
+        import functools
+        r = jax.new_ref(jnp.float32(2.))
+        @functools.partial(jax.jit, static_argnums=1, donate_argnums=2)
+        def f(x, n, y, r):
+            r[...] += n
+            return x * r[...] + y
+        g = jax.jit(lambda x: x + r[...], inline=True)
+        out = f(1., 3, jnp.ones(2), r), r, jax.jit(lambda x: g(x) * g(x))(1.)""",
+    "an error half way leaves the value": """
+        r = jax.new_ref(0.)
+        def f(x):
+            r[...] = x
+            raise KeyError
+        try: jax.jit(f)(1.)
+        except KeyError: pass
+        out = r""",
+    "modules": """
+        class Linear:
+            def __init__(self, key):
+                self.w = jax.new_ref(jax.random.normal(key, (3, 2)))
+                self.b = jax.new_ref(jnp.zeros(2))
+                self.calls = jax.new_ref(0)
+            def __call__(self, x):
+                self.calls[...] += 1
+                return x @ self.w[...] + self.b[...]
+        model, momentum = Linear(jax.random.key(0)), jax.new_ref(jnp.zeros((3, 2)))
+        @jax.jit
+        def step(x, y):
+            def loss(w, b): return jnp.mean((x @ w + b - y) ** 2)
+            value, (gw, gb) = jax.value_and_grad(loss, (0, 1))(model.w[...], model.b[...])
+            momentum[...] = .9 * momentum[...] + gw
+            model.w[...] -= .1 * momentum[...]
+            model.b.addupdate(-.1 * gb)
+            model(x)
+            return value
+        steps = [step(jnp.ones((4, 3)), jnp.zeros((4, 2))) for _ in range(3)]
+        out = steps, model.calls, model.w""",
+    "scan: closed over": """
+        r = jax.new_ref(jnp.zeros(3))
+        def f(c, i):
+            r[i] += c
+            return c + 1., r[...]
+        out = jax.lax.scan(f, 1., jnp.arange(3)), jax.jit(
+            lambda: jax.lax.scan(f, 1., jnp.arange(3)))(), r""",
+    "scan: slices": """
+        r, s = jax.new_ref(jnp.arange(4.)), jax.new_ref(jnp.zeros(4))
+        def f(c, x):
+            a, b = x
+            b[...] = a[...] + c
+            return c + 1., a[...]
+        first = jax.lax.scan(f, 0., (r, s), reverse=True)
+        out = first, s[...], jax.jit(lambda r, s: jax.lax.scan(f, 1., (r, s)))(r, s), r, s""",
+    "foreach": """
+        def foreach(*args):
+            return lambda body: jax.lax.scan(lambda _, x: (None, body(*x)), None, args)[1]
+        r = jax.new_ref(0)
+        @foreach(jnp.arange(10))
+        def ys(x):
+            r[...] += x
+            return x * 2
+        out = r, ys""",
+    "fori_loop, while_loop, map": """
+        r = jax.new_ref(jnp.arange(4.))
+        def f(i, c):
+            r.addupdate(c, i)
+            return c * 2
+        def g(i):
+            r[i] += 1.
+            return i + 1
+        one = jnp.float32(1)
+        out = (jax.lax.fori_loop(0, 3, f, one), jax.jit(
+            lambda n: jax.lax.fori_loop(0, n, f, one))(2), jax.lax.while_loop(
+            lambda i: i < 2, g, 0), jax.lax.map(lambda x: x[...], r), r)""",
+    "cond and switch": """
+        r, s = jax.new_ref(jnp.float32(1)), jax.new_ref(jnp.float32(10))
+        def add(n):
+            def f(q): q.addupdate(jnp.float32(n)); return q[...]
+            return f
+        @jax.jit
+        def f(p, x):
+            def yes(): r[...] = x
+            jax.lax.cond(p, yes, lambda: s.addupdate(r[...]))
+            return jax.lax.cond(p, lambda q: q[...] * 2, lambda q: x, r)
+        g = jax.jit(lambda i, r: jax.lax.switch(i, [add(1), add(2), add(3)], r))
+        x = jnp.float32(4)
+        out = f(True, x), f(False, x), g(2, r), g(0, r), jax.lax.cond(True, add(1), add(2), s), r, s
+        """,
+    "cond in scan in jit": """
+        r = jax.new_ref(0.)
+        @jax.jit
+        def f():
+            def b(c, x):
+                def t(): r[...] += x
+                jax.lax.cond(x > 1, t, lambda: None)
+                return c, r[...]
+            return jax.lax.scan(b, None, jnp.arange(4.))
+        out = f(), r""",
+    "vmap: arguments": """
+        def dist(x, y, out):
+            out[...] = jnp.sum((x - y) ** 2)
+        xs, r = jnp.arange(12.).reshape(3, 4), jax.new_ref(jnp.zeros((3, 3)))
+        jax.vmap(jax.vmap(dist, (0, None, 0)), (None, 0, 0))(xs, xs, r)
+        s = jax.new_ref(jnp.zeros((3, 4)))
+        f = lambda s, i, x: jax.ref.swap(s, i, x)
+        first = jax.vmap(f, (0, 0, None))(s, jnp.arange(3), 2.)
+        jax.vmap(jax.jit(lambda s, x: s.addupdate(x)))(s, xs)
+        out = r, s, first, jax.vmap(lambda x, s: x + s[0, 0], (0, None))(xs, s)""",
+    "vmap: inside": """
+        def f(x, i):
+            r = jax.new_ref(jnp.zeros(3))
+            r[i] = x[0]
+            r[1:] += x[1:] * r[0]
+            return r[...]
+        xs = jnp.arange(6.).reshape(2, 3)
+        out = jax.vmap(f)(xs, jnp.array([0, 2])), jax.jit(jax.vmap(f))(xs, jnp.array([0, 2]))""",
+    "derivatives: inside": """
+        def f(x):
+            r = jax.new_ref(jnp.zeros(4))
+            def body(i, _): r[i] = jnp.sin(x * i) * r[0]
+            r[0] = x
+            jax.lax.fori_loop(1, 4, body, None)
+            return (r[...] ** 2).sum()
+        def g(x):
+            r = jax.new_ref(x)
+            jax.lax.cond(x > 0, lambda: jax.ref.set(r, ..., jnp.sin(r[...])), lambda: None)
+            return r[...]
+        def h(x):
+            r = jax.new_ref(x)
+            jax.lax.while_loop(lambda i: i < 3, lambda i: (
+                jax.ref.set(r, ..., r[...] * x), i + 1)[1], 0)
+            return r[...]
+        out = (jax.grad(f)(2.), jax.jit(jax.grad(f))(2.), jax.jvp(f, (2.,), (1.,)), jax.grad(g)(2.),
+               jax.grad(jax.jit(g))(-2.), jax.jvp(h, (2.,), (1.,)), jax.linearize(f, 2.)[1](1.))""",
+    "derivatives: plumbing": """
+        r = jax.new_ref(jnp.float32(2))
+        def f(x, r):
+            y = x * r[...]
+            r[...] += jax.lax.stop_gradient(y)
+            return y
+        out = jax.grad(f)(1., r), jax.jit(jax.grad(f))(1., r), jax.grad(jax.jit(f))(1., r), r""",
+    "jvp by a reference": """
+        r, t = jax.new_ref(3.), jax.new_ref(1.)
+        def f(r):
+            r[...] = jnp.sin(r[...])
+            return r[...] ** 2
+        out = jax.jvp(f, (r,), (t,)), r, t""",
+    "with_refs": """
+        g, h = jax.new_ref(100.), jax.new_ref(jnp.zeros(3))
+        _, f_vjp = jax.vjp(lambda a, b: a['x'] * b, {'x': 2.}, jnp.ones(3))
+        f_vjp.with_refs({'x': g}, h)(jnp.arange(3.))
+        first = f_vjp.with_refs({'x': jax.ad.GradValue()}, h)(jnp.ones(3))[0]
+        names = str(f_vjp.with_refs({'x': jax.ad.DontWant()}, h)(jnp.ones(3)))
+        out = g, h, first, names""",
+    "gradients summed over parts of a batch": """
+        def loss(ws, xs):
+            return jnp.mean(jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), xs, ws)[0])
+        @jax.jit
+        def batch(ws, xs):
+            total = jax.new_ref(jnp.zeros_like(ws))
+            def part(_, xs):
+                value, f_vjp = jax.vjp(lambda ws: loss(ws, xs), ws)
+                f_vjp.with_refs(total)(jnp.ones_like(value))
+                return (), value
+            values = jax.lax.scan(part, (), xs.reshape(3, 2, 4))[1]
+            return jax.freeze(total), values
+        out = batch(jnp.ones((2, 4, 4)) / 8, jnp.arange(24.).reshape(6, 4) / 24)""",
+    "custom_vjp: stashed gradients": STASH + """
+        def f(x, r): return jnp.sin(stash(r, x))
+        first = jax.grad(f)(1., r), f(1., r), jax.jit(f)(1., r), r[...]
+        out = first, jax.jit(jax.grad(f))(2., r), r[...], jax.grad(jax.jit(f))(3., r), r""",
+    "custom_vjp: stashed in a scan": STASH + """
+        def f(x, r):
+            return jax.lax.scan(lambda c, _: (jnp.sin(stash(r, c)), None), x, length=3)[0]
+        s = jax.new_ref(jnp.zeros(3))
+        mapped = jax.vmap(jax.grad(lambda x, s: jnp.sin(stash(s, x))))(jnp.arange(3.), s)
+        out = (jax.grad(f)(1., r), jax.jit(jax.grad(f))(1., r), jax.grad(jax.jit(f))(1., r), r,
+               mapped, s)""",
+    "custom_vjp: order and reads": """
+        @jax.custom_vjp
+        def stash(r, x): return x
+        stash.defvjp(lambda r, x: (x, r), lambda r, g: (
+            jax.ref.set(r, ..., r[...] * 2 + g), (None, g))[1])
+        r, w = jax.new_ref(jnp.zeros(2)), jnp.arange(4.).reshape(2, 2)
+        def f(x, r):
+            return jax.lax.scan(lambda c, w: (jnp.tanh(stash(r, c) * w), None), x, w)[0].sum()
+        out = jax.grad(f)(jnp.ones(2), r), r""",
+    "checkpoint": """
+        r = jax.new_ref(3.)
+        @jax.checkpoint
+        def f(x):
+            q = jax.new_ref(x)
+            q[...] *= r[...]
+            return jnp.sin(q[...])
+        @jax.checkpoint
+        def g(x, r):
+            r[...] = 2.
+            return jnp.sin(x) * r[...]
+        out = f(1.), jax.grad(f)(1.), jax.jit(jax.grad(f))(1.), g(1., r), jax.grad(g)(1., r), r""",
+    "looking without running": """
+        r = jax.new_ref(jnp.arange(3.))
+        def f(r):
+            r[0] = 5.
+            return r[1:]
+        shape = jax.eval_shape(f, r)
+        jax.make_jaxpr(f)(r)
+        typed = jax.eval_shape(f, jax.typeof(r))
+        out = shape.shape, r, str(jax.typeof(r)), repr(r), typed.shape""",
+    "disable_jit": """
+        r = jax.new_ref(jnp.arange(3.))
+        with jax.disable_jit():
+            jax.jit(lambda r: jax.ref.set(r, 0, 4.))(r)
+            jax.lax.cond(True, lambda: r.addupdate(jnp.ones(3)), lambda: None)
+        out = r""",
+    "copies": """
+        import copy
+        r = jax.new_ref(jnp.arange(3.))
+        s = copy.deepcopy(r)
+        s[0] = 7.
+        out = r, s, len(jax.tree.leaves({'a': r}))""",
+}
+# Types and first lines agree, up to "Transforms", behind which JAX shows its own classes.
+ERRORS = {
+    "broadcast": "jax.new_ref(jnp.arange(3))[...] = 3",
+    "shape": "jax.new_ref(jnp.arange(3.))[1:] = jnp.ones(3)",
+    "dtype": "jax.new_ref(jnp.arange(3))[0] = 1.5",
+    "dtype added": "jax.new_ref(jnp.arange(3.)).addupdate(1, 0)",
+    "half": "jax.new_ref(jnp.arange(3.))[...] = jnp.ones(3, jnp.float16)",
+    "out of range": "jax.new_ref(jnp.arange(3.))[3]",
+    "slice out of range": "jax.new_ref(jnp.arange(3.))[5:]",
+    "negative step": "jax.new_ref(jnp.arange(3.))[::-1]",
+    "too many indices": "jax.new_ref(jnp.arange(3.))[0, 0]",
+    "mask": "jax.new_ref(jnp.arange(3.))[np.array([True, False, True])]",
+    "no reference": "jax.ref.get(jnp.arange(3), 0)",
+    "no reference to set": "jax.ref.set(jnp.ones(3), 0, 1.)",
+    "no reference to add to": "jax.ref.addupdate(jnp.ones(3), 0, 1.)",
+    "no array": "jax.new_ref([1, 2])",
+    "arithmetic": "jax.new_ref(1.) + 1",
+    "method": "jax.new_ref(jnp.ones(3)).sum()",
+    "array of it": "np.asarray(jax.new_ref(jnp.arange(3.)))",
+    "empty_ref eagerly": "jax.empty_ref(jax.ShapeDtypeStruct((2,), 'float32'))",
+    "memory space eagerly": "jax.new_ref(1., memory_space='any')",
+    "set when frozen": """
+        def f(x):
+            r = jax.new_ref(x)
+            value = jax.freeze(r)
+            r[...] = x
+            return value
+        jax.jit(f)(jnp.ones(2))""",
+    "read when freed": """
+        def f(x):
+            r = jax.new_ref(x)
+            jax.free_ref(r)
+            return r[...]
+        jax.jit(f)(jnp.ones(2))""",
+    "returned argument": "jax.jit(lambda r: (1, {'a': r}))(jax.new_ref(1.))",
+    "returned": "jax.jit(lambda x: jax.new_ref(x))(1.)",
+    "returned from a shape": "jax.eval_shape(lambda r: r, jax.new_ref(1.))",
+    "passed twice": "r = jax.new_ref(1.); jax.jit(lambda a, b: 1)(r, r)",
+    "passed twice inside":
+        "r = jax.new_ref(1.); jax.jit(lambda r: jax.jit(lambda a, b: 1)(r, r))(r)",
+    "passed and closed over": "r = jax.new_ref(1.); jax.jit(lambda a: a[...] + r[...])(r)",
+    "passed and closed over inside":
+        "r = jax.new_ref(1.); jax.jit(lambda r: jax.jit(lambda a: a[...] + r[...])(r))(r)",
+    "cond: passed twice":
+        "r = jax.new_ref(1.); jax.lax.cond(True, lambda a, b: 1, lambda a, b: 1, r, r)",
+    "cond: passed and closed over":
+        "r = jax.new_ref(1.); jax.lax.cond(True, lambda a: a[...], lambda a: r[...] + a[...], r)",
+    "cond: returned": "jax.lax.cond(True, lambda a: a, lambda a: a, jax.new_ref(1.))",
+    "scan: carry": "jax.lax.scan(lambda c, x: (c, x), jax.new_ref(1.), jnp.arange(3.))",
+    "scan: returned": "r = jax.new_ref(0.); jax.lax.scan(lambda c, x: (c, r), 0., jnp.ones(2))",
+    "scan: passed twice":
+        "r = jax.new_ref(jnp.ones(2)); jax.lax.scan(lambda c, x: (c, 1), 0., (r, r))",
+    "scan: passed and closed over":
+        "r = jax.new_ref(jnp.ones(2)); jax.lax.scan(lambda c, x: (c + r[0] * x[...], 1), 0., r)",
+    "fori_loop: carry": "jax.lax.fori_loop(0, 3, lambda i, c: c, jax.new_ref(1.))",
+    "while_loop: carry": "jax.lax.while_loop(lambda c: True, lambda c: c, jax.new_ref(1.))",
+    "vmap: set": """
+        r = jax.new_ref(0.)
+        jax.vmap(lambda x: jax.ref.set(r, ..., x))(jnp.ones(3))""",
+    "vmap: set the same": """
+        r = jax.new_ref(0.)
+        jax.vmap(lambda x: (jax.ref.set(r, ..., 1.), x)[1])(jnp.ones(3))""",
+    "vmap: added in jit": """
+        r = jax.new_ref(0.)
+        jax.vmap(jax.jit(lambda x, r: r.addupdate(x)), (0, None))(jnp.ones(3), r)""",
+    "vmap: sizes": "jax.vmap(lambda x, r: x)(jnp.ones(3), jax.new_ref(jnp.zeros(2)))",
+    "vmap: passed twice":
+        "r = jax.new_ref(jnp.zeros(2)); jax.vmap(lambda a, b: 1.)(r, r)",
+    "grad: set": "r = jax.new_ref(0.); jax.grad(lambda x: (jax.ref.set(r, ..., x), x)[1])(1.)",
+    "grad: set in jit": """
+        r = jax.new_ref(0.)
+        jax.grad(jax.jit(lambda x, r: (jax.ref.set(r, ..., x), x)[1]))(1., r)""",
+    "jvp: set": """
+        r = jax.new_ref(0.)
+        jax.jvp(lambda x: (jax.ref.set(r, ..., x), x)[1], (1.,), (1.,))""",
+    "grad by a reference": "jax.grad(lambda r: r[...] ** 2)(jax.new_ref(3.))",
+    "with_refs: shape": """
+        _, f_vjp = jax.vjp(lambda a: a * 2., 1.)
+        f_vjp.with_refs(jax.new_ref(jnp.ones(3)))(1.)""",
+    "with_refs: dtype": """
+        _, f_vjp = jax.vjp(lambda a: a * 2., 1.)
+        f_vjp.with_refs(jax.new_ref(jnp.float16(1)))(1.)""",
+    "leaked from jit": "l = []; jax.jit(lambda x: l.append(jax.new_ref(x)))(1.); l[0][...]",
+}
+
+
+def run(library, text):
+    names = {"jax": library, "jnp": library.numpy, "np": np}
+    exec(textwrap.dedent(text) if text.startswith("\n ") else _dedented(text), names)
+    if "out" not in names:
+        return None
+    return library.tree.map(
+        lambda leaf: leaf[...] if isinstance(leaf, library.Ref) else leaf, names["out"])
+
+
+def _dedented(text):
+    """A text whose first lines stand at the margin and whose others do not."""
+    head, found, tail = text.partition("\n        ")
+    return head + "\n" + textwrap.dedent("        " + tail) if found else textwrap.dedent(text)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name):
+    text = PROGRAMS[name]
+    assert_tree_same(run(maxjax, text), run(jax, text), weak=False, derivative=True)
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_error(name):
+    text = ERRORS[name]
+    raised = []
+    for library in (maxjax, jax):
+        with pytest.raises(Exception) as caught:
+            run(library, text)
+        message = str(caught.value).splitlines()[0].partition(" Transforms")[0]
+        raised.append((type(caught.value).__name__, message))
+    assert raised[0] == raised[1]
+
+
+def test_more_than_jax():
+    """What JAX 0.10.2 fails at, and what has to come out."""
+    import maxjax.numpy as jnp
+    from maxjax import lax
+    r = maxjax.new_ref(jnp.zeros((3, 2)))
+    maxjax.vmap(lambda x, r: maxjax.ref.set(r, ..., x), (0, 1))(jnp.ones((2, 3)), r)
+    assert np.asarray(r[...]).tolist() == [[1, 1]] * 3
+    s = maxjax.new_ref(0)
+    lax.while_loop(lambda i: s[...] < 5, lambda i: (s.addupdate(2), i + 1)[1], 0)
+    assert int(s[...]) == 6
+    t = maxjax.new_ref(jnp.zeros(2))
+    maxjax.vmap(lambda x, t: lax.cond(
+        x > 0, lambda: maxjax.ref.set(t, ..., x), lambda: None))(jnp.array([-1.0, 2.0]), t)
+    assert np.asarray(t[...]).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("text, message", [
+    ("r = jax.new_ref(1.); jax.jit(lambda r: r[...]).lower(r)", "ahead of time"),
+    ("r = jax.new_ref(0)\n"
+     "jax.lax.while_loop(lambda i: (r.addupdate(1), i < 3)[1], lambda i: i + 1, 0)",
+     "while_loop cond"),
+    ("r = jax.new_ref(1.); jax.jit(lambda: jax.freeze(r))()", "comes from outside"),
+    ("r = jax.new_ref(1.); jax.jit(lambda x: x + r[...], in_shardings=None)(1.)", "shardings"),
+    ("r = jax.new_ref(1.); jax.jit(lambda x: x + r[...], dynamic_dims={0: {0: 'n'}})(jnp.ones(3))",
+     "traced for jit"),
+    ("import maxjax.export; r = jax.new_ref(1.); jax.export.export(jax.jit(lambda: r[...]))()",
+     "export"),
+    ("r = jax.new_ref(1.)\n"
+     "g = jax.custom_vjp(lambda x: x)\n"
+     "g.defvjp(lambda x: (x * r[...], None), lambda _, ct: (ct,))\n"
+     "jax.grad(jax.jit(lambda x: g(x)))(1.)", "not supported"),
+    ("r = jax.new_ref(jnp.ones(2)); jax.vmap(lambda a: a[...] + r[0])(r)", "both closed over"),
+])
+def test_refused(text, message):
+    """What maxjax does without says so."""
+    with pytest.raises((NotImplementedError, ValueError), match=message):
+        run(maxjax, text)

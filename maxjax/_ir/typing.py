@@ -11,8 +11,9 @@ from maxjax._base.dtypes import KeyDType
 from maxjax._ir.trace import Array
 
 # --- values ---------------------------------------------------------------------------------------
-# What primitives are applied to: arrays and tracers; while a program is evaluated also its literals,
-# NumPy's scalars. Rules are written for ``Array``: a literal has its shape, dtype and operators.
+# What primitives are applied to: arrays and tracers; while a program is evaluated also its
+# literals, NumPy's scalars. Rules are written for ``Array``: a literal has its shape, dtype and
+# operators.
 Value = Array | np.ndarray | np.generic
 # None: known to be zero.
 Tangent = Array | None

@@ -29,19 +29,18 @@ from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._base.missing import explain_missing_names as _explain_missing_names
 from maxjax._base.source import scopes as _scopes
 from maxjax._higher_order import control as _control
-from maxjax._higher_order import jit as _jit
-from maxjax._higher_order import stages as _stages  # gives jitted functions trace and lower
-from maxjax._higher_order.api import ShapeDtypeStruct as ShapeDtypeStruct
+from maxjax._higher_order import entries as _entries
 from maxjax._higher_order.api import eval_shape as eval_shape
 from maxjax._higher_order.api import jit as jit
 from maxjax._higher_order.api import make_jaxpr as make_jaxpr
-from maxjax._higher_order.api import typeof as typeof
 from maxjax._higher_order.custom_jvp import custom_jvp as custom_jvp
 from maxjax._higher_order.jacobian import fwd_and_bwd as fwd_and_bwd
 from maxjax._higher_order.jacobian import hessian as hessian
 from maxjax._higher_order.jacobian import jacfwd as jacfwd
 from maxjax._higher_order.jacobian import jacrev as jacrev
 from maxjax._higher_order.linear_transpose import linear_transpose as linear_transpose
+from maxjax._higher_order.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
+from maxjax._higher_order.shape_struct import typeof as typeof
 from maxjax._ir.trace import Array as Array
 from maxjax._ir.typing import Function as _Function
 from maxjax._runtime import cells as _cells
@@ -185,7 +184,7 @@ def effects_barrier() -> None:
 def clear_caches() -> None:
     """Forgets all that was traced, and what is kept of eager operations. Compiled kernels stay: see
     MAXJAX_CACHE_DIR."""
-    _jit.forget_traces()
+    _entries.forget_traces()
     _control.forget_traces()
     _caches.clear()
 
@@ -239,8 +238,8 @@ if TYPE_CHECKING:
     from maxjax import test_util as test_util
     from maxjax._higher_order.callback import pure_callback as pure_callback
     from maxjax._higher_order.checkpoint import checkpoint as checkpoint
-    from maxjax._higher_order.checkpoint import checkpoint_policies as checkpoint_policies
     from maxjax._higher_order.checkpoint import remat as remat
+    from maxjax._higher_order.checkpoint_policies import checkpoint_policies as checkpoint_policies
     from maxjax._higher_order.custom_gradient import closure_convert as closure_convert
     from maxjax._higher_order.custom_gradient import custom_gradient as custom_gradient
     from maxjax._higher_order.custom_vjp import custom_vjp as custom_vjp
@@ -272,7 +271,7 @@ _LATE = {
     "closure_convert": "maxjax._higher_order.custom_gradient",
     "checkpoint": "maxjax._higher_order.checkpoint",
     "remat": "maxjax._higher_order.checkpoint",
-    "checkpoint_policies": "maxjax._higher_order.checkpoint",
+    "checkpoint_policies": "maxjax._higher_order.checkpoint_policies",
     "pure_callback": "maxjax._higher_order.callback",
     "pmap": "maxjax._sharding.pmap",
     "shard_map": "maxjax._sharding.shard_map_api",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from maxjax._base.missing import explain_missing_names
-from maxjax._higher_order.checkpoint import Offloadable as Offloadable
-from maxjax._higher_order.checkpoint import Recompute as Recompute
-from maxjax._higher_order.checkpoint import Saveable as Saveable
 from maxjax._higher_order.checkpoint import checkpoint as checkpoint
 from maxjax._higher_order.checkpoint import checkpoint_name as checkpoint_name
-from maxjax._higher_order.checkpoint import checkpoint_policies as checkpoint_policies
-from maxjax._higher_order.checkpoint import print_saved_residuals as print_saved_residuals
 from maxjax._higher_order.checkpoint import remat as remat
-from maxjax._higher_order.checkpoint import saved_residuals as saved_residuals
+from maxjax._higher_order.checkpoint_policies import Offloadable as Offloadable
+from maxjax._higher_order.checkpoint_policies import Recompute as Recompute
+from maxjax._higher_order.checkpoint_policies import Saveable as Saveable
+from maxjax._higher_order.checkpoint_policies import checkpoint_policies as checkpoint_policies
+from maxjax._higher_order.saved_residuals import print_saved_residuals as print_saved_residuals
+from maxjax._higher_order.saved_residuals import saved_residuals as saved_residuals
 
 explain_missing_names(__name__)

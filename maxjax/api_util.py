@@ -7,8 +7,8 @@ from typing import Any
 
 from maxjax._base import pytree
 from maxjax._base.missing import explain_missing_names
+from maxjax._base.signatures import argument_names
 from maxjax._base.source import function_location
-from maxjax._higher_order.jit import argument_names
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of

@@ -13,7 +13,7 @@ from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.debugger import breakpoint as breakpoint
 from maxjax._higher_order.debugging import debug_callback as callback
 from maxjax._higher_order.debugging import debug_print as print
-from maxjax._higher_order.jit import PjitFunction, argument_names, make_jit
+from maxjax._higher_order.jit_function import PjitFunction, make_jit
 from maxjax._higher_order.stages import cost_of, flops_of
 from maxjax._ir.effects import DebugEffect as DebugEffect
 from maxjax._ir.effects import OrderedDebugEffect as OrderedDebugEffect
@@ -208,7 +208,7 @@ def graph(function: Callable[..., Any], *args: Any, simplified: bool = False,
     jitted = function if isinstance(function, PjitFunction) else make_jit(function)
     entry = jitted._lookup(args, kwargs)
     _, tree, static = jitted._flatten(args, kwargs)
-    names = argument_names(jitted._function, tree, static)
+    names = jitted._argument_names(tree, static)
     if not simplified:
         return dot(entry.closed, jitted._name, None, names)
 

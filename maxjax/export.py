@@ -17,18 +17,18 @@ from maxjax._base.tree_format import (
 from maxjax._base.tree_format import (
     register_pytree_node_serialization as register_pytree_node_serialization,
 )
-from maxjax._higher_order.api import ShapeDtypeStruct, abstract_leaf
-from maxjax._higher_order.export_format import deserialize as deserialize
-from maxjax._higher_order.exported import DisabledSafetyCheck as DisabledSafetyCheck
 from maxjax._higher_order.exported import Exported as Exported
-from maxjax._higher_order.exported import export_function as _export_function
+from maxjax._higher_order.exported import deserialize as deserialize
 from maxjax._higher_order.exported import (
     maximum_supported_calling_convention_version as maximum_supported_calling_convention_version,
 )
 from maxjax._higher_order.exported import (
     minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,
 )
-from maxjax._higher_order.jit import PjitFunction
+from maxjax._higher_order.exporting import export_function as _export_function
+from maxjax._higher_order.jit_function import PjitFunction
+from maxjax._higher_order.safety_checks import DisabledSafetyCheck as DisabledSafetyCheck
+from maxjax._higher_order.shape_struct import ShapeDtypeStruct, abstract_leaf
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.symbolic import SymbolicScope as SymbolicScope
 from maxjax._ir.symbolic import symbolic_shape as symbolic_shape

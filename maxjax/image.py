@@ -12,7 +12,7 @@ from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
-from maxjax._higher_order.jit import make_jit
+from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax.lax import Precision
 from maxjax.numpy._promotion import canonical_axis

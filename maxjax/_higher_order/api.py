@@ -1,226 +1,19 @@
-"""make_jaxpr, eval_shape, typeof and ShapeDtypeStruct: looking at a function without running it."""
+"""jit, and make_jaxpr and eval_shape: looking at a function without running it."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
-import numpy as np
-
-from maxjax._base import dtypes, meshes, pytree
-from maxjax._base.meshes import PartitionSpec
-from maxjax._base.shardings import NamedSharding, Sharding
-from maxjax._higher_order.jit import (
-    UNSPECIFIED,
-    HasNoValue,
-    PjitFunction,
-    make_jit,
-    with_constants,
-)
-from maxjax._higher_order.jit_sharded import on_device, with_shardings
+from maxjax._higher_order.constants import with_constants
+from maxjax._higher_order.jit_function import PjitFunction, make_jit
+from maxjax._higher_order.jit_sharded import UNSPECIFIED, Shardings, checked, on_device
 from maxjax._higher_order.target import Target
 from maxjax._ir.axes import named_axes
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.refs import AbstractRef, Ref
-from maxjax._ir.runtime import installed
 from maxjax._ir.staging import eval_jaxpr
-from maxjax._ir.symbolic import scope_of
-from maxjax._ir.trace import Array
-from maxjax._ir.types import ShapedArray
-from maxjax._primitives.sharding import type_on
-
-
-class Format(NamedTuple):
-    """Layout and sharding of an array; the layout is always left to the compiler."""
-
-    layout: Any
-    sharding: Any
-
-
-class ShapeDtypeStruct(HasNoValue):
-    """A shape and a dtype in the place of an array; immutable.
-
-    Args:
-      shape: the sizes of the dimensions.
-      dtype: the type of the elements.
-      sharding: a ``Sharding``, or a ``PartitionSpec`` of the mesh that is set where it is read.
-      weak_type, is_ref, manual_axis_type: kept, compared and handed on.
-
-    Raises:
-      ValueError: there is no dtype, the shape is no sequence, the sharding is none, or it names
-        more dimensions.
-      TypeError: where the sharding is asked for, a ``PartitionSpec`` was given and no mesh is set.
-
-    >>> ShapeDtypeStruct((2,), np.float32)
-    ShapeDtypeStruct(shape=(2,), dtype=float32)
-    """
-
-    __module__ = "maxjax"
-    __slots__ = ("_aval", "_others", "_sharding")
-    _aval: ShapedArray
-    _others: tuple[Any, ...]
-    _sharding: Any
-
-    def __init__(self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False,
-                 is_ref: bool = False, manual_axis_type: Any = None):
-        if dtype is None:
-            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        set_ = object.__setattr__
-        if isinstance(sharding, NamedSharding):
-            sharding.check_compatible_aval(tuple(shape))
-        elif isinstance(sharding, PartitionSpec):
-            if len(sharding) > len(tuple(shape)):
-                raise ValueError(
-                    f"PartitionSpec {sharding} is only valid for values of rank at least "
-                    f"{len(sharding)}, but was applied to a value of rank {len(tuple(shape))}.")
-        elif not (sharding is None or isinstance(sharding, (Sharding, Format))):
-            raise ValueError(
-                "sharding should be an instance of `jax.sharding.Sharding`, "
-                "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
-                f"{sharding} of type {type(sharding)}.")
-        set_(self, "_aval", ShapedArray(tuple(shape), dtypes.as_dtype(dtype), weak_type))
-        set_(self, "_others", (is_ref, manual_axis_type))
-        set_(self, "_sharding", sharding)
-
-    @property
-    def sharding(self) -> Any:
-        """How the array lies."""
-        found = self._sharding
-        if not isinstance(found, PartitionSpec):
-            return found
-        around = meshes.around()
-        mesh: Any = around.abstract if around.concrete.empty else around.concrete
-        if mesh.empty:
-            raise TypeError(
-                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be "
-                "empty. Please use `jax.set_mesh` to set the mesh context.")
-        return NamedSharding(mesh, found)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if hasattr(self, name):
-            raise RuntimeError(
-                f"Cannot reassign attributes ({name}) of immutable ShapeDtypeStruct objects")
-        raise AttributeError(f"'ShapeDtypeStruct' object has no attribute {name!r}")
-
-    shape = property(lambda self: self._aval.shape, doc="The sizes of the dimensions.")
-    dtype = property(lambda self: self._aval.dtype, doc="The type of the elements.")
-    weak_type = property(lambda self: self._aval.weak_type,
-                         doc="Whether the dtype yields to others in promotion.")
-    ndim = property(lambda self: self._aval.ndim, doc="The number of dimensions.")
-    size = property(lambda self: self._aval.size, doc="The number of elements.")
-    is_ref = property(lambda self: self._others[0], doc="Whether it stands for a reference.")
-    manual_axis_type = property(lambda self: self._others[1])
-    format = property(lambda self: Format(None, self.sharding), doc="Layout and sharding.")
-
-    @classmethod
-    def like(cls, x: Any) -> ShapeDtypeStruct:
-        """The shape and dtype of an array or scalar, with its weakness."""
-        aval = typeof(x)
-        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
-
-    def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same but for what is given; names that there are not are let be, as in JAX."""
-        fields = {name: changes.get(name, getattr(self, name)) for name in (
-            "weak_type", "is_ref", "manual_axis_type")}
-        fields["sharding"] = changes.get("sharding", self._sharding)
-        return ShapeDtypeStruct(changes.get("shape", self.shape),
-                                changes.get("dtype", self.dtype), **fields)
-
-    def __len__(self) -> int:
-        return len(self._aval)
-
-    def _key(self) -> Any:
-        return self._aval, self._others, self.sharding
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __reduce__(self) -> Any:
-        return _restore_struct, (
-            self.shape, self.dtype, self._sharding, self.weak_type, *self._others)
-
-    def __repr__(self) -> str:
-        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
-        weak = ", weak_type=True" if self.weak_type else ""
-        ref = ", is_ref=True" if self.is_ref else ""
-        name = self.dtype.name
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak}{ref})"
-
-
-def _restore_struct(shape: Any, dtype: Any, sharding: Any, weak_type: bool, is_ref: bool,
-                    manual: Any) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(shape, dtype, sharding=sharding, weak_type=weak_type, is_ref=is_ref,
-                            manual_axis_type=manual)
-
-
-def typeof(x: Any) -> Any:
-    """The type of an array or scalar.
-
-    Raises:
-      TypeError: ``x`` is neither.
-    """
-    if isinstance(x, (Array, Ref)):
-        return x.aval
-    if isinstance(x, ShapeDtypeStruct):
-        aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), x.weak_type)
-        return aval if x.sharding is None else type_on(aval, x.sharding)
-    try:
-        return installed.runtime.operand(x).aval
-    except TypeError:
-        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
-
-
-def abstract_leaf(leaf: Any) -> Any:
-    """The type of an argument: an array, a scalar, or anything with a shape and a dtype.
-
-    Raises:
-      TypeError: it has none.
-    """
-    if isinstance(leaf, (Array, Ref, ShapeDtypeStruct, np.ndarray, np.generic)):
-        return typeof(leaf)
-    if isinstance(leaf, AbstractRef):
-        return leaf
-    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
-    if shape is not None and dtype is not None:
-        return ShapedArray(shape, dtypes.canonical(dtype), bool(getattr(leaf, "weak_type", False)))
-    return typeof(leaf)
-
-
-def trace_abstract(jitted: PjitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
-        Any, Any, Any]:
-    """The entry of a jitted function for arguments of which only the types count.
-
-    Returns:
-      The entry, the tree of the dynamic arguments and the static ones.
-    """
-    leaves, tree, static = jitted._flatten(args, kwargs)
-    avals = []
-    for position, leaf in enumerate(leaves):
-        try:
-            avals.append(abstract_leaf(leaf))
-        except TypeError:
-            raise jitted._argument_error(leaf, position, tree, static) from None
-    scope = scope_of([aval.shape for aval in avals])
-    with scope if scope is not None else contextlib.nullcontext():
-        return jitted._entry(tuple(avals), tree, static), tree, static
-
-
-def shape_structs(avals: Iterable[ShapedArray]) -> list[ShapeDtypeStruct]:
-    """The types as structs, with what they say of Explicit axes."""
-    return [ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type,
-                             sharding=None if aval.mesh_spec is None else aval.sharding)
-            for aval in avals]
-
-
-def _result_structs(entry: Any) -> list[ShapeDtypeStruct]:
-    """Of the function's own results: the new values of array references stand behind them."""
-    return shape_structs(entry.closed.out_avals[:entry.out_tree.num_leaves])
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -234,8 +27,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       The pytree of the results, with a ``ShapeDtypeStruct`` for each array.
     """
     jitted = fun if isinstance(fun, PjitFunction) else make_jit(fun)
-    entry, _, _ = trace_abstract(jitted, args, kwargs)
-    return pytree.unflatten(entry.out_tree, _result_structs(entry))
+    return jitted.eval_shape(*args, **kwargs)
 
 
 @overload
@@ -269,11 +61,9 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = ()
     def make_jaxpr_f(*args: Any, **kwargs: Any) -> Any:
         jitted = make_jit(_callable(fun), static_argnums=numbers or None)
         with named_axes(axis_env or ()):
-            entry, _, _ = trace_abstract(jitted, args, kwargs)
+            entry = jitted._trace_abstract(args, kwargs)[0]
         closed = with_constants(entry.closed, entry.captured)
-        if not return_shape:
-            return closed
-        return closed, pytree.unflatten(entry.out_tree, _result_structs(entry))
+        return (closed, entry.result_structs()) if return_shape else closed
 
     make_jaxpr_f.__name__ = f"make_jaxpr({getattr(fun, '__name__', fun)})"
     make_jaxpr_f.__qualname__ = make_jaxpr_f.__name__
@@ -366,14 +156,13 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: Any = UNSPECIFIED,
         target = Target(backend, dict(compiler_options.items()) if compiler_options else None)
 
     def decorate(function: Callable[..., Any]) -> PjitFunction:
-        made = make_jit(function, static_argnums, static_argnames, donate_argnums,
-                        donate_argnames, keep_unused, inline, dynamic_dims)
-        made._target = target
+        shardings: Shardings | None = None
         if device is not None:
-            return on_device(made, device)
-        if in_shardings is UNSPECIFIED and out_shardings is UNSPECIFIED:
-            return made
-        return with_shardings(made, in_shardings, out_shardings)
+            shardings = on_device(device)
+        elif in_shardings is not UNSPECIFIED or out_shardings is not UNSPECIFIED:
+            shardings = checked(in_shardings, out_shardings)
+        return make_jit(function, static_argnums, static_argnames, donate_argnums,
+                        donate_argnames, keep_unused, inline, dynamic_dims, target, shardings)
 
     return decorate if isinstance(fun, _NotSpecified) else decorate(fun)
 
@@ -404,6 +193,5 @@ def _callable(fun: Callable[..., Any]) -> Callable[..., Any]:
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     """A function of flat arguments that runs a jaxpr."""
     return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
-
 
 

@@ -22,8 +22,9 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.broadcasting import broadcast_leading
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import replicated_factors
-from maxjax._primitives.shape import broadcast_leading, move_axis
 
 VMAP_METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all",
                 "legacy_vectorized", None]

@@ -8,13 +8,13 @@ residuals anew. Its transpose is one of the cotangents. What a policy allows is 
 from __future__ import annotations
 
 import functools
-import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._higher_order import refs
+from maxjax._higher_order.checkpoint_policies import Policy, saves
 from maxjax._higher_order.control import (
     Traced,
     chosen,
@@ -24,185 +24,22 @@ from maxjax._higher_order.control import (
     rearranged,
     traced,
 )
-from maxjax._higher_order.jit import argument_names, jit_p
+from maxjax._higher_order.jit import jit_p
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched, read_all, write_back
-from maxjax._ir.staging import StagingTrace, eval_jaxpr
-from maxjax._ir.trace import Tracer, current_trace
+from maxjax._ir.staging import eval_jaxpr
+from maxjax._ir.trace import Tracer
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.contraction import dot_general_p
-from maxjax._primitives.convolution import conv_general_dilated_p
 from maxjax._primitives.identities import name_p
 from maxjax._primitives.rules import call_factors, is_linear
-from maxjax._transforms.autodiff import FlatFunction
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
-from maxjax._transforms.linearize import LinearVar, linearize_flat, linearize_jaxpr
-from maxjax._transforms.simplify import (
-    called_by,
-    eliminate_dead_code,
-    inline_calls,
-)
+from maxjax._transforms.linearize import linearize_jaxpr
+from maxjax._transforms.simplify import called_by, eliminate_dead_code, inline_calls
 from maxjax._transforms.transpose import transpose_with_refs
-
-Policy = Callable[..., Any]
-
-# --- policies -------------------------------------------------------------------------------------
-
-
-class RecomputeType:
-    """What a policy says of a value that is computed again."""
-
-
-class SaveableType:
-    """What a policy says of a value that may be saved."""
-
-
-Recompute = RecomputeType()
-Saveable = SaveableType()
-
-
-class Offloadable(NamedTuple):
-    """What a policy says of a value that may be saved in another memory. There is one memory
-    here: it is saved.
-
-    >>> jax.ad_checkpoint.Offloadable(src="device", dst="pinned_host").dst
-    'pinned_host'
-    """
-
-    src: Any
-    dst: Any
-
-
-def _saves(policy: Policy, eqn: JaxprEqn) -> bool:
-    case = policy(eqn.primitive, *[atom.aval for atom in eqn.invars], **eqn.params)
-    if isinstance(case, bool):
-        return case
-    if not isinstance(case, (RecomputeType, SaveableType, Offloadable)):
-        raise TypeError(
-            "Value returned by a remat policy should be a bool or `ad_checkpoint.Recompute`, "
-            f"`ad_checkpoint.Saveable` or `ad_checkpoint.Offloadable(...)`. Got {case} of type "
-            f"{type(case)}.")
-    return not isinstance(case, RecomputeType)
-
-
-def everything_saveable(*_: Any, **__: Any) -> bool:
-    """Saves all residuals, as if there were no ``checkpoint``."""
-    return True
-
-
-def nothing_saveable(*_: Any, **__: Any) -> bool:
-    """Saves nothing but the operands: what ``checkpoint`` does without a policy."""
-    return False
-
-
-class DotsSaveable:
-    """Saves the results of matrix products, and of convolutions unless
-    ``only_if_no_batch_dims``."""
-
-    def __init__(self, only_if_no_batch_dims: bool):
-        self.only_if_no_batch_dims = only_if_no_batch_dims
-
-    def __call__(self, prim: Any, *args: Any, **params: Any) -> bool:
-        if not self.only_if_no_batch_dims:
-            return prim is dot_general_p or prim is conv_general_dilated_p
-        return prim is dot_general_p and not params["dimension_numbers"][1][0]
-
-    def __eq__(self, other: object) -> bool:
-        return (isinstance(other, DotsSaveable)
-                and self.only_if_no_batch_dims == other.only_if_no_batch_dims)
-
-    def __hash__(self) -> int:
-        return hash((DotsSaveable, self.only_if_no_batch_dims))
-
-    def __repr__(self) -> str:
-        return f"DotsSaveable(only_if_no_batch_dims={self.only_if_no_batch_dims})"
-
-
-dots_saveable = DotsSaveable(False)
-dots_with_no_batch_dims_saveable = DotsSaveable(True)
-
-
-def offload_dot_with_no_batch_dims(offload_src: Any, offload_dst: Any) -> Policy:
-    """Offloads the results of matrix products without batch dimensions."""
-    def policy(prim: Any, *args: Any, **params: Any) -> Any:
-        if dots_with_no_batch_dims_saveable(prim, *args, **params):
-            return Offloadable(src=offload_src, dst=offload_dst)
-        return Recompute
-
-    return policy
-
-
-def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Saves all values, named or not."""
-    return lambda *_, **__: True
-
-
-def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Saves what ``checkpoint_name`` has named, but for these names."""
-    names = frozenset(names_not_to_save)
-    return lambda prim, *_, **params: prim is name_p and params["name"] not in names
-
-
-def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Saves what ``checkpoint_name`` has given one of these names."""
-    names = frozenset(names_which_can_be_saved)
-    return lambda prim, *_, **params: prim is name_p and params["name"] in names
-
-
-def save_and_offload_only_these_names(
-        *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str],
-        offload_src: Any, offload_dst: Any) -> Policy:
-    """Saves what has one of some names, and offloads what has one of others."""
-    saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
-    both = saved & offloaded
-    if both:
-        raise ValueError(
-            "The names should be exclusive and should not intersect in `names_which_can_be_saved` "
-            f"and `names_which_can_be_offloaded`. Got names_which_can_be_saved={saved}, "
-            f"names_which_can_be_offloaded={offloaded} and the intersection={both}")
-
-    def policy(prim: Any, *_: Any, **params: Any) -> Any:
-        if prim is name_p and params["name"] in saved:
-            return Saveable
-        if prim is name_p and params["name"] in offloaded:
-            return Offloadable(src=offload_src, dst=offload_dst)
-        return Recompute
-
-    return policy
-
-
-def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Saves what either policy saves."""
-    def policy(prim: Any, *args: Any, **params: Any) -> bool:
-        first, second = policy_1(prim, *args, **params), policy_2(prim, *args, **params)
-        if not (isinstance(first, bool) and isinstance(second, bool)):
-            raise ValueError(
-                f"The return value of the policies should be a boolean. Got: {first} and {second}. "
-                "Please write a custom policy function directly, rather than using this helper "
-                "function.")
-        return first or second
-
-    return policy
-
-
-checkpoint_policies = types.SimpleNamespace(
-    everything_saveable=everything_saveable,
-    nothing_saveable=nothing_saveable,
-    dots_saveable=dots_saveable,
-    checkpoint_dots=dots_saveable,
-    dots_with_no_batch_dims_saveable=dots_with_no_batch_dims_saveable,
-    checkpoint_dots_with_no_batch_dims=dots_with_no_batch_dims_saveable,
-    offload_dot_with_no_batch_dims=offload_dot_with_no_batch_dims,
-    save_anything_except_these_names=save_anything_except_these_names,
-    save_any_names_but_these=save_any_names_but_these,
-    save_only_these_names=save_only_these_names,
-    save_from_both_policies=save_from_both_policies,
-    save_and_offload_only_these_names=save_and_offload_only_these_names,
-)
 
 # --- the primitive --------------------------------------------------------------------------------
 
@@ -235,7 +72,7 @@ def _split(closed: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None
     jaxpr, count = forward.jaxpr, len(closed.out_avals)
     residuals = jaxpr.outvars[count:]
     saveable = set() if policy is None else {
-        var for eqn in jaxpr.eqns if _saves(policy, eqn) for var in eqn.outvars}
+        var for eqn in jaxpr.eqns if saves(policy, eqn) for var in eqn.outvars}
     # Backwards from the residuals, to what is saved.
     wanted = {atom for atom in residuals if isinstance(atom, Var)}
     again: list[JaxprEqn] = []
@@ -546,59 +383,3 @@ def checkpoint_name(x: Any, name: str) -> Any:
     Array(1., dtype=float32, weak_type=True)
     """
     return pytree.map(lambda leaf: name_p.bind(operands_of([leaf])[0], name=name), x)
-
-
-# --- looking at residuals -------------------------------------------------------------------------
-
-
-def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
-    """What the backward pass of ``f`` needs of the forward pass: types, and where they come from.
-    """
-    leaves, tree = pytree.flatten((args, kwargs))
-    values = operands_of(leaves)
-
-    def call(args: Any, kwargs: Any) -> Any:
-        return f(*args, **kwargs)
-
-    trace = StagingTrace()
-    inputs = [trace.new_input(x.aval) for x in values]
-    with current_trace(trace):
-        _, linear = linearize_flat(FlatFunction(call, tree), inputs)
-    found: dict[int, Any] = {}
-    for eqn in linear.equations:
-        found.update((id(x), x) for x in eqn.operands if type(x) is not LinearVar)
-    jaxpr = trace.close(list(found.values())).jaxpr
-    return _sources(jaxpr, argument_names(f, tree))
-
-
-def _sources(jaxpr: Jaxpr, names: Sequence[str]) -> list[tuple[Any, str]]:
-    results: list[tuple[Any, str]] = [
-        (atom.aval, "from a literal") for atom in jaxpr.outvars if isinstance(atom, Literal)]
-    saved = {atom for atom in jaxpr.outvars if isinstance(atom, Var)}
-    results += [(var.aval, "from a constant") for var in jaxpr.constvars if var in saved]
-    results += [(var.aval, f"from the argument {name}")
-                for var, name in zip(jaxpr.invars, names, strict=True) if var in saved]
-    for eqn in jaxpr.eqns:
-        for var in eqn.outvars:
-            if var in saved:
-                results.append((var.aval, f"{_description(eqn)} from {eqn.source}"))
-    return results
-
-
-def _description(eqn: JaxprEqn) -> str:
-    if eqn.primitive is name_p:
-        return f"named '{eqn.params['name']}'"
-    if eqn.primitive is jit_p:
-        return f"output of jitted function '{eqn.params['name']}'"
-    return f"output of {eqn.primitive.name}"
-
-
-def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Prints what the backward pass of ``f`` needs of the forward pass.
-
-    >>> jax.ad_checkpoint.print_saved_residuals(lambda x, y: x * y, 1., jnp.ones(2))
-    f32[] from the argument x
-    f32[2] from the argument y
-    """
-    for aval, source in saved_residuals(f, *args, **kwargs):
-        print(f"{aval.str_short(short_dtypes=True)} {source}")

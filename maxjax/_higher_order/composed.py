@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from maxjax._higher_order.jit import hoist_tracers, jit_p
+from maxjax._higher_order.constants import hoist_tracers
+from maxjax._higher_order.jit import jit_p
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive

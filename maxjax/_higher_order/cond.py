@@ -34,11 +34,12 @@ from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
 from maxjax._ir.staging import eval_jaxpr, eval_with_refs, trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import clamp_p, eq_p, ne_p, select_n_p
 from maxjax._primitives.convert import convert_element_type, stop_gradient_p
+from maxjax._primitives.creation import full
 from maxjax._primitives.random_bits import Generator, random_wrap_p
 from maxjax._primitives.rules import call_factors, is_linear, scalar_like
-from maxjax._primitives.shape import broadcast_in_dim, full
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr

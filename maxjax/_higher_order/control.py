@@ -10,7 +10,7 @@ import numpy as np
 
 from maxjax._base import config, dtypes, pytree
 from maxjax._base.source import function_location
-from maxjax._higher_order.jit import check_outputs, signature_of
+from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, derived
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
@@ -142,19 +142,6 @@ def promote_weak(values: list[Any], out_avals: Sequence[ShapedArray]) -> list[An
 
 
 # --- messages -------------------------------------------------------------------------------------
-
-
-def first_parameter(function: Callable[..., Any]) -> str:
-    """The name of a function's first parameter; empty if it is not known."""
-    try:
-        signature = signature_of(function)
-    except TypeError:
-        signature = None
-    if signature is None:
-        return ""
-    for parameter in signature.parameters.values():
-        return parameter.name
-    return ""
 
 
 def check_carry(what: str, name: str, in_tree: Any, in_avals: Sequence[ShapedArray], out_tree: Any,

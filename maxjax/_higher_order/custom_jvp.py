@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.custom_rules import (
     Positional,
     Results,
@@ -20,7 +21,8 @@ from maxjax._higher_order.custom_rules import (
     name_of,
     zero_tangent,
 )
-from maxjax._higher_order.jit import check_outputs, hoist_tracers, jit_p
+from maxjax._higher_order.jit import jit_p
+from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.axes import ANY_AXIS
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr

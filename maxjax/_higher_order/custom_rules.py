@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._higher_order.jit import signature_of
+from maxjax._base.signatures import signature_of
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._transforms.autodiff import leaf_operand

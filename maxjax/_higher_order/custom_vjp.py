@@ -19,6 +19,7 @@ from maxjax._base import config, dtypes, pytree
 from maxjax._base.errors import UnexpectedTracerError
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.composed import composed
+from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.custom_rules import (
     Positional,
     Results,
@@ -29,7 +30,7 @@ from maxjax._higher_order.custom_rules import (
     name_of,
     zero_tangent,
 )
-from maxjax._higher_order.jit import check_outputs, hoist_tracers
+from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.axes import ANY_AXIS
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn

@@ -16,8 +16,8 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import aval_of
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import call_factors
-from maxjax._primitives.shape import move_axis
 from maxjax._transforms.autodiff import jvp, leaf_operand
 from maxjax._transforms.batching import batch_flat
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr

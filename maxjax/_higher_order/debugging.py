@@ -19,8 +19,9 @@ from maxjax._ir.effects import Effect, debug_effect, ordered_debug_effect
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.layout import squeeze_p
 from maxjax._primitives.rules import replicated_factors
-from maxjax._primitives.shape import slice_in_dim, squeeze_p
+from maxjax._primitives.slicing import slice_in_dim
 
 logger = logging.getLogger("maxjax.debug")
 

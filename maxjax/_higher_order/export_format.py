@@ -1,4 +1,4 @@
-"""Exported functions as bytes, and back. What is read is data, never code.
+"""The bytes of exported functions. What is read is data, never code.
 
 A file is a magic line, the format's version, the payload's length and SHA-256, and the payload:
 JSON of the function, its derivative, the derivative of that, and so on.
@@ -11,7 +11,7 @@ import hashlib
 import json
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from maxjax._base.errors import InternalError
 from maxjax._base.meshes import PartitionSpec, entry_axes
 from maxjax._base.tree_format import UnregisteredType, decode_tree, encode_tree
 from maxjax._higher_order import custom_gradient as custom_gradient  # has primitives
-from maxjax._higher_order.exported import DisabledSafetyCheck, Exported
+from maxjax._higher_order.safety_checks import DisabledSafetyCheck
 from maxjax._ir.check import check_jaxpr, check_operands
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.runtime import installed
@@ -30,6 +30,9 @@ from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._primitives import all as all_primitives  # noqa: F401  those that come at first use
 from maxjax._primitives.convert import convert_element_type_p
 
+if TYPE_CHECKING:
+    from maxjax._higher_order.exported import Exported
+
 MAGIC = b"maxjax exported\n"
 VERSION = 1
 _HEADER = struct.Struct(f"<{len(MAGIC)}sIQ32s")
@@ -37,30 +40,11 @@ _HEADER = struct.Struct(f"<{len(MAGIC)}sIQ32s")
 
 # --- writing --------------------------------------------------------------------------------------
 
-def _serialize(self: Exported, vjp_order: int = 0) -> bytearray:
-    """The function as bytes, which ``deserialize`` reads, in another process too.
-
-    Args:
-      vjp_order: how many times it can be differentiated in reverse mode afterwards.
-
-    Raises:
-      ValueError: there are no derivatives of that order, or a structure holds a class that is not
-        registered for it.
-    """
-    if vjp_order < 0:
-        raise ValueError(f"vjp_order must not be negative, got {vjp_order}")
-    functions = [self]
-    for _ in range(vjp_order):
-        if not functions[-1].has_vjp():
-            raise ValueError(
-                "serialization of an Exported that does not have vjps of high-enough order")
-        functions.append(functions[-1].vjp())
+def write(functions: Sequence[Exported]) -> bytearray:
+    """Functions as bytes: one, its derivative, and so on."""
     payload = dumps([_encode(function) for function in functions]).encode()
     return bytearray(_HEADER.pack(MAGIC, VERSION, len(payload), hashlib.sha256(payload).digest())
                      + payload)
-
-
-Exported.serialize = _serialize
 
 
 def _encode(exported: Exported) -> dict[str, Any]:
@@ -122,20 +106,11 @@ def _encode_constant(value: Any) -> str:
 
 # --- reading --------------------------------------------------------------------------------------
 
-def deserialize(blob: bytearray | bytes | memoryview) -> Exported:
-    """Reads what ``Exported.serialize`` gave.
-
-    Nothing of it is run before it is called; classes of the user's must be registered again.
-
-    Args:
-      blob: the bytes.
+def read(blob: bytearray | bytes | memoryview) -> list[dict[str, Any]]:
+    """The fields of the functions that ``write`` was given.
 
     Raises:
-      ValueError: they are no exported function, are damaged, or are of a newer maxjax.
-
-    >>> exported = jax.export.export(jax.jit(lambda x: 2 * x))(1.)
-    >>> jax.export.deserialize(exported.serialize()).call(3.)
-    Array(6., dtype=float32)
+      ValueError: the bytes are no exported function, are damaged, or are of a newer maxjax.
     """
     content = bytes(memoryview(blob))
     if content[:len(MAGIC)] != MAGIC:
@@ -153,7 +128,9 @@ def deserialize(blob: bytearray | bytes | memoryview) -> Exported:
                          "digest is not what its header says)")
     try:
         functions = [_decode(item) for item in json.loads(payload)]
-        return _chained(functions)
+        if not functions:
+            raise ValueError("there is no function in it")
+        return functions
     except UnregisteredType:
         raise
     except (NotSerializable, InternalError, KeyError, IndexError, TypeError, AttributeError,
@@ -162,19 +139,7 @@ def deserialize(blob: bytearray | bytes | memoryview) -> Exported:
                          ) from error
 
 
-def _chained(functions: list[Exported]) -> Exported:
-    """The first, which has the second for its derivative, and so on."""
-    known: Exported | None = None
-    for function in reversed(functions):
-        get = None if known is None else (lambda exported, derivative=known: derivative)
-        object.__setattr__(function, "_get_vjp", get)
-        known = function
-    if known is None:
-        raise ValueError("there is no function in it")
-    return known
-
-
-def _decode(data: dict[str, Any]) -> Exported:
+def _decode(data: dict[str, Any]) -> dict[str, Any]:
     scope = SymbolicScope(data["constraints"])
 
     def sizes(text: str) -> Any:
@@ -196,12 +161,17 @@ def _decode(data: dict[str, Any]) -> Exported:
     if (in_tree.num_leaves, out_tree.num_leaves) != (len(in_avals), len(out_avals)) or (
             not _match(in_avals, jaxpr.in_avals) or not _match(out_avals, jaxpr.out_avals)):
         raise NotSerializable("its types are not those of its program")
-    return Exported(data["name"], in_tree, in_avals, out_tree, out_avals,
-                    tuple(data["platforms"]),
-                    tuple(DisabledSafetyCheck(name) for name in data["disabled_checks"]),
-                    program, None, data["calling_convention"], data.get("devices", 1),
-                    in_specs=tuple(map(_decode_spec, data.get("in_specs", ()))),
-                    out_specs=tuple(map(_decode_spec, data.get("out_specs", ()))))
+    return {
+        "fun_name": data["name"],
+        "in_tree": in_tree, "in_avals": in_avals, "out_tree": out_tree, "out_avals": out_avals,
+        "platforms": tuple(data["platforms"]),
+        "disabled_safety_checks": tuple(map(DisabledSafetyCheck, data["disabled_checks"])),
+        "program": program,
+        "calling_convention_version": data["calling_convention"],
+        "nr_devices": data.get("devices", 1),
+        "in_specs": tuple(map(_decode_spec, data.get("in_specs", ()))),
+        "out_specs": tuple(map(_decode_spec, data.get("out_specs", ()))),
+    }
 
 
 def _match(avals: Sequence[ShapedArray], of_program: Sequence[ShapedArray]) -> bool:

@@ -4,71 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from maxjax._base import config, dtypes, meshes, pytree
-from maxjax._base.meshes import AbstractMesh, Mesh, PartitionSpec
+from maxjax._base.meshes import Mesh, PartitionSpec
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.signatures import leaf_names
 from maxjax._base.treedef import PyTreeDef
-from maxjax._higher_order.api import ShapeDtypeStruct, trace_abstract
+from maxjax._higher_order import export_format
 from maxjax._higher_order.cache_misses import tree_differences
 from maxjax._higher_order.custom_vjp import custom_vjp
 from maxjax._higher_order.dynamic import MAX_SIZES
-from maxjax._higher_order.jit import PjitFunction, jit_p, make_jit
+from maxjax._higher_order.jit import jit_p
+from maxjax._higher_order.safety_checks import DisabledSafetyCheck
 from maxjax._ir.dimensions import is_dimension
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
-from maxjax._ir.refs import RefsTouched
+from maxjax._ir.jaxpr import ClosedJaxpr, Var
 from maxjax._ir.runtime import installed
-from maxjax._ir.serialize import NotSerializable, encode
-from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.symbolic import scope_of, solve
 from maxjax._ir.trace import aval_of, context
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, placements
-from maxjax._transforms import autodiff
 from maxjax._transforms.autodiff import leaf_operand
-from maxjax._transforms.simplify import eliminate_dead_code, inline_calls
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
-
-
-class DisabledSafetyCheck:
-    """A check that is left out when an exported function is called.
-
-    >>> jax.export.DisabledSafetyCheck.platform()
-    platform
-    """
-
-    def __init__(self, _impl: str):
-        self._impl = _impl
-
-    @classmethod
-    def platform(cls) -> DisabledSafetyCheck:
-        """That the platform is one of those exported for."""
-        return cls("platform")
-
-    @classmethod
-    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """That a custom call is known to be stable; maxjax's programs have none."""
-        return cls(f"custom_call:{target_name}")
-
-    def is_custom_call(self) -> str | None:
-        """The name of the custom call, if the check is about one."""
-        kind, _, name = self._impl.partition(":")
-        return name if kind == "custom_call" else None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DisabledSafetyCheck) and self._impl == other._impl
-
-    def __hash__(self) -> int:
-        return hash(self._impl)
-
-    def __repr__(self) -> str:
-        return self._impl
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -111,8 +72,6 @@ class Exported:
     ordered_effects: tuple[Any, ...] = ()
     unordered_effects: tuple[Any, ...] = ()
 
-    # A method: ``export_format.py``, which stands on this file, puts it here.
-    serialize: ClassVar[Callable[..., bytearray]]
     # Of each argument and result the spec along the mesh's axes; None: left open.
     in_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
     out_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
@@ -168,6 +127,27 @@ class Exported:
     def mlir_module_serialized(self) -> NoReturn:
         """Not supported."""
         self.mlir_module()
+
+    # --- saving ---
+    def serialize(self, vjp_order: int = 0) -> bytearray:
+        """The function as bytes, which ``deserialize`` reads, in another process too.
+
+        Args:
+          vjp_order: how many times it can be differentiated in reverse mode afterwards.
+
+        Raises:
+          ValueError: there are no derivatives of that order, or a structure holds a class that is
+            not registered for it.
+        """
+        if vjp_order < 0:
+            raise ValueError(f"vjp_order must not be negative, got {vjp_order}")
+        functions = [self]
+        for _ in range(vjp_order):
+            if not functions[-1].has_vjp():
+                raise ValueError(
+                    "serialization of an Exported that does not have vjps of high-enough order")
+            functions.append(functions[-1].vjp())
+        return export_format.write(functions)
 
     # --- derivatives ---
     def has_vjp(self) -> bool:
@@ -268,7 +248,7 @@ class Exported:
                              f"'{self.platforms}' but it is used on '{(platform,)}'.")
 
     def _names(self) -> list[str]:
-        return leaf_names(self.in_tree)
+        return argument_names(self.in_tree)
 
     def _sizes(self, avals: Sequence[ShapedArray]) -> dict[str, Any]:
         return solve(self._names(), [aval.shape for aval in self.in_avals],
@@ -292,6 +272,28 @@ class Exported:
                 self._programs.pop(next(k for k in self._programs if not isinstance(k, str)))
             self._programs[key] = closed
         return closed
+
+
+def deserialize(blob: bytearray | bytes | memoryview) -> Exported:
+    """Reads what ``Exported.serialize`` gave.
+
+    Nothing of it is run before it is called; classes of the user's must be registered again.
+
+    Args:
+      blob: the bytes.
+
+    Raises:
+      ValueError: they are no exported function, are damaged, or are of a newer maxjax.
+
+    >>> exported = jax.export.export(jax.jit(lambda x: 2 * x))(1.)
+    >>> jax.export.deserialize(exported.serialize()).call(3.)
+    Array(6., dtype=float32)
+    """
+    derivative: Exported | None = None
+    for fields in reversed(export_format.read(blob)):
+        get = None if derivative is None else (lambda _, known=derivative: known)
+        derivative = Exported(**fields, _get_vjp=get)
+    return derivative      # type: ignore[return-value]  # there is one at least
 
 
 def _shardings(mesh: Mesh, specs: Sequence[PartitionSpec | None],
@@ -322,11 +324,9 @@ def dtype_name(aval: ShapedArray) -> str:
     return getattr(aval.dtype, "name", str(aval.dtype))
 
 
-def leaf_names(tree: PyTreeDef) -> list[str]:
+def argument_names(tree: PyTreeDef) -> list[str]:
     """``args[0]['a']`` and so on, for the leaves of ``(args, kwargs)``."""
-    args, kwargs = tree.unflatten(range(tree.num_leaves))
-    return [name + pytree.path_string(path) for name, part in (("args", args), ("kwargs", kwargs))
-            for path in pytree.flatten_with_path(part)[0]]
+    return leaf_names(tree.spec, "args[{}]".format, "kwargs[{!r}]".format)
 
 
 def _differentiable(exported: Exported, closed: ClosedJaxpr,
@@ -368,139 +368,3 @@ def _shape_at(aval: ShapedArray, sizes: Any) -> tuple[int, ...]:
 
 
 # --- making them ----------------------------------------------------------------------------------
-
-def export_function(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
-                    platforms: tuple[str, ...],
-                    disabled_checks: Sequence[DisabledSafetyCheck]) -> Exported:
-    """Traces a jitted function and exports it; see ``maxjax.export.export``."""
-    entry, tree, _ = trace_abstract(jitted, args, kwargs)
-    if entry.closed.refs:
-        raise RefsTouched("export", entry.closed.refs)
-    if entry.captured:
-        raise NotImplementedError(
-            f"{jitted._name} closes over values that are being traced: export it outside the "
-            "transformation, or pass them as arguments")
-    closed = entry.closed
-    in_tree = PyTreeDef(tree)
-    exported = _exported(jitted._name, in_tree, tuple(closed.in_avals), PyTreeDef(entry.out_tree),
-                         tuple(closed.out_avals), closed, platforms, tuple(disabled_checks))
-    traced: Any = jitted.trace(*args, **kwargs)      # type: ignore[attr-defined]
-    ins, outs = traced._places, traced._result_shardings()
-    mesh = next((place.mesh for place in (*ins, *outs) if isinstance(place, NamedSharding)),
-                _mesh_in(closed))
-    if mesh is not None and mesh.size > 1:
-        exported = dataclasses.replace(
-            exported, nr_devices=mesh.size, in_specs=_specs(ins), out_specs=_specs(outs))
-    solve(leaf_names(in_tree), [aval.shape for aval in exported.in_avals])
-    return exported
-
-
-def _specs(places: Sequence[Any]) -> tuple[PartitionSpec | None, ...]:
-    return tuple([place.spec if isinstance(place, NamedSharding) else None for place in places])
-
-
-def _mesh_in(closed: ClosedJaxpr) -> Any:
-    """The mesh that a program names: of a ``shard_map``, or of how a value lies."""
-    for eqn in closed.eqns:
-        named = placements(eqn.primitive, eqn.params) if eqn.primitive.placement else []
-        for value in (*eqn.params.values(), *[getattr(place, "mesh", None) for place in named]):
-            if isinstance(value, (Mesh, AbstractMesh)) and not value.empty:
-                return value
-        if not eqn.primitive.cacheable:
-            for inner in subjaxprs(eqn.params):
-                found = _mesh_in(inner) if isinstance(inner, ClosedJaxpr) else None
-                if found is not None:
-                    return found
-    return None
-
-
-def _exported(name: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
-              out_tree: PyTreeDef, out_avals: tuple[ShapedArray, ...], closed: ClosedJaxpr,
-              platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]) -> Exported:
-    """``closed`` takes and gives the arrays but those of float0."""
-    program = without_rules(closed)
-    try:
-        encode(program.jaxpr)
-    except NotSerializable as error:
-        primitive = error.args[1] if len(error.args) > 1 else "a constant"
-        raise NotImplementedError(
-            f"{name} cannot be exported: its program has the primitive {primitive!r}, which holds "
-            f"{error.args[0]}. Callbacks and other Python functions cannot be saved") from None
-    return Exported(name, in_tree, in_avals, out_tree, out_avals, platforms, checks, program,
-                    lambda exported: _vjp_of(exported, closed))
-
-
-def without_rules(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Without calls, and so without derivative rules, which are Python functions."""
-    inlined = eliminate_dead_code(inline_calls(closed))
-    eqns = [_anywhere(eqn) if eqn.primitive.placement is not None else
-            eqn.replace(params={name: _value_without_rules(value)
-                                for name, value in eqn.params.items()}, source=None)
-            if not eqn.primitive.cacheable else eqn for eqn in inlined.jaxpr.eqns]
-    return ClosedJaxpr(inlined.jaxpr.replace(eqns=eqns), inlined.consts)
-
-
-def _anywhere(eqn: JaxprEqn) -> JaxprEqn:
-    """An equation that says where values are, as one that does not: a file names no devices."""
-    count = len(eqn.invars)
-    return JaxprEqn(device_put_p, eqn.invars, {
-        "devices": (None,) * count, "srcs": (None,) * count,
-        "copy_semantics": (ArrayCopySemantics.REUSE_INPUT,) * count}, eqn.outvars)
-
-
-def _value_without_rules(value: Any) -> Any:
-    if isinstance(value, ClosedJaxpr):
-        return without_rules(value)
-    if isinstance(value, Jaxpr):
-        inner = without_rules(ClosedJaxpr(value.replace(constvars=[], invars=[
-            *value.constvars, *value.invars])))
-        count = len(value.constvars)
-        if inner.consts:
-            return value
-        return inner.jaxpr.replace(constvars=inner.jaxpr.invars[:count],
-                                   invars=inner.jaxpr.invars[count:])
-    if type(value) is tuple:
-        return tuple([_value_without_rules(item) for item in value])
-    return value
-
-
-def _vjp_of(exported: Exported, closed: ClosedJaxpr) -> Exported:
-    inputs = exported.in_avals
-    tangents = tuple(aval.tangent() for aval in exported.out_avals)
-    in_avals = (*inputs, *tangents)
-    out_avals = tuple(aval.tangent() for aval in inputs)
-    kept = [aval for aval in inputs if aval.dtype != dtypes.float0]
-    taken = [aval for aval in tangents if aval.dtype != dtypes.float0]
-
-    def function(*values: Any) -> list[Any]:
-        """Of the arrays but those of float0."""
-        primals, given = values[:len(kept)], iter(values[len(kept):])
-        active = [dtypes.is_inexact(aval.dtype) for aval in kept]
-
-        def of_active(*chosen: Any) -> list[Any]:
-            mine = iter(chosen)
-            operands = [next(mine) if is_active else x
-                        for is_active, x in zip(active, primals, strict=True)]
-            outs = eval_jaxpr(closed.jaxpr, closed.consts, *operands)
-            return [out for out, aval in zip(outs, closed.out_avals, strict=True)
-                    if dtypes.is_inexact(aval.dtype)]
-
-        chosen = [x for x, is_active in zip(primals, active, strict=True) if is_active]
-        _, pull = autodiff.vjp(of_active, *chosen)
-        return list(pull(list(given)))
-
-    function.__name__ = "fun_vjp_jax"
-    jitted: PjitFunction = make_jit(function)
-    entry, _, _ = trace_abstract(jitted, tuple(
-        ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
-        for aval in (*kept, *taken)), {})
-
-    def flat(count: int) -> Any:
-        return tuple([0] * count)
-
-    made = _exported("fun_vjp_jax", PyTreeDef(pytree.structure((flat(len(in_avals)), {}))),
-                     in_avals, PyTreeDef(pytree.structure(flat(len(out_avals)))), out_avals,
-                     entry.closed, exported.platforms, exported.disabled_safety_checks)
-    return dataclasses.replace(
-        made, nr_devices=exported.nr_devices, in_specs=(*exported.in_specs, *exported.out_specs),
-        out_specs=exported.in_specs)

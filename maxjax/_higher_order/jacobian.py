@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._higher_order.jit import make_jit
+from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of
@@ -17,8 +17,10 @@ from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.comparison import eq_p
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import iota
+from maxjax._primitives.layout import reshape
 from maxjax._primitives.rules import scalar_like
-from maxjax._primitives.shape import iota, reshape, slice_in_dim
+from maxjax._primitives.slicing import slice_in_dim
 from maxjax._transforms.autodiff import (
     argument_numbers,
     argument_positions,

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
 from maxjax._higher_order.constraints import constrained, named, resharded
-from maxjax._higher_order.jit import (
-    UNSPECIFIED,
-    Entry,
-    PjitFunction,
-    argument_names,
-    dynamic_positions,
-    jit_p,
-)
-from maxjax._ir.refs import RefsTouched
+from maxjax._higher_order.entries import Entry
+from maxjax._higher_order.static_arguments import Static, dynamic_positions
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Tracer, context
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p
 
+if TYPE_CHECKING:
+    from maxjax._higher_order.jit_function import PjitFunction
+
 Chosen = Sequence[Sharding | None]
+
+
+class _Unspecified:
+    """The default of ``jit``'s shardings."""
+
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+
+UNSPECIFIED = _Unspecified()
 
 
 def _is_leaf(node: Any) -> bool:
     return node is None or node is UNSPECIFIED or isinstance(node, (Sharding, PartitionSpec))
 
 
-def on_device(made: PjitFunction, device: Any) -> ShardedFunction:
-    """A jitted function that moves its arguments to a device, and runs there."""
-    return ShardedFunction(made, UNSPECIFIED, UNSPECIFIED, SingleDeviceSharding(device))
+def on_device(device: Any) -> Shardings:
+    """Those of a function that moves its arguments to a device, and runs there."""
+    return Shardings(UNSPECIFIED, UNSPECIFIED, SingleDeviceSharding(device))
 
 
-def with_shardings(made: PjitFunction, in_shardings: Any, out_shardings: Any) -> ShardedFunction:
-    """A jitted function whose arguments and results lie as given.
+def checked(in_shardings: Any, out_shardings: Any) -> Shardings:
+    """Those of a function whose arguments and results lie as given.
 
     Raises:
       TypeError: something given is no sharding.
@@ -45,63 +51,50 @@ def with_shardings(made: PjitFunction, in_shardings: Any, out_shardings: Any) ->
             if not _is_leaf(leaf):
                 raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec "
                                 f"instances or None, but got {leaf}")
-    return ShardedFunction(made, in_shardings, out_shardings)
+    return Shardings(in_shardings, out_shardings)
 
 
-class ShardedFunction(PjitFunction):
-    """A function under jit with ``in_shardings`` or ``out_shardings``, or on a device."""
+class Shardings:
+    """Where a function under jit has its arguments and its results, as far as that is said.
 
-    def __init__(self, made: PjitFunction, in_shardings: Any, out_shardings: Any,
+    Attributes:
+      caller: whose name messages have; "pjit" takes the mesh of ``with mesh:``.
+    """
+
+    def __init__(self, in_shardings: Any, out_shardings: Any,
                  device: SingleDeviceSharding | None = None):
-        self.__dict__.update(vars(made))
+        self.caller = "jit"
         self._device = device
-        self.caller = "jit"      # whose name messages have; "pjit" takes the mesh of ``with mesh:``
         self._in_shardings = in_shardings
         self._out_shardings = out_shardings
         self._chosen: dict[Any, Chosen] = {}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if config.disable_jit.value:
-            return self._function(*args, **kwargs)
-        operands, tree, static = self.operands(args, kwargs)
-        entry = self._entry(tuple([x.aval for x in operands]), tree, static)
-        if entry.closed.refs:
-            raise RefsTouched("jit with shardings", entry.closed.refs)
-        outs = self._outs(entry)
-        if context.trace is installed.runtime and not any(
-                isinstance(x, Tracer) for x in (*entry.captured, *operands)):
-            entry.warn_of_donations()
-            results = installed.runtime.call(
-                entry.closed, operands, entry.donated, out_shardings=outs)
-        else:
-            results = jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed, name=self._name)
-            results = [_constrained(value, sharding)
-                       for value, sharding in zip(results, outs, strict=True)]
-        return pytree.unflatten(entry.out_tree, results)
-
-    def operands(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
-            list[Any], Any, Any]:
-        """The leaves of the arguments, lying as asked, their tree, and the static ones."""
+    def operands(self, jitted: PjitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
+                 ) -> tuple[list[Any], Any, Static | None]:
+        """The leaves of a call's arguments, lying as asked, their tree, and the static ones."""
         if kwargs and self._in_shardings not in (UNSPECIFIED, None):
             raise ValueError("pjit does not support kwargs when in_shardings is specified.")
-        leaves, tree, static = self._flatten(args, kwargs)
-        ins = self._ins(tree, static)
+        leaves, tree, static = jitted._flatten(args, kwargs)
         at_base = context.trace is installed.runtime
         operands = []
-        for position, (leaf, sharding) in enumerate(zip(leaves, ins, strict=True)):
+        for position, (leaf, sharding) in enumerate(zip(
+                leaves, self.of_arguments(tree, static), strict=True)):
             try:
                 value = installed.runtime.operand(leaf)
             except TypeError:
-                raise self._argument_error(leaf, position, tree, static) from None
+                raise jitted._argument_error(leaf, position, tree, static) from None
             if sharding is not None:
-                value = _moved(value, sharding) if self._device is not None else (
-                    self._placed(value, sharding, position, tree, static)
-                    if at_base and not isinstance(value, Tracer)
-                    else _constrained(value, sharding))
+                if self._device is not None:
+                    value = _moved(value, sharding)
+                elif at_base and not isinstance(value, Tracer):
+                    value = _placed(value, sharding, lambda n=position:      # type: ignore[misc]
+                                    jitted._argument_names(tree, static)[n])
+                else:
+                    value = _constrained(value, sharding)
             operands.append(value)
         return operands, tree, static
 
-    def _ins(self, tree: Any, static: Any) -> Chosen:
+    def of_arguments(self, tree: Any, static: Static | None) -> Chosen:
         """The sharding of each leaf of the arguments; None: left open."""
         if self._device is not None:
             return [self._device] * tree.num_leaves
@@ -111,12 +104,11 @@ class ShardedFunction(PjitFunction):
         key = ("in", tree, static, config.trace_state())
         known = self._chosen.get(key)
         if known is None:
-            args, _ = pytree.unflatten(tree, range(tree.num_leaves))
             known = self._chosen[key] = _resolved(
-                _argument_shardings(given, args, static), self.caller, "in_shardings")
+                _argument_shardings(given, tree, static), self.caller, "in_shardings")
         return known
 
-    def _outs(self, entry: Entry) -> Chosen:
+    def of_results(self, entry: Entry) -> Chosen:
         """The sharding of each result, checked."""
         if self._device is not None:
             return [self._device] * entry.out_tree.num_leaves
@@ -135,26 +127,30 @@ class ShardedFunction(PjitFunction):
             self._chosen[key] = known
         return known
 
-    def _placed(self, value: Any, sharding: Sharding, position: int, tree: Any,
-                static: Any) -> Any:
-        """A concrete argument that lies as asked.
 
-        Raises:
-          ValueError: it was put elsewhere on purpose, or cannot lie so.
-        """
-        if value.committed:
-            own = value.sharding
-            if own.is_equivalent_to(sharding, value.ndim):
-                return value
-            if isinstance(own, SingleDeviceSharding) and isinstance(
-                    sharding, SingleDeviceSharding):
-                return installed.runtime.put(value, sharding)
-            raise ValueError(
-                "Sharding passed to jit does not match the sharding on the respective arg. Got "
-                f"jit sharding: {sharding!r},\narg sharding: {own!r} for arg type: {value.aval}")
-        name = argument_names(self._function, tree, static)[position]
-        check_shape(sharding, value.shape, f"pjit arguments with pytree key path {name}")
-        return installed.runtime.put(value, sharding)
+def constrained_results(results: Sequence[Any], shardings: Chosen) -> list[Any]:
+    """Results inside another program, lying as asked."""
+    return [_constrained(value, sharding)
+            for value, sharding in zip(results, shardings, strict=True)]
+
+
+def _placed(value: Any, sharding: Sharding, name: Callable[[], str]) -> Any:
+    """A concrete argument that lies as asked.
+
+    Raises:
+      ValueError: it was put elsewhere on purpose, or cannot lie so.
+    """
+    if value.committed:
+        own = value.sharding
+        if own.is_equivalent_to(sharding, value.ndim):
+            return value
+        if isinstance(own, SingleDeviceSharding) and isinstance(sharding, SingleDeviceSharding):
+            return installed.runtime.put(value, sharding)
+        raise ValueError(
+            "Sharding passed to jit does not match the sharding on the respective arg. Got "
+            f"jit sharding: {sharding!r},\narg sharding: {own!r} for arg type: {value.aval}")
+    check_shape(sharding, value.shape, f"pjit arguments with pytree key path {name()}")
+    return installed.runtime.put(value, sharding)
 
 
 def _moved(value: Any, sharding: Sharding) -> Any:
@@ -170,7 +166,8 @@ def _constrained(value: Any, sharding: Any) -> Any:
     return constrained(value, sharding)
 
 
-def _argument_shardings(given: Any, args: tuple[Any, ...], static: Any) -> list[Any]:
+def _argument_shardings(given: Any, tree: Any, static: Static | None) -> list[Any]:
+    args, _ = pytree.unflatten(tree, range(tree.num_leaves))
     start = ("pjit in_shardings specification must be a tree prefix of the positional arguments "
              "tuple. In particular, pjit in_shardings must either be a Sharding, a PartitionSpec, "
              "or a tuple of length equal to the number of positional arguments. But pjit "
@@ -182,9 +179,9 @@ def _argument_shardings(given: Any, args: tuple[Any, ...], static: Any) -> list[
             f"{start}not a tuple: got {type(given)} instead. Given the corresponding argument "
             "being passed, it looks like pjit in_shardings might need to be wrapped in a "
             "singleton tuple.")
-    count = len(args) if static is None else static[0]
+    count = len(args) if static is None else static.num_positional
     if len(given) == count and count != len(args):
-        given = tuple(given[position] for position in dynamic_positions(len(args), static))
+        given = tuple(given[position] for position in dynamic_positions(tree, static))
     if len(given) != len(args):
         raise ValueError(f"{start}the wrong length: got a tuple or list of length {len(given)} "
                          f"for an args tuple of length {len(args)}.")
@@ -219,5 +216,3 @@ def _same_devices(shardings: Chosen) -> None:
                 for group in (first, devices))
             raise ValueError(
                 f"Received incompatible devices for jitted computation. Got {shown}")
-
-

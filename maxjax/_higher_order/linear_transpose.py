@@ -7,15 +7,15 @@ from typing import Any
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
-from maxjax._higher_order.api import abstract_leaf
 from maxjax._higher_order.control import operands_of, traced
 from maxjax._higher_order.custom_jvp import custom_jvp_call_p
 from maxjax._higher_order.jit import jit_p
+from maxjax._higher_order.shape_struct import abstract_leaf
 from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Var
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import full
 from maxjax._primitives.rules import Linear
-from maxjax._primitives.shape import full
 from maxjax._transforms.simplify import called_by, eliminate_dead_code, inline_calls
 from maxjax._transforms.transpose import backward_pass, missing_transpose
 

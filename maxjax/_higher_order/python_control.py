@@ -13,8 +13,11 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._higher_order.control import operands_of
 from maxjax._ir.trace import Tracer
+from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.shape import concatenate, expand_axis, reshape, slice_in_dim
+from maxjax._primitives.joining import concatenate
+from maxjax._primitives.layout import reshape
+from maxjax._primitives.slicing import slice_in_dim
 
 
 def known(value: Any) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.signatures import argument_names
 from maxjax._base.source import function_location
-from maxjax._higher_order.jit import argument_names, signature_of
 from maxjax._ir.jaxpr import ClosedJaxpr, Var
 from maxjax._ir.refs import (
     SET,
@@ -166,11 +166,6 @@ class Elements(Lent):
         own = dict(self._own)
         return [_like(value, own[n][1])
                 for value, n in zip(super().finals(), self.written, strict=True)]
-
-
-def parameter_names(function: Callable[..., Any]) -> list[str]:
-    signature = signature_of(function)
-    return [] if signature is None else list(signature.parameters)
 
 
 def refuse_carry(function: Callable[..., Any], kind: str, carry: Any, prefix: str,

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from maxjax._base import config, pytree
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._base.signatures import first_parameter, parameter_names
 from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
     Traced,
@@ -20,7 +21,6 @@ from maxjax._higher_order.control import (
     dependent,
     either,
     empty_like,
-    first_parameter,
     merged,
     needed_inputs,
     on_host,
@@ -39,8 +39,8 @@ from maxjax._ir.staging import eval_jaxpr, eval_with_refs, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import Linear, call_factors, is_linear
-from maxjax._primitives.shape import move_axis
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 from maxjax._transforms.simplify import eliminate_dead_code, simplify_once
@@ -532,7 +532,7 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
 
 
 def _carry_name(function: Any, in_fori: bool) -> str:
-    names = refs.parameter_names(function)
+    names = parameter_names(function)
     return names[in_fori] if len(names) > in_fori else "args[0]"
 
 

@@ -6,23 +6,25 @@ import dataclasses
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.treedef import PyTreeDef
-from maxjax._higher_order.api import ShapeDtypeStruct, eval_shape, shape_structs, trace_abstract
 from maxjax._higher_order.cache_misses import tree_differences
 from maxjax._higher_order.constraints import named
-from maxjax._higher_order.jit import Entry, PjitFunction, argument_names
-from maxjax._higher_order.jit_sharded import ShardedFunction
+from maxjax._higher_order.entries import Entry
+from maxjax._higher_order.shape_struct import ShapeDtypeStruct, shape_structs
+from maxjax._higher_order.static_arguments import Static
 from maxjax._higher_order.target import check_options
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
-from maxjax._ir.refs import RefsTouched
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.simplify import simplify
+
+if TYPE_CHECKING:
+    from maxjax._higher_order.jit_function import PjitFunction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +41,8 @@ class ArgInfo:
 class Stage:
     """What all stages tell of the function and its signature."""
 
-    def __init__(self, jitted: PjitFunction, entry: Entry, tree: Any, static: Any,
-                 places: Sequence[Any]):
+    def __init__(self, jitted: PjitFunction, entry: Entry, tree: Any,
+                 static: Static | None, places: Sequence[Any]):
         self._jitted = jitted
         self._entry = entry
         self._tree = tree
@@ -83,9 +85,8 @@ class Stage:
             for struct, sharding in zip(structs, self._result_shardings(), strict=True)])
 
     def _result_shardings(self) -> Sequence[Any]:
-        if isinstance(self._jitted, ShardedFunction):
-            return self._jitted._outs(self._entry)
-        return [None] * len(self._entry.closed.out_avals)
+        asked = self._jitted._result_shardings(self._entry)
+        return [None] * len(self._entry.closed.out_avals) if asked is None else asked
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
@@ -153,8 +154,7 @@ class Lowered(Stage):
           TypeError: a name is no string, or a value no string and no number.
         """
         check_options(compiler_options or {})
-        outs = (self._jitted._outs(self._entry) if isinstance(self._jitted, ShardedFunction)
-                else None)
+        outs = self._jitted._result_shardings(self._entry)
         shardings = installed.runtime.compile(
             self._entry.closed, [*[None] * len(self._entry.captured), *self._places], outs)
         return Compiled(self, outs, *shardings)
@@ -238,7 +238,7 @@ class Compiled(Stage):
             leaves, self._places, strict=True)) if getattr(leaf, "committed", False)
             and not leaf.sharding.is_equivalent_to(place, leaf.ndim)]
         if wrong:
-            names = argument_names(self._jitted._function, self._tree, self._static)
+            names = self._jitted._argument_names(self._tree, self._static)
             lines = [f"Argument {names[n]} with shape {leaves[n].aval.str_short()}:\n"
                      f"  Passed sharding: {leaves[n].sharding}\n"
                      f"  Required sharding: {self._places[n]}" for n in wrong]
@@ -251,7 +251,7 @@ class Compiled(Stage):
                 for leaf, place in zip(leaves, self._places, strict=True)]
 
     def _type_message(self, avals: Any, expected: list[ShapedArray]) -> str:
-        names = argument_names(self._jitted._function, self._tree, self._static)
+        names = self._jitted._argument_names(self._tree, self._static)
         lines = [
             f"Argument '{name}' compiled with {want.str_short()} and called with {got.str_short()}"
             for name, want, got in zip(names, expected, avals, strict=True)
@@ -276,6 +276,13 @@ class Compiled(Stage):
 
     def runtime_executable(self) -> Any:
         return None
+
+
+def argument_place(leaf: Any) -> Any:
+    """Where an argument was put, or is going to be."""
+    if isinstance(leaf, ShapeDtypeStruct):
+        return None if leaf.sharding is None else named(leaf.sharding, "jit", "in_shardings")
+    return leaf.sharding if getattr(leaf, "committed", False) else None
 
 
 # --- text and cost --------------------------------------------------------------------------------
@@ -311,40 +318,3 @@ def tree_message(expected: Any, found: Any) -> str:
     shown = "\n".join(f"    * at {line}" for line in lines[:5])
     return ("Function compiled with input pytree does not match the input pytree it was called "
             f"with. There are {len(lines)} mismatches, including:\n{shown}")
-
-
-# --- attached to jitted functions -----------------------------------------------------------------
-
-def _trace(self: PjitFunction, *args: Any, **kwargs: Any) -> Traced:
-    """Traces the function for arguments of which only the types count."""
-    entry, tree, static = trace_abstract(self, args, kwargs)
-    if entry.closed.refs:
-        raise RefsTouched("jit, ahead of time,", entry.closed.refs)
-    leaves = self._flatten(args, kwargs)[0]
-    given = (self._ins(tree, static) if isinstance(self, ShardedFunction)
-             else [None] * len(leaves))
-    return Traced(self, entry, tree, static, [
-        _place(leaf) if sharding is None else sharding
-        for leaf, sharding in zip(leaves, given, strict=True)])
-
-
-def _place(leaf: Any) -> Any:
-    """Where an argument was put, or is going to be."""
-    if isinstance(leaf, ShapeDtypeStruct):
-        return None if leaf.sharding is None else named(leaf.sharding, "jit", "in_shardings")
-    return leaf.sharding if getattr(leaf, "committed", False) else None
-
-
-def _lower(self: PjitFunction, *args: Any, **kwargs: Any) -> Lowered:
-    """Traces and lowers the function."""
-    return _trace(self, *args, **kwargs).lower()
-
-
-def _eval_shape(self: PjitFunction, *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of the results."""
-    return eval_shape(self, *args, **kwargs)
-
-
-PjitFunction.trace = _trace
-PjitFunction.lower = _lower
-PjitFunction.eval_shape = _eval_shape

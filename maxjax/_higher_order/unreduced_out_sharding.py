@@ -13,8 +13,8 @@ from maxjax._ir.primitive import result_types
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.broadcasting import reduce_sum_p
 from maxjax._primitives.contraction import dot_general_p
-from maxjax._primitives.shape import reduce_sum_p
 from maxjax._transforms.simplify import inline_calls
 
 _SUMMING = (dot_general_p, reduce_sum_p)

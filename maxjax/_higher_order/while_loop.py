@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes, pytree
+from maxjax._base.signatures import first_parameter, parameter_names
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
     check_carry,
     chosen,
     either,
-    first_parameter,
     merged,
     needed_inputs,
     on_host,
@@ -40,11 +40,11 @@ from maxjax._ir.trace import Tracer, aval_of
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Tree
 from maxjax._primitives.arithmetic import add_p
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import lt_p, select_n_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.reduction import reduce_or_p
 from maxjax._primitives.rules import call_factors
-from maxjax._primitives.shape import broadcast_in_dim
 from maxjax._transforms.batching import batch_jaxpr, to_axis
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
 from maxjax._transforms.simplify import eliminate_dead_code, simplify_once
@@ -323,7 +323,7 @@ def _while(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_
             return result
     leaves, tree = pytree.flatten(init_val)
     if refs.has_refs(leaves):
-        names = refs.parameter_names(owner or body_fun)
+        names = parameter_names(owner or body_fun)
         in_fori = key == "fori_loop"
         refs.refuse_carry(owner or body_fun, "fori_loop" if in_fori else "while_body",
                           init_val[2] if in_fori else init_val, "[2]" if in_fori else "",

@@ -10,8 +10,8 @@ from maxjax._primitives import (
     arithmetic,
     comparison,
     convert,
+    layout,
     random_bits,
-    shape,
     special,
     special_functions,
     transcendental,
@@ -20,7 +20,7 @@ from maxjax._primitives.kernels import Kernel
 
 # Those of the modules in which some have kernels or are cheap.
 _PRIMITIVES = dict.fromkeys(
-    value for module in (arithmetic, comparison, convert, random_bits, shape, special,
+    value for module in (arithmetic, comparison, convert, layout, random_bits, special,
                          special_functions, transcendental)
     for value in vars(module).values() if isinstance(value, Primitive))
 

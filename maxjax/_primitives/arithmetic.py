@@ -16,12 +16,14 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
 from maxjax._primitives import complex_values, kernels
+from maxjax._primitives.broadcasting import broadcast_to_shape
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, ge, select
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import full
 from maxjax._primitives.kernels import Kernel, to_bool
 from maxjax._primitives.rules import aval_of, is_linear, native, scalar_like
-from maxjax._primitives.shape import broadcast_to_shape, full, provide
+from maxjax._primitives.slicing import provide
 from maxjax._primitives.widths import (
     FLOATING,
     NUMBERS,

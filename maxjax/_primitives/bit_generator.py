@@ -17,15 +17,12 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Shape
+from maxjax._primitives.broadcasting import expand_axis
+from maxjax._primitives.joining import concatenate
+from maxjax._primitives.layout import move_axis, squeeze_p
 from maxjax._primitives.random_bits import threefry2x32
 from maxjax._primitives.rules import replicated_factors
-from maxjax._primitives.shape import (
-    concatenate,
-    expand_axis,
-    move_axis,
-    slice_in_dim,
-    squeeze_p,
-)
+from maxjax._primitives.slicing import slice_in_dim
 
 THREEFRY = 1
 

@@ -13,20 +13,20 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params
+from maxjax._primitives.broadcasting import (
+    broadcast_in_dim,
+    broadcast_to_shape,
+    expand_axis,
+    unbroadcast,
+)
 from maxjax._primitives.kernels import Kernel
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import (
     aval_of,
     broadcast_shape,
     elementwise_factors,
     is_linear,
     native,
-)
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    broadcast_to_shape,
-    expand_axis,
-    move_axis,
-    unbroadcast,
 )
 
 if TYPE_CHECKING:

@@ -19,26 +19,25 @@ from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, Shape
 from maxjax._primitives.arithmetic import mul
-from maxjax._primitives.comparison import eq_p
-from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
-from maxjax._primitives.indexing import gather_p
-from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
-from maxjax._primitives.rules import linear_primitive, replicated_factors, scalar_like
-from maxjax._primitives.shape import (
+from maxjax._primitives.broadcasting import (
     broadcast_in_dim,
     broadcast_leading,
-    iota,
-    move_axis,
     reduce_sum,
     reduce_sum_p,
-    reduced_shape,
-    reshape,
-    select,
-    slice_in_dim,
-    squeeze_p,
-    transpose,
-    zeros_like,
 )
+from maxjax._primitives.comparison import eq_p
+from maxjax._primitives.creation import iota, zeros_like
+from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
+from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.layout import move_axis, reshape, squeeze_p, transpose
+from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
+from maxjax._primitives.rules import (
+    linear_primitive,
+    reduced_shape,
+    replicated_factors,
+    scalar_like,
+)
+from maxjax._primitives.slicing import select, slice_in_dim
 
 if TYPE_CHECKING:
     from maxjax._primitives.rules import Linear

@@ -16,17 +16,13 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Value
 from maxjax._primitives import complex_values
+from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
 from maxjax._primitives.builders import add_any_p, elementwise
+from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.kernels import ALL, Kernel, to_bool
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import is_linear, native, no_flops, scalar_like
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    broadcast_leading,
-    full,
-    move_axis,
-    provide,
-    zeros_like,
-)
+from maxjax._primitives.slicing import provide
 from maxjax._primitives.widths import (
     ANY,
     BITS,

@@ -16,8 +16,8 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
 from maxjax._primitives.builders import add_tangents
+from maxjax._primitives.layout import transpose
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear
-from maxjax._primitives.shape import transpose
 from maxjax._primitives.widths import BIT_WIDTHS, bit_width
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.kernels import ALL, NUMBERS, Kernel
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import factor_rule, no_flops
-from maxjax._primitives.shape import move_axis
 from maxjax._primitives.widths import FLOATING, bit_width, widened
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from maxjax._ir.typing import Params, Shape, Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.contraction import compute_dtype, result_type
 from maxjax._primitives.convolution_numpy import convolution
+from maxjax._primitives.layout import move_axis, reshape, rev_p
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear
-from maxjax._primitives.shape import move_axis, reshape, rev_p
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering

@@ -29,14 +29,11 @@ from maxjax._primitives.arithmetic import (
 )
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.comparison import eq, select
+from maxjax._primitives.creation import full
+from maxjax._primitives.joining import concatenate
+from maxjax._primitives.layout import rev_p
 from maxjax._primitives.rules import axis_factors, linear_primitive, scalar_like
-from maxjax._primitives.shape import (
-    concatenate,
-    full,
-    pad,
-    rev_p,
-    slice_in_dim,
-)
+from maxjax._primitives.slicing import pad, slice_in_dim
 from maxjax._primitives.transcendental import exp_p, log1p_p, log_p
 
 if TYPE_CHECKING:

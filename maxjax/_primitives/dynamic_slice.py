@@ -14,18 +14,13 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape
+from maxjax._primitives.broadcasting import broadcast_leading, expand_axis
+from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, ScatterDimensionNumbers
 from maxjax._primitives.indexing import CLIP, gather_p, scatter_p
+from maxjax._primitives.joining import concatenate
+from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import FactorRule, axis_factors, is_linear, no_flops, scalar_like
-from maxjax._primitives.shape import (
-    broadcast_leading,
-    concatenate,
-    expand_axis,
-    full,
-    move_axis,
-    reshape,
-    zeros_like,
-)
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering

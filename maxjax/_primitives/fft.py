@@ -17,8 +17,9 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.arithmetic import conj, div, mul
+from maxjax._primitives.broadcasting import broadcast_in_dim
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import FactorRule, factor_rule, linear_primitive, scalar_like
-from maxjax._primitives.shape import broadcast_in_dim, move_axis
 
 if TYPE_CHECKING:
     from maxjax._primitives.rules import Linear

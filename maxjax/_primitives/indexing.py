@@ -21,9 +21,11 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
 from maxjax._primitives import split_rows
 from maxjax._primitives.arithmetic import add, div, maximum, minimum, mul, neg
+from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.comparison import and_p, eq, ge, le_p, select
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import full, iota, zeros_like
 from maxjax._primitives.gather_plan import (
     FillValue,
     GatherDimensionNumbers,
@@ -36,19 +38,10 @@ from maxjax._primitives.gather_plan import (
     window_factors,
     window_sizes,
 )
+from maxjax._primitives.layout import move_axis, reshape, transpose
 from maxjax._primitives.rows import scatter_rows_p, take_rows_p, write_rows
 from maxjax._primitives.rules import FactorRule, OnShard, is_linear, no_flops, scalar_like
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    broadcast_leading,
-    full,
-    iota,
-    move_axis,
-    reshape,
-    slice_in_dim,
-    transpose,
-    zeros_like,
-)
+from maxjax._primitives.slicing import slice_in_dim
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering

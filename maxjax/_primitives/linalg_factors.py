@@ -14,7 +14,10 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis
 from maxjax._primitives.arithmetic import add, mul, sub
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import eq
+from maxjax._primitives.creation import full, iota
+from maxjax._primitives.joining import concatenate
 from maxjax._primitives.linalg_rules import (
     adjoint,
     as_dtype,
@@ -35,14 +38,7 @@ from maxjax._primitives.linalg_rules import (
 )
 from maxjax._primitives.linalg_solve import solve, triangular_solve
 from maxjax._primitives.rules import scalar_like
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    concatenate,
-    full,
-    iota,
-    pad,
-    slice_in_dim,
-)
+from maxjax._primitives.slicing import pad, slice_in_dim
 from maxjax._primitives.widths import FLOATING, WIDER, accepted
 
 # --- cholesky -------------------------------------------------------------------------------------

@@ -20,19 +20,13 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Value
 from maxjax._primitives.arithmetic import add, real_p
 from maxjax._primitives.arithmetic import conj as elementwise_conj
+from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, reduce_sum
 from maxjax._primitives.comparison import eq, ge, select
 from maxjax._primitives.contraction import dot_general
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import full, iota
+from maxjax._primitives.layout import move_axis, transpose
 from maxjax._primitives.rules import FactorRule, batch_factors
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    broadcast_leading,
-    full,
-    iota,
-    move_axis,
-    reduce_sum,
-    transpose,
-)
 from maxjax._primitives.widths import INEXACT
 
 if TYPE_CHECKING:

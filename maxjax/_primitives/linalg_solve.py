@@ -30,7 +30,7 @@ from maxjax._primitives.linalg_rules import (
     weak,
 )
 from maxjax._primitives.rules import is_linear
-from maxjax._primitives.shape import pad, slice_in_dim
+from maxjax._primitives.slicing import pad, slice_in_dim
 from maxjax._primitives.widths import WIDER
 
 if TYPE_CHECKING:

@@ -16,7 +16,9 @@ from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import abs_, add, complex_p, conj, div, imag_p, mul, real_p, sub
+from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._primitives.comparison import eq, select
+from maxjax._primitives.creation import full, iota
 from maxjax._primitives.linalg_rules import (
     adjoint,
     as_dtype,
@@ -38,7 +40,6 @@ from maxjax._primitives.linalg_rules import (
 from maxjax._primitives.linalg_solve import solve
 from maxjax._primitives.reduction import argmax_p
 from maxjax._primitives.rules import scalar_like
-from maxjax._primitives.shape import full, iota, reduce_sum
 
 # --- hermitian ------------------------------------------------------------------------------------
 

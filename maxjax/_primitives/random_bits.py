@@ -18,26 +18,20 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
 from maxjax._primitives.arithmetic import mul_p
+from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, expand_axis
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import or_p, shift_left_p, xor_p
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
+from maxjax._primitives.creation import full, iota
+from maxjax._primitives.joining import concatenate
+from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import (
     FactorRule,
     batch_factors,
     broadcast_shape,
     replicated_factors,
 )
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    broadcast_leading,
-    concatenate,
-    expand_axis,
-    full,
-    iota,
-    move_axis,
-    reshape,
-    slice_in_dim,
-)
+from maxjax._primitives.slicing import slice_in_dim
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering

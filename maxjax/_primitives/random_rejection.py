@@ -20,11 +20,12 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis
 from maxjax._primitives import elementary, xla_float32
 from maxjax._primitives.arithmetic import div, max_p, mul
+from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.convert import convert
 from maxjax._primitives.incomplete import random_gamma_grad_p
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.random_bits import random_bits, split_keys, without_layout
 from maxjax._primitives.rules import replicated_factors, scalar_like
-from maxjax._primitives.shape import broadcast_leading, move_axis
 from maxjax._primitives.transcendental import exp
 from maxjax._primitives.widths import widened
 

@@ -14,21 +14,20 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape
 from maxjax._primitives.arithmetic import div, mul
+from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.comparison import eq
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.rules import factor_rule, reduction_flops
-from maxjax._primitives.shape import (
-    full,
-    pad,
-    reduce_sum,
+from maxjax._primitives.creation import full
+from maxjax._primitives.layout import reshape, transpose
+from maxjax._primitives.rules import (
+    factor_rule,
     reduced_shape,
     reduction_batch,
     reduction_factors,
-    reshape,
-    slice_in_dim,
-    transpose,
+    reduction_flops,
 )
+from maxjax._primitives.slicing import pad, slice_in_dim
 
 _MANY, _LANES = 16_384, 1024
 

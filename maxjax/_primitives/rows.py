@@ -16,17 +16,11 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis
 from maxjax._primitives.arithmetic import add, mul
+from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
 from maxjax._primitives.comparison import lt_p, select
+from maxjax._primitives.creation import full, iota
+from maxjax._primitives.layout import move_axis, reshape, transpose
 from maxjax._primitives.rules import replicated_factors
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    broadcast_leading,
-    full,
-    iota,
-    move_axis,
-    reshape,
-    transpose,
-)
 
 _NO_DERIVATIVE = "it stands only in lowered programs, where derivatives have been taken"
 

@@ -254,3 +254,27 @@ def axis_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArra
     ranks = [range(aval.ndim) for aval in (*in_avals, *out_avals)]
     return factor_rule(ranks[:len(in_avals)], ranks[len(in_avals):], in_avals, out_avals,
                        replicated=frozenset(whole), permutation=frozenset(permuted))
+
+
+def reduced_shape(shape: tuple[int, ...], axes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(size for dim, size in enumerate(shape) if dim not in axes)
+
+
+def reduction_batch(primitive: Primitive):
+    """The batching rule of a reduction with a parameter ``axes``."""
+    def batch(size, operands, batch_axes, *, axes, **params):
+        axis = batch_axes[0]
+        moved = tuple(dim + (dim >= axis) for dim in axes)
+        out = primitive.bind(operands[0], axes=moved, **params)
+        return out, axis - sum(dim < axis for dim in moved)
+    return batch
+
+
+def reduction_factors(kind: str):
+    """The factors of a reduction: the reduced ones give partial results that combine by ``kind``.
+    """
+    def factors(in_avals, out_avals, *, axes, **params):
+        names = range(in_avals[0].ndim)
+        return factor_rule([names], [[dim for dim in names if dim not in axes]] * len(out_avals),
+                           in_avals, out_avals, reduction=dict.fromkeys(axes, kind))
+    return factors

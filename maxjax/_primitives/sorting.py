@@ -17,10 +17,12 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Shape
+from maxjax._primitives.broadcasting import broadcast_leading
+from maxjax._primitives.creation import full, iota
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import axis_factors, factor_rule
-from maxjax._primitives.shape import broadcast_leading, full, iota, move_axis, reshape
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering

@@ -16,9 +16,9 @@ from maxjax._primitives import xla_float32
 from maxjax._primitives.arithmetic import add, constant, div, mul, neg, sign, square, sub
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, select, where_zero
+from maxjax._primitives.creation import full
 from maxjax._primitives.kernels import Kernel
 from maxjax._primitives.rules import native
-from maxjax._primitives.shape import full
 from maxjax._primitives.transcendental import exp
 from maxjax._primitives.widths import FLOATING, vectorized, widened
 

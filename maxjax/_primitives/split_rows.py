@@ -18,10 +18,12 @@ from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import Params, Value
 from maxjax._primitives.arithmetic import add, maximum, minimum, mul, sub
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import and_p, eq_p, ge_p, lt_p, not_p, or_p, select
+from maxjax._primitives.creation import zeros_like
 from maxjax._primitives.gather_plan import GatherScatterMode
+from maxjax._primitives.layout import reshape
 from maxjax._primitives.rules import FactorRule
-from maxjax._primitives.shape import broadcast_in_dim, reshape, zeros_like
 
 if TYPE_CHECKING:
     from maxjax._sharding.local import Shard

@@ -12,16 +12,11 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape
+from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, reduce_sum
+from maxjax._primitives.creation import full
+from maxjax._primitives.joining import joining_jvp
+from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import FactorRule, factor_rule, is_linear, linear_primitive, no_flops
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    broadcast_leading,
-    full,
-    joining_jvp,
-    move_axis,
-    reduce_sum,
-    reshape,
-)
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering

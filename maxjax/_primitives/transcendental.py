@@ -24,12 +24,13 @@ from maxjax._primitives.arithmetic import (
     square,
     sub,
 )
+from maxjax._primitives.broadcasting import broadcast_to_shape
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.comparison import eq, select, where_zero
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import full
 from maxjax._primitives.kernels import Kernel
 from maxjax._primitives.rules import native, scalar_like
-from maxjax._primitives.shape import broadcast_to_shape, full
 from maxjax._primitives.widths import (
     FLOATING,
     INEXACT,

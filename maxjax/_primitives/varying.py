@@ -23,8 +23,8 @@ from maxjax._ir.typing import AxisName, Params
 from maxjax._primitives.arithmetic import add_p, mul_p
 from maxjax._primitives.collective import all_gather_abstract, all_gather_batch, axis_index_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
+from maxjax._primitives.layout import squeeze_p
 from maxjax._primitives.rules import linear_primitive, replicated_factors, scalar_like
-from maxjax._primitives.shape import squeeze_p
 from maxjax._primitives.unreduced import preduced_p, reduced_vary_cast_p, vary_unreduced_cast_p
 
 if TYPE_CHECKING:

@@ -15,17 +15,14 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape
 from maxjax._primitives.arithmetic import add
+from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.comparison import eq, ge_p, le_p, not_p, select
 from maxjax._primitives.convolution import dilated, output_spatial
 from maxjax._primitives.convolution_numpy import overlap
+from maxjax._primitives.creation import full
+from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import axis_factors, linear_primitive
-from maxjax._primitives.shape import (
-    broadcast_leading,
-    full,
-    move_axis,
-    pad,
-    slice_p,
-)
+from maxjax._primitives.slicing import pad, slice_p
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering

@@ -9,9 +9,8 @@ from typing import Any
 from maxjax._base import pytree
 from maxjax._base.meshes import AbstractMesh, Mesh, PartitionSpec
 from maxjax._base.shardings import NamedSharding
-from maxjax._higher_order.api import ShapeDtypeStruct
-from maxjax._higher_order.jit import PjitFunction, make_jit
-from maxjax._higher_order.jit_sharded import ShardedFunction
+from maxjax._higher_order.jit_function import PjitFunction, make_jit
+from maxjax._higher_order.shape_struct import ShapeDtypeStruct
 from maxjax._ir.runtime import installed
 from maxjax._runtime import on_mesh
 from maxjax._runtime.array import ArrayImpl
@@ -65,15 +64,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     mesh {x: 1}
     """
     function = f if isinstance(f, PjitFunction) else make_jit(f)
-    outs = None
-    if isinstance(function, ShardedFunction):
-        leaves, tree, static = function.operands(args, kwargs)
-        entry = function._entry(tuple([x.aval for x in leaves]), tree, static)
-        outs = function._outs(entry)
-    else:
-        flat, tree, static = function._flatten(args, kwargs)
-        leaves = [installed.runtime.operand(leaf) for leaf in flat]
-        entry = function._entry(tuple([x.aval for x in leaves]), tree, static)
+    leaves, entry, outs = function._prepared(args, kwargs)
     mesh = _mesh(entry.closed, leaves, outs)
     made = on_mesh.program_on_mesh(
         entry.closed, mesh, on_mesh.shardings_on(mesh, leaves), outs)

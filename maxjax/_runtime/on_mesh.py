@@ -21,7 +21,6 @@ from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.primitive import OpSpec, Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
-from maxjax._primitives.shape import slice_p
 from maxjax._primitives.sharding import (
     constrained_spec,
     device_put_p,
@@ -29,6 +28,7 @@ from maxjax._primitives.sharding import (
     named_shardings,
     reshard_p,
 )
+from maxjax._primitives.slicing import slice_p
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device, default_device
 from maxjax._sharding import explicit_types as explicit_types  # gives types of results their specs

@@ -16,7 +16,9 @@ from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.collective import named
-from maxjax._primitives.shape import concatenate_p, reshape_p, slice_p
+from maxjax._primitives.joining import concatenate_p
+from maxjax._primitives.layout import reshape_p
+from maxjax._primitives.slicing import slice_p
 from maxjax._sharding.cost_model import CostModel
 from maxjax._sharding.local import REDUCTIONS
 from maxjax._transforms.simplify import has_effects

@@ -17,7 +17,8 @@ from maxjax._base.source import inherited_source_lines
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import aval_of
-from maxjax._primitives.shape import reshape, slice_in_dim, squeeze_p, transpose
+from maxjax._primitives.layout import reshape, squeeze_p, transpose
+from maxjax._primitives.slicing import slice_in_dim
 from maxjax._sharding.specs import Dims
 from maxjax._transforms.batching import batch_flat, to_axis
 

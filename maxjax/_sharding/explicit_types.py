@@ -34,14 +34,9 @@ from maxjax._primitives.dynamic_slice import (
     dynamic_update_slice_p,
 )
 from maxjax._primitives.indexing import gather_p
-from maxjax._primitives.shape import (
-    concatenate_p,
-    pad_p,
-    reshape_p,
-    rev_p,
-    slice_p,
-    split_p,
-)
+from maxjax._primitives.joining import concatenate_p, split_p
+from maxjax._primitives.layout import reshape_p, rev_p
+from maxjax._primitives.slicing import pad_p, slice_p
 from maxjax._primitives.sorting import sort_p
 from maxjax._sharding.projection import project, rule_of
 from maxjax._sharding.specs import Dims, product

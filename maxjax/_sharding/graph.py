@@ -17,11 +17,9 @@ from maxjax._higher_order.scan import scan_p
 from maxjax._higher_order.while_loop import while_p
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._ir.primitive import Primitive
+from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.rules import FactorRule
-from maxjax._primitives.shape import (
-    concatenate_p,
-    slice_p,
-)
+from maxjax._primitives.slicing import slice_p
 from maxjax._sharding.projection import rule_of
 from maxjax._transforms.simplify import (
     bodies_of,

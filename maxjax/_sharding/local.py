@@ -14,6 +14,7 @@ import numpy as np
 from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._primitives.arithmetic import add, mul
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.collective import (
     all_gather_p,
     all_to_all_p,
@@ -26,9 +27,10 @@ from maxjax._primitives.collective import (
 )
 from maxjax._primitives.comparison import eq_p
 from maxjax._primitives.convert import convert_element_type_p
+from maxjax._primitives.creation import zeros_like
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.rules import FactorRule
-from maxjax._primitives.shape import broadcast_in_dim, select, zeros_like
+from maxjax._primitives.slicing import select
 from maxjax._sharding.reshard import Step
 from maxjax._sharding.specs import Axes, Dims, Mesh, local_shape, product
 

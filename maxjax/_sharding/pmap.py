@@ -16,7 +16,8 @@ from maxjax._higher_order.api import jit
 from maxjax._higher_order.control import operands_of, traced
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Tracer, context
-from maxjax._primitives.shape import expand_axis, squeeze_p
+from maxjax._primitives.broadcasting import expand_axis
+from maxjax._primitives.layout import squeeze_p
 from maxjax._sharding.shard_map import inside, shard_aval, shard_map_p
 from maxjax._transforms.autodiff import check_callable
 

@@ -22,6 +22,7 @@ from maxjax._ir.staging import literal_operand, trace_to_jaxpr
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import mul
+from maxjax._primitives.broadcasting import broadcast_in_dim, reduce_sum_p
 from maxjax._primitives.collective import (
     all_gather_p,
     all_to_all_p,
@@ -32,21 +33,15 @@ from maxjax._primitives.collective import (
     reduce_scatter_p,
 )
 from maxjax._primitives.comparison import lt_p
+from maxjax._primitives.creation import zeros_like
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.layout import move_axis, reshape, squeeze_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
 from maxjax._primitives.rules import scalar_like
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    move_axis,
-    reduce_sum_p,
-    reshape,
-    select,
-    squeeze_p,
-    zeros_like,
-)
 from maxjax._primitives.sharding import reshard_p
+from maxjax._primitives.slicing import select
 from maxjax._primitives.unreduced import (
     all_gather_reduced_p,
     preduced_p,

@@ -32,11 +32,14 @@ from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import div_p
+from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.collective import psum_p
 from maxjax._primitives.comparison import eq_p
+from maxjax._primitives.creation import zeros_like
+from maxjax._primitives.layout import squeeze_p
 from maxjax._primitives.rules import is_linear, replicated_factors, scalar_like
-from maxjax._primitives.shape import expand_axis, select, squeeze_p, zeros_like
 from maxjax._primitives.sharding import sharding_constraint_p
+from maxjax._primitives.slicing import select
 from maxjax._primitives.varying import flat_index, like_type, manual_axes
 from maxjax._sharding.execute import global_program
 from maxjax._sharding.shard_body import runnable

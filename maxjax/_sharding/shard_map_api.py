@@ -18,9 +18,10 @@ from maxjax._base.meshes import (
     spec_axes,
 )
 from maxjax._base.meshes import use as mesh_use
+from maxjax._base.signatures import argument_names
 from maxjax._base.source import function_location
 from maxjax._higher_order.control import operands_of
-from maxjax._higher_order.jit import argument_names, check_outputs
+from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.trace import check_leaks, context
 from maxjax._ir.typing import Function
 from maxjax._primitives.unreduced import vary_unreduced_cast_p

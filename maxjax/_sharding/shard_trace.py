@@ -35,8 +35,10 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer, StagingTrace, enclosing_traces
 from maxjax._ir.trace import Tracer, context, current_trace
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.shape import expand_axis, reshape, slice_in_dim, squeeze_p
+from maxjax._primitives.broadcasting import expand_axis
+from maxjax._primitives.layout import reshape, squeeze_p
 from maxjax._primitives.sharding import device_put_p
+from maxjax._primitives.slicing import slice_in_dim
 from maxjax._sharding.execute import cut
 from maxjax._sharding.shard_map import dims_of, shard_map_p, stacked_spec
 

@@ -29,14 +29,10 @@ from maxjax._ir.trace import (
     leaked_tracer_error,
 )
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives.shape import (
-    broadcast_leading,
-    move_axis,
-    reduce_sum,
-    slice_p,
-    squeeze_p,
-)
+from maxjax._primitives.broadcasting import broadcast_leading, reduce_sum
+from maxjax._primitives.layout import move_axis, squeeze_p
 from maxjax._primitives.sharding import reshard_p
+from maxjax._primitives.slicing import slice_p
 
 
 class BatchTracer(Tracer):

@@ -15,7 +15,7 @@ from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, Trace, Tracer, context, current_trace, leaked_tracer_error
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.shape import full
+from maxjax._primitives.creation import full
 from maxjax._primitives.varying import like_type
 
 

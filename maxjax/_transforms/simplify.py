@@ -10,19 +10,14 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p
 from maxjax._primitives.collective import pmax_p, pmin_p, psum_p
 from maxjax._primitives.comparison import select_n_p
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convert import stop_gradient_p
 from maxjax._primitives.identities import name_p, optimization_barrier_p
+from maxjax._primitives.layout import reshape_p, squeeze_p, transpose_p
 from maxjax._primitives.reduction import reduce_max_p, reduce_min_p
-from maxjax._primitives.shape import (
-    broadcast_in_dim_p,
-    reduce_sum_p,
-    reshape_p,
-    squeeze_p,
-    transpose_p,
-)
 
 
 def called(eqn: JaxprEqn) -> Any:

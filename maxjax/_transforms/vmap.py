@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
 from maxjax._base.meshes import use as mesh_use
+from maxjax._base.signatures import leaf_names, parameter_names
 from maxjax._base.source import function_location
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
@@ -204,20 +204,10 @@ def mapped_size(fun: Callable[..., Any], tree: Any, values: list[Any], axes: lis
 
 def argument_paths(fun: Callable[..., Any], tree: Any, prefix: str = "") -> list[str]:
     """Where each leaf of ``(args, kwargs)`` stands."""
-    args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
-    try:
-        names = list(inspect.signature(fun).parameters)
-    except (TypeError, ValueError):
-        names = []
-    paths: list[str] = [""] * tree.num_leaves
-    for number, value in enumerate(args):
-        name = prefix + names[number] if number < len(names) else f"args[{number}]"
-        for path, leaf in zip(*pytree.flatten_with_path(value)[:2], strict=True):
-            paths[leaf] = name + pytree.path_string(path)
-    for key, value in kwargs.items():
-        for path, leaf in zip(*pytree.flatten_with_path(value)[:2], strict=True):
-            paths[leaf] = f"kwargs['{key}']" + pytree.path_string(path)
-    return paths
+    names = parameter_names(fun)
+    return leaf_names(
+        tree, lambda n: prefix + names[n] if n < len(names) else f"args[{n}]",
+        lambda name: f"kwargs['{name}']")
 
 
 def size_message(fun: Callable[..., Any], tree: Any, values: list[Any], axes: list[Any],

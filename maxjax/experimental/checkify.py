@@ -25,7 +25,8 @@ from maxjax._higher_order.cond import cond_p
 from maxjax._higher_order.control import rearranged
 from maxjax._higher_order.custom_jvp import custom_jvp_call_p
 from maxjax._higher_order.custom_vjp import custom_vjp_call_p
-from maxjax._higher_order.jit import check_outputs, jit_p
+from maxjax._higher_order.jit import jit_p
+from maxjax._higher_order.outputs import check_outputs
 from maxjax._higher_order.scan import scan_p
 from maxjax._higher_order.while_loop import while_p
 from maxjax._ir.effects import Effect

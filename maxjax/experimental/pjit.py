@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from maxjax._base.missing import explain_missing_names
-from maxjax._higher_order.api import UNSPECIFIED, jit
-from maxjax._higher_order.jit_sharded import ShardedFunction
+from maxjax._higher_order.api import jit
+from maxjax._higher_order.jit_sharded import UNSPECIFIED
 
 
 def pjit(fun: Callable[..., Any], in_shardings: Any = UNSPECIFIED,
@@ -29,8 +29,8 @@ def pjit(fun: Callable[..., Any], in_shardings: Any = UNSPECIFIED,
                donate_argnums=donate_argnums, donate_argnames=donate_argnames,
                keep_unused=keep_unused, device=device, backend=backend, inline=inline,
                compiler_options=compiler_options)
-    if isinstance(made, ShardedFunction):
-        made.caller = "pjit"
+    if made._shardings is not None:
+        made._shardings.caller = "pjit"
     return made
 
 

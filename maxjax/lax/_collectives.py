@@ -17,6 +17,7 @@ from maxjax._ir.axes import axis_size as size_of
 from maxjax._ir.axes import is_bound
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of, context
+from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.collective import (
     all_gather_p,
     all_to_all_p,
@@ -30,7 +31,7 @@ from maxjax._primitives.collective import (
     reduce_scatter_p,
 )
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.shape import expand_axis, squeeze_p
+from maxjax._primitives.layout import squeeze_p
 from maxjax._primitives.unreduced import (
     all_gather_reduced_p,
     preduced_p,

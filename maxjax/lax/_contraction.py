@@ -10,7 +10,7 @@ from maxjax._base import config, dtypes
 from maxjax._higher_order.composed import bind_composed, ragged_dot_general_p, scaled_dot_p
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
-from maxjax._primitives import arithmetic, comparison, convert, shape
+from maxjax._primitives import arithmetic, broadcasting, comparison, convert, creation, layout
 from maxjax._primitives.contraction import dot_general_p, result_type
 from maxjax._primitives.cumulative import cumsum
 from maxjax._primitives.widths import bit_width
@@ -440,22 +440,22 @@ def _ragged_product(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbe
     wide = (count, *x.shape)
 
     def spread(bounds: Any) -> Any:
-        bounds = shape.move_axis(bounds, bounds.ndim - 1, 0)
+        bounds = layout.move_axis(bounds, bounds.ndim - 1, 0)
         dims = (0, *(dim + 1 for dim in before)) if sizes.ndim > 1 else (0,)
         order = sorted(range(len(dims)), key=lambda place: dims[place])
-        return shape.broadcast_in_dim(shape.transpose(bounds, order), wide, sorted(dims))
+        return broadcasting.broadcast_in_dim(layout.transpose(bounds, order), wide, sorted(dims))
 
-    position = shape.iota(sizes.dtype, wide, ragged + 1)
+    position = creation.iota(sizes.dtype, wide, ragged + 1)
     inside = comparison.and_p.bind(comparison.ge(position, spread(starts)),
                                    comparison.lt_p.bind(position, spread(stops)))
-    parted = comparison.select(inside, shape.full(wide, 0, x.dtype),
-                               shape.broadcast_leading(x, count))
+    parted = comparison.select(inside, creation.full(wide, 0, x.dtype),
+                               broadcasting.broadcast_leading(x, count))
     moved = tuple(dim + 1 for dim in contracting)
     moved_batch = tuple(dim + 1 for dim in batch)
     if ragged in contracting:
         out = dot_general(parted, y, ((moved, rhs_contracting), (moved_batch, rhs_batch)),
                           precision, preferred)
-        return shape.move_axis(out, len(batch), 0)
+        return layout.move_axis(out, len(batch), 0)
     group, = numbers.rhs_group_dimensions
     return dot_general(parted, y, (((0, *moved), (group, *rhs_contracting)),
                                    (moved_batch, rhs_batch)), precision, preferred)
@@ -539,6 +539,6 @@ def _scaled(value: Any, scale: Any, dtype: Any) -> Any:
         return value
     ratios = [size // max(count, 1) for size, count in zip(value.shape, scale.shape, strict=True)]
     pairs = [size for pair in zip(scale.shape, ratios, strict=True) for size in pair]
-    scale = shape.broadcast_in_dim(
+    scale = broadcasting.broadcast_in_dim(
         convert.convert_element_type(scale, dtype), pairs, tuple(range(0, len(pairs), 2)))
-    return arithmetic.mul(value, shape.reshape(scale, value.shape))
+    return arithmetic.mul(value, layout.reshape(scale, value.shape))

@@ -13,7 +13,9 @@ from maxjax._higher_order.scan import scan, scan_for, scan_p
 from maxjax._higher_order.while_loop import fori_loop, while_loop, while_p
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.comparison import or_p
-from maxjax._primitives.shape import concatenate, pad, reshape, rev_p, slice_in_dim, slice_p
+from maxjax._primitives.joining import concatenate
+from maxjax._primitives.layout import reshape, rev_p
+from maxjax._primitives.slicing import pad, slice_in_dim, slice_p
 from maxjax._transforms.vmap import vmap
 
 __all__ = [

@@ -16,8 +16,8 @@ from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Tree
 from maxjax._primitives import convert
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.random_bits import Generator, random_wrap_p
-from maxjax._primitives.shape import broadcast_in_dim
 from maxjax._primitives.varying import vary
 from maxjax._primitives.widths import bit_width
 from maxjax._runtime.array import ArrayImpl

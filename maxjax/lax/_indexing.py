@@ -13,8 +13,10 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.arithmetic import add
+from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.comparison import gt_p, lt_p, select
 from maxjax._primitives.convert import convert, convert_element_type
+from maxjax._primitives.creation import full
 from maxjax._primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
 from maxjax._primitives.gather_plan import (
     FillValue,
@@ -32,15 +34,10 @@ from maxjax._primitives.indexing import (
     scatter_p,
     scatter_sub_p,
 )
+from maxjax._primitives.joining import concatenate
+from maxjax._primitives.layout import reshape, squeeze_p
 from maxjax._primitives.rules import scalar_like
-from maxjax._primitives.shape import (
-    concatenate,
-    expand_axis,
-    full,
-    reshape,
-    slice_p,
-    squeeze_p,
-)
+from maxjax._primitives.slicing import slice_p
 
 __all__ = [
     "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",

@@ -15,12 +15,15 @@ from maxjax._higher_order.while_loop import while_loop
 from maxjax._ir.trace import Array
 from maxjax._primitives import linalg_rules as rules
 from maxjax._primitives.arithmetic import abs_, add, div, mul, sub
+from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._primitives.comparison import ge, select
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import full, iota
+from maxjax._primitives.joining import concatenate
 from maxjax._primitives.linalg_factors import cholesky_p, qr_p
 from maxjax._primitives.linalg_solve import triangular_solve
 from maxjax._primitives.rules import scalar_like
-from maxjax._primitives.shape import concatenate, full, iota, reduce_sum, slice_in_dim
+from maxjax._primitives.slicing import slice_in_dim
 from maxjax.lax._elementwise import bitwise_and, bitwise_not, eq, gt, lt, max, rsqrt, sqrt
 from maxjax.lax._operands import operand
 from maxjax.lax._reductions import reduce_max

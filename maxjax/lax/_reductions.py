@@ -16,6 +16,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import arithmetic, comparison, reduction
+from maxjax._primitives.broadcasting import broadcast_in_dim, reduce_sum_p
 from maxjax._primitives.comparison import (
     gt_p,
     lt_p,
@@ -28,6 +29,8 @@ from maxjax._primitives.cumulative import (
     cumprod_p,
     cumsum_p,
 )
+from maxjax._primitives.joining import concatenate
+from maxjax._primitives.layout import reshape, transpose
 from maxjax._primitives.reduction import (
     argmax_p,
     argmin_p,
@@ -38,14 +41,7 @@ from maxjax._primitives.reduction import (
     reduce_prod_p,
     reduce_xor_p,
 )
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    concatenate,
-    reduce_sum_p,
-    reshape,
-    slice_in_dim,
-    transpose,
-)
+from maxjax._primitives.slicing import slice_in_dim
 from maxjax._transforms.batching import batch_flat
 from maxjax.lax._conversion import dtype_argument
 from maxjax.lax._operands import check_accepted

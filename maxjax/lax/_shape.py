@@ -13,22 +13,14 @@ from maxjax._ir import dimensions
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives import shape as shapes
+from maxjax._primitives import broadcasting, joining, layout
+from maxjax._primitives.broadcasting import broadcast_in_dim_p
+from maxjax._primitives.creation import iota_p
 from maxjax._primitives.identities import stage_p
-from maxjax._primitives.shape import (
-    broadcast_in_dim_p,
-    concatenate_p,
-    copy_p,
-    iota_p,
-    pad_p,
-    reshape_p,
-    rev_p,
-    slice_p,
-    split_p,
-    squeeze_p,
-    transpose_p,
-)
+from maxjax._primitives.joining import concatenate_p, split_p
+from maxjax._primitives.layout import copy_p, reshape_p, rev_p, squeeze_p, transpose_p
 from maxjax._primitives.sharding import freed
+from maxjax._primitives.slicing import pad_p, slice_p
 from maxjax._primitives.stacking import stack_p, tile_p, unstack_p
 from maxjax.lax._conversion import dtype_argument
 from maxjax.lax._operands import operand as as_operand
@@ -138,7 +130,7 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
         raise TypeError(f"{name} broadcast_dimensions must not repeat, got {dims}.")
     check_nonnegative(name, "shape", shape)
     order = sorted(range(len(dims)), key=lambda place: dims[place])
-    return shapes.broadcast_in_dim(shapes.transpose(x, order), shape, sorted(dims))
+    return broadcasting.broadcast_in_dim(layout.transpose(x, order), shape, sorted(dims))
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Array:
@@ -150,7 +142,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
     x = as_operand(x, "broadcast_to_rank")
     if rank <= x.ndim:
         return x
-    return shapes.broadcast_in_dim(x, (1,) * (rank - x.ndim) + x.shape,
+    return broadcasting.broadcast_in_dim(x, (1,) * (rank - x.ndim) + x.shape,
                                    tuple(range(rank - x.ndim, rank)))
 
 
@@ -188,7 +180,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
         wanted = x.aval.update(shape=shape)
         raise ValueError(f"Incompatible types for broadcasting: input type={x.aval.str_short()} "
                          f"and requested type={wanted.str_short()}")
-    return shapes.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
+    return broadcasting.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
 
 
 def stage(x: Any, /) -> Array:
@@ -288,13 +280,13 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
         if sorted(order) != list(range(x.ndim)):
             raise TypeError("reshape dimensions must be a permutation of operand dimensions, got "
                             f"dimensions {order} for shape {x.shape}.")
-        x = shapes.transpose(x, order)
+        x = layout.transpose(x, order)
     if any(size < 0 for size in sizes):
         raise TypeError(f"reshape new_sizes must all be positive, got {sizes}.")
     if math.prod(sizes) != x.size:
         raise ValueError(f"reshape total size must be unchanged, got new_sizes {sizes} for shape "
                         f"{x.shape}.")
-    return shapes.reshape(x, sizes)
+    return layout.reshape(x, sizes)
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:
@@ -308,7 +300,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     if stop < start:
         raise ValueError(f"Invalid dimension range passed to collapse: {x.shape}"
                          f"[{start_dimension}:{stop_dimension}]")
-    return shapes.reshape(x, (*x.shape[:start], math.prod(x.shape[start:stop]), *x.shape[stop:]))
+    return layout.reshape(x, (*x.shape[:start], math.prod(x.shape[start:stop]), *x.shape[stop:]))
 
 
 def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
@@ -351,7 +343,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
         raise ValueError(f"repeated axis in lax.expand_dims: {dims}")
     kept = tuple(dim for dim in range(rank) if dim not in dims)
     sizes = dict(zip(kept, x.shape, strict=True))
-    return shapes.broadcast_in_dim(x, tuple(sizes.get(dim, 1) for dim in range(rank)), kept)
+    return broadcasting.broadcast_in_dim(x, tuple(sizes.get(dim, 1) for dim in range(rank)), kept)
 
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Array:
@@ -368,7 +360,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
     if sorted(order) != list(range(x.ndim)):
         raise TypeError("transpose permutation isn't a permutation of operand dimensions, got "
                         f"permutation {order} for operand shape {x.shape}.")
-    return shapes.transpose(x, order)
+    return layout.transpose(x, order)
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Array:
@@ -420,7 +412,7 @@ def concatenate(operands: Any, dimension: int) -> Array:
                         f"than the one being concatenated: concatenating along dimension "
                         f"{dimension} for shapes {listed}.")
     check_same_dtypes("concatenate", arrays)
-    return shapes.concatenate(arrays, dimension)
+    return joining.concatenate(arrays, dimension)
 
 
 def check_same_dtypes(name: str, arrays: Sequence[Array]) -> None:

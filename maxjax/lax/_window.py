@@ -18,6 +18,7 @@ from maxjax._higher_order.composed import (
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
 from maxjax._primitives import arithmetic
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import select
 from maxjax._primitives.convolution import (
     ConvDimensionNumbers,
@@ -25,7 +26,8 @@ from maxjax._primitives.convolution import (
     dilated,
     output_spatial,
 )
-from maxjax._primitives.shape import broadcast_in_dim, pad_p, rev_p, slice_p, transpose
+from maxjax._primitives.layout import rev_p, transpose
+from maxjax._primitives.slicing import pad_p, slice_p
 from maxjax._primitives.window import (
     padded,
     reduce_window_max_p,

@@ -14,7 +14,7 @@ from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import config, dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
-from maxjax._higher_order.jit import make_jit
+from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import stop_gradient_p

@@ -10,7 +10,7 @@ import numpy as np
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.shardings import NamedSharding, Sharding, refuse_unreduced
 from maxjax._ir.trace import Array
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import layout
 from maxjax._primitives.convert import bitcast_convert_type_p
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
@@ -132,7 +132,7 @@ def _byteswap(self: Any) -> Any:
         parts = [part.byteswap() for part in (self.real, self.imag)]
         return parts[0] + 1j * parts[1]
     pieces = bitcast_convert_type_p.bind(self, new_dtype=np.dtype(np.uint8))
-    pieces = primitives.rev_p.bind(pieces, dimensions=(pieces.ndim - 1,))
+    pieces = layout.rev_p.bind(pieces, dimensions=(pieces.ndim - 1,))
     return bitcast_convert_type_p.bind(pieces, new_dtype=dtype)
 
 

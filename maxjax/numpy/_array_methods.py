@@ -11,9 +11,9 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import bitcast_convert_type_p
-from maxjax._primitives.shape import squeeze_p
+from maxjax._primitives.layout import squeeze_p
 from maxjax._primitives.widths import bit_width
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy import _contraction as contraction
@@ -105,7 +105,7 @@ def _rows(self: Any) -> Any:
     length, *rest = self.aval.shape
     zeros, limits = (0,) * len(rest), tuple(rest)
     for i in range(length):
-        row = primitives.slice_p.bind(
+        row = slicing.slice_p.bind(
             self, start_indices=(i, *zeros), limit_indices=(i + 1, *limits), strides=None)
         yield squeeze_p.bind(row, dimensions=(0,))
 
@@ -179,10 +179,10 @@ def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:
     if wanted == dtypes.bool_:
         return creation.astype(_view(x, np.uint8), bool)
     if new > old:
-        x = primitives.reshape(x, (*x.shape[:-1], x.shape[-1] * old // new, new // old))
+        x = layout.reshape(x, (*x.shape[:-1], x.shape[-1] * old // new, new // old))
     result = bitcast_convert_type_p.bind(x, new_dtype=wanted)
     if new < old:
-        result = primitives.reshape(
+        result = layout.reshape(
             result, (*result.shape[:-2], result.shape[-2] * result.shape[-1]))
     return result
 

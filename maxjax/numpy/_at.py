@@ -23,8 +23,10 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import arithmetic
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import gt_p, lt_p, select
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import full
 from maxjax._primitives.dynamic_slice import dynamic_update_slice_p
 from maxjax._primitives.gather_plan import GatherScatterMode, ScatterDimensionNumbers
 from maxjax._primitives.indexing import (
@@ -35,32 +37,25 @@ from maxjax._primitives.indexing import (
     scatter_p,
     scatter_sub_p,
 )
+from maxjax._primitives.layout import reshape, rev_p
 from maxjax._primitives.rules import scalar_like
-from maxjax._primitives.shape import broadcast_in_dim, full, reshape, rev_p, slice_p
+from maxjax._primitives.slicing import slice_p
 from maxjax.lax import dynamic_update_slice, fori_loop, reduce_max
 from maxjax.numpy import _division, _ufuncs
 from maxjax.numpy._creation import asarray
-from maxjax.numpy._getitem import (
+from maxjax.numpy._getitem import places_of, take, window
+from maxjax.numpy._index_arrays import advanced, host_or_device, index_vectors, int32_place, layout
+from maxjax.numpy._index_parsing import (
     Entry,
     Slice,
-    advanced,
     as_tuple,
-    clamp,
     has_slices,
-    host_or_device,
-    index_vectors,
-    int32_place,
-    is_outside,
-    layout,
     parse,
-    places_of,
     positions,
     split_off,
-    take,
-    window,
     with_flags,
-    wrapped,
 )
+from maxjax.numpy._index_plan import clamp, is_outside, wrapped
 from maxjax.numpy._promotion import cast, concrete, element, type_of
 
 # kind -> (its scatter, the elementwise primitive that combines old and new values)

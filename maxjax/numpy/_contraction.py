@@ -13,7 +13,7 @@ from maxjax._base.lazy import opt_einsum
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import layout
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._contraction import canonical_precision
@@ -125,7 +125,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         _check_contracted(a.shape, b.shape[-2:-1])
         return contract(b, a, ((b.ndim - 2,), (0,)), precision=precision, preferred=preferred)
     if b.ndim == 2 or all(size == 1 for size in b.shape[:-2]) and b.ndim <= a.ndim:
-        b = primitives.reshape(b, b.shape[-2:])
+        b = layout.reshape(b, b.shape[-2:])
         return contract(a, b, ((a.ndim - 1,), (0,)), precision=precision, preferred=preferred)
     try:
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -273,11 +273,11 @@ def kron(a: Any, b: Any) -> Array:
     if a.dtype == dtypes.bool_:
         raise TypeError("kron does not accept dtype bool.")
     rank = max(a.ndim, b.ndim)
-    a, b = (primitives.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
+    a, b = (layout.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
     wide_a = tuple(n for size in a.shape for n in (size, 1))
     wide_b = tuple(n for size in b.shape for n in (1, size))
-    product = primitives.reshape(a, wide_a) * primitives.reshape(b, wide_b)
-    return primitives.reshape(
+    product = layout.reshape(a, wide_a) * layout.reshape(b, wide_b)
+    return layout.reshape(
         product, tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))
 
 
@@ -485,7 +485,7 @@ def _contract_terms(terms: list[tuple[str, Array]], output: str, precision: Any,
         labels, x = _sum_labels(*terms[0], set(terms[0][0]) - set(output))
         if preferred is not None:
             x = convert_element_type(x, preferred)
-        return primitives.transpose(x, tuple(labels.index(c) for c in output))
+        return layout.transpose(x, tuple(labels.index(c) for c in output))
     (left, x), (right, y) = terms
     # A size of 1 against a greater one broadcasts: it takes no part in the contraction.
     for label in set(left) & set(right):
@@ -511,7 +511,7 @@ def _contract_terms(terms: list[tuple[str, Array]], output: str, precision: Any,
         (tuple(left.index(c) for c in batch), tuple(right.index(c) for c in batch)),
         precision, preferred)
     order = [*batch, *free[0], *free[1]]
-    return primitives.transpose(result, tuple(order.index(c) for c in output))
+    return layout.transpose(result, tuple(order.index(c) for c in output))
 
 
 def _squeezed(labels: str, x: Array, label: str) -> tuple[str, Array]:

@@ -15,10 +15,11 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._primitives import shape as shape_primitives
+from maxjax._primitives import joining
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import ne_p
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.shape import broadcast_in_dim, copy_p, reshape
+from maxjax._primitives.layout import copy_p, reshape
 from maxjax._primitives.sharding import freed
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
@@ -222,7 +223,7 @@ def _stacked(value: Any, dtype: Any) -> Array:
     if any(shape != shapes[0] for shape in shapes):
         raise TypeError("Cannot concatenate arrays with different shapes: the items of a list "
                         f"have shapes {', '.join(map(str, shapes))}.")
-    return shape_primitives.concatenate(
+    return joining.concatenate(
         [reshape(part, (1, *part.shape)) for part in parts], 0)
 
 

@@ -9,7 +9,8 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.cumulative import cumprod_p, cumsum_p
-from maxjax._primitives.shape import pad, reshape
+from maxjax._primitives.layout import reshape
+from maxjax._primitives.slicing import pad
 from maxjax.numpy._nan_reductions import without_nan
 from maxjax.numpy._promotion import as_array, canonical_axis, canonical_dtype, cast, check_out
 from maxjax.numpy._reductions import strong, wide_integer

@@ -10,7 +10,7 @@ from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
-from maxjax._primitives.shape import full
+from maxjax._primitives.creation import full
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._promotion import (
     as_array,

@@ -19,20 +19,17 @@ from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add, maximum, minimum, mul
+from maxjax._primitives.broadcasting import broadcast_in_dim, expand_axis
 from maxjax._primitives.comparison import lt_p, ne_p, select
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.creation import full
 from maxjax._primitives.dynamic_slice import true_positions_p
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.joining import concatenate
+from maxjax._primitives.layout import reshape
 from maxjax._primitives.reduction import reduce_or_p
 from maxjax._primitives.rules import scalar_like
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    concatenate,
-    expand_axis,
-    full,
-    reshape,
-)
 from maxjax._runtime.array import ArrayImpl
 from maxjax.lax._indexing import fill_parameter, from_end
 from maxjax.numpy import _division

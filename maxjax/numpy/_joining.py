@@ -10,9 +10,10 @@ import numpy as np
 
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.shape import concatenate_p, squeeze_p
+from maxjax._primitives.joining import concatenate_p
+from maxjax._primitives.layout import squeeze_p
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,
@@ -69,7 +70,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
         raise ValueError("Need at least one array to concatenate.")
     parts = _arrays("concatenate", arrays, dtype)
     if axis is None:
-        parts = [primitives.reshape(x, (x.size,)) for x in parts]
+        parts = [layout.reshape(x, (x.size,)) for x in parts]
         axis = 0
     return joined(parts, axis)
 
@@ -78,7 +79,7 @@ def _merged(x: Array, axis: int) -> Array:
     index = canonical_axis(axis, x.ndim - 1)
     x = moveaxis(x, 0, index)
     sizes = (*x.shape[:index], x.shape[index] * x.shape[index + 1], *x.shape[index + 2:])
-    return primitives.reshape(x, sizes)
+    return layout.reshape(x, sizes)
 
 
 def joined(parts: list[Array], axis: int) -> Array:
@@ -139,7 +140,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Arr
                 f"All input arrays must have the same shape. Got {first}, {x.shape}.")
     index = canonical_axis(axis, len(first) + 1)
     wide = (*first[:index], 1, *first[index:])
-    return joined([primitives.reshape(x, wide) for x in parts], index)
+    return joined([layout.reshape(x, wide) for x in parts], index)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
@@ -154,7 +155,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
                          "passed.")
     index = canonical_axis(axis, x.ndim)
     return tuple(
-        squeeze_p.bind(primitives.slice_in_dim(x, i, i + 1, index), dimensions=(index,))
+        squeeze_p.bind(slicing.slice_in_dim(x, i, i + 1, index), dimensions=(index,))
         for i in range(x.shape[index]))
 
 
@@ -172,7 +173,7 @@ def atleast_1d(*arys: Any) -> Any:
     >>> jnp.atleast_1d(5)
     Array([5], dtype=int32, weak_type=True)
     """
-    return _at_least("atleast_1d", arys, lambda x: x if x.ndim else primitives.reshape(x, (1,)))
+    return _at_least("atleast_1d", arys, lambda x: x if x.ndim else layout.reshape(x, (1,)))
 
 
 @overload
@@ -189,7 +190,7 @@ def atleast_2d(*arys: Any) -> Any:
     >>> jnp.atleast_2d(jnp.arange(3))
     Array([[0, 1, 2]], dtype=int32)
     """
-    return _at_least("atleast_2d", arys, lambda x: x if x.ndim >= 2 else primitives.reshape(
+    return _at_least("atleast_2d", arys, lambda x: x if x.ndim >= 2 else layout.reshape(
         x, (1,) * (2 - x.ndim) + x.shape))
 
 
@@ -209,7 +210,7 @@ def atleast_3d(*arys: Any) -> Any:
     """
     def three(x: Array) -> Array:
         shapes = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}
-        return primitives.reshape(x, shapes[x.ndim]) if x.ndim in shapes else x
+        return layout.reshape(x, shapes[x.ndim]) if x.ndim in shapes else x
     return _at_least("atleast_3d", arys, three)
 
 
@@ -265,7 +266,7 @@ def column_stack(tup: Any) -> Array:
     """
     parts = [as_array(x) for x in _arrays("column_stack", tup)]
     return concatenate(
-        [primitives.transpose(atleast_2d(x), (1, 0)) if x.ndim < 2 else x for x in parts], 1)
+        [layout.transpose(atleast_2d(x), (1, 0)) if x.ndim < 2 else x for x in parts], 1)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
@@ -337,7 +338,7 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Arr
     sizes = [stop - start for start, stop in zip(points[:-1], points[1:], strict=True)]
     if min(sizes) < 0:
         raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}")
-    return [primitives.slice_in_dim(x, start, stop, index)
+    return [slicing.slice_in_dim(x, start, stop, index)
             for start, stop in zip(points[:-1], points[1:], strict=True)]
 
 

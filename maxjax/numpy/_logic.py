@@ -12,7 +12,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import broadcasting
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.vmap import vmap
 from maxjax.numpy import _creation as creation
@@ -323,7 +323,7 @@ def _repeated(function: Callable[..., Any], size: int) -> Callable[..., Any]:
     def repeated(*values: Any) -> Any:
         result = function(*values)
         many = isinstance(result, tuple)
-        outputs = [primitives.broadcast_leading(as_array(x), size)
+        outputs = [broadcasting.broadcast_leading(as_array(x), size)
                    for x in (result if many else (result,))]
         return tuple(outputs) if many else outputs[0]
     return repeated

@@ -10,9 +10,9 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import creation, layout, slicing
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.shape import iota_p
+from maxjax._primitives.creation import iota_p
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _whole_rules as rules
@@ -50,12 +50,12 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     rows, columns = x.shape[-2:]
     length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
     # In the flattened matrix one diagonal is every (columns + 1)-th element.
-    flat = primitives.reshape(x, (*x.shape[:-2], rows * columns))
+    flat = layout.reshape(x, (*x.shape[:-2], rows * columns))
     start = offset if offset >= 0 else -offset * columns
     if not length:
-        return primitives.slice_in_dim(flat, 0, 0, flat.ndim - 1)
+        return slicing.slice_in_dim(flat, 0, 0, flat.ndim - 1)
     step = columns + 1
-    return primitives.slice_in_dim(
+    return slicing.slice_in_dim(
         flat, start, start + (length - 1) * step + 1, flat.ndim - 1, step)
 
 
@@ -81,8 +81,8 @@ def diag(v: Any, k: int = 0) -> Array:
         return zeros((size, size), x.dtype)
     low = k if k >= 0 else -k * size
     covered = length + (length - 1) * size
-    padded = primitives.pad(x, 0, ((low, size * size - low - covered, size),))
-    return primitives.reshape(padded, (size, size))
+    padded = slicing.pad(x, 0, ((low, size * size - low - covered, size),))
+    return layout.reshape(padded, (size, size))
 
 
 def diagflat(v: Any, k: int = 0) -> Array:
@@ -186,7 +186,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
         raise TypeError("vander does not accept dtype bool.")
     if count < 0:
         raise ValueError("N must be nonnegative")
-    exponents = primitives.iota(x.dtype if not dtypes.is_complex(x.dtype) else dtypes.float32,
+    exponents = creation.iota(x.dtype if not dtypes.is_complex(x.dtype) else dtypes.float32,
                                 (count,), 0)
     if not increasing:
         exponents = shapes.flip(exponents)
@@ -264,7 +264,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
         raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
     if ndim < 0:
         raise ValueError(f"ndim argument to diag_indices must be nonnegative, got {ndim}")
-    line = primitives.iota(dtypes.canonical(dtypes.int64), (n,), 0)
+    line = creation.iota(dtypes.canonical(dtypes.int64), (n,), 0)
     return (line,) * ndim
 
 
@@ -289,7 +289,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *,
     >>> jnp.mask_indices(2, jnp.triu)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return where(mask_func(primitives.full((n, n), 1, dtypes.int32), k), size=size)
+    return where(mask_func(creation.full((n, n), 1, dtypes.int32), k), size=size)
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
@@ -312,7 +312,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     if x.ndim > 2 and len(set(x.shape)) > 1:
         raise ValueError("All dimensions of input must be of equal length")
     length = min(x.shape)
-    line = primitives.iota(dtypes.int32, (length,), 0)
+    line = creation.iota(dtypes.int32, (length,), 0)
     value = shapes.ravel(as_array(cast(val, x.dtype)))
     if value.shape[0] > 1:
         value = shapes.resize(value, (length,))

@@ -9,9 +9,9 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.shape import pad_p
+from maxjax._primitives.slicing import pad_p
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _ranges as ranges
@@ -63,7 +63,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     if mode == "constant":
         return _constant(x, widths, kwargs.get("constant_values", 0))
     if mode == "empty":
-        return primitives.pad(x, 0, tuple((low, high, 0) for low, high in widths))
+        return slicing.pad(x, 0, tuple((low, high, 0) for low, high in widths))
     if mode == "linear_ramp":
         return _ramp(x, widths, kwargs.get("end_values", 0))
     if mode in _STATISTICS:
@@ -175,12 +175,12 @@ def _odd(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
         parts = [x]
         if before:
             mirrored = shapes.flip(
-                primitives.slice_in_dim(x, offset, offset + before, axis), axis)
-            parts.insert(0, 2 * primitives.slice_in_dim(x, 0, 1, axis) - mirrored)
+                slicing.slice_in_dim(x, offset, offset + before, axis), axis)
+            parts.insert(0, 2 * slicing.slice_in_dim(x, 0, 1, axis) - mirrored)
         if after:
             mirrored = shapes.flip(
-                primitives.slice_in_dim(x, size - offset - after, size - offset, axis), axis)
-            parts.append(2 * primitives.slice_in_dim(x, size - 1, size, axis) - mirrored)
+                slicing.slice_in_dim(x, size - offset - after, size - offset, axis), axis)
+            parts.append(2 * slicing.slice_in_dim(x, size - 1, size, axis) - mirrored)
         x = joining.joined(parts, axis)
         low, high = low - before, high - after
     return x
@@ -190,8 +190,8 @@ def _ramp(x: Array, widths: list[tuple[int, int]], end_values: Any) -> Array:
     for axis, ((low, high), (before, after)) in enumerate(zip(
             widths, _for_each_axis(end_values, x.ndim, "end_values"), strict=True)):
         size = x.shape[axis]
-        first = primitives.slice_in_dim(x, 0, 1, axis)
-        last = primitives.slice_in_dim(x, size - 1, size, axis)
+        first = slicing.slice_in_dim(x, 0, 1, axis)
+        last = slicing.slice_in_dim(x, size - 1, size, axis)
         parts = [x]
         if low:
             parts.insert(0, _line(cast(before, x.dtype), first, low, axis))
@@ -215,8 +215,8 @@ def _statistic(x: Array, widths: list[tuple[int, int]], mode: str, stat_length: 
         before, after = (size, size) if lengths is None else lengths[axis]
         parts = [x]
         for width, sample, place in (
-                (low, primitives.slice_in_dim(x, 0, min(int(before), size), axis), 0),
-                (high, primitives.slice_in_dim(x, size - min(int(after), size), size, axis), 2)):
+                (low, slicing.slice_in_dim(x, 0, min(int(before), size), axis), 0),
+                (high, slicing.slice_in_dim(x, size - min(int(after), size), size, axis), 2)):
             if not width:
                 continue
             value = _STATISTICS[mode](sample, axis=axis, keepdims=True)
@@ -232,11 +232,11 @@ def _statistic(x: Array, widths: list[tuple[int, int]], mode: str, stat_length: 
 
 def _by_function(x: Array, widths: list[tuple[int, int]], function: Callable[..., Any],
                  options: dict[str, Any]) -> Array:
-    x = primitives.pad(x, 0, tuple((low, high, 0) for low, high in widths))
+    x = slicing.pad(x, 0, tuple((low, high, 0) for low, high in widths))
     for axis, pair in enumerate(widths):
         moved = shapes.moveaxis(x, axis, -1)
-        lines = primitives.reshape(moved, (moved.size // max(moved.shape[-1], 1),
+        lines = layout.reshape(moved, (moved.size // max(moved.shape[-1], 1),
                                            moved.shape[-1]))
         rows = [function(row, pair, axis, options) for row in lines]
-        x = shapes.moveaxis(primitives.reshape(joining.stack(rows), moved.shape), -1, axis)
+        x = shapes.moveaxis(layout.reshape(joining.stack(rows), moved.shape), -1, axis)
     return x

@@ -10,7 +10,8 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import creation as primitives
+from maxjax._primitives import slicing
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _matrices as matrices
@@ -65,7 +66,7 @@ def _same_length(name: str, a1: Any, a2: Any) -> tuple[Array, Array]:
 
     def filled(x: Array) -> Array:
         rest = ((0, 0, 0),) * (x.ndim - 1)
-        return primitives.pad(x, 0, ((size - x.shape[0], 0, 0), *rest))
+        return slicing.pad(x, 0, ((size - x.shape[0], 0, 0), *rest))
 
     return filled(a1), filled(a2)
 

@@ -20,10 +20,10 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import convert as convert_host
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.dimension import dimension_scalar
-from maxjax._primitives.shape import broadcast_in_dim
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.pending import leaf_aval, python_value
 

@@ -14,10 +14,12 @@ from maxjax._base import dtypes
 from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
-from maxjax._primitives import shape as shape_primitives
+from maxjax._primitives import joining, layout
 from maxjax._primitives.arithmetic import complex_p, imag_p, real_p
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.shape import broadcast_in_dim, iota_p, reshape
+from maxjax._primitives.creation import iota_p
+from maxjax._primitives.layout import reshape
 from maxjax._primitives.transcendental import log_p
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._creation import eager, on_device, zeros
@@ -179,7 +181,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     out = convert_element_type(out, result)
     if not -out.ndim <= axis < out.ndim:
         raise IndexError(f"axis {axis} is out of bounds for a result of dimension {out.ndim}")
-    out = shape_primitives.move_axis(out, 0, canonical_axis(axis, out.ndim))
+    out = layout.move_axis(out, 0, canonical_axis(axis, out.ndim))
     out = on_device(out, device)
     return (out, delta) if retstep else out
 
@@ -198,7 +200,7 @@ def _interpolated(start: Array, stop: Array, *, num: int, endpoint: bool) -> Arr
     position = reshape(iota(dtype, steps), (steps, *(1,) * start.ndim)) * constant(scale, dtype)
     first, last = reshape(start, wide) * half, reshape(stop, wide) * half
     out = (first + (last - first) * position / constant(steps * scale, dtype)) / half
-    return shape_primitives.concatenate([out, reshape(stop, wide)], 0) if endpoint else out
+    return joining.concatenate([out, reshape(stop, wide)], 0) if endpoint else out
 
 
 _MANY = 16384     # values, from which on one NumPy rule pays
@@ -230,7 +232,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     start, stop = (as_array(cast(x, compute)) for x in (start, stop))
     from_one = log_p.bind(stop / start) / constant(math.log(10), compute)
     out = start * logspace(0.0, from_one, num, endpoint, dtype=compute, axis=0)
-    out = shape_primitives.move_axis(out, 0, canonical_axis(axis, out.ndim))
+    out = layout.move_axis(out, 0, canonical_axis(axis, out.ndim))
     return convert_element_type(out, result)
 
 
@@ -330,4 +332,4 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
         return tuple(grids)
     if not grids:
         return zeros((0,), dtype)
-    return shape_primitives.concatenate([reshape(g, (1, *shape)) for g in grids], 0)
+    return joining.concatenate([reshape(g, (1, *shape)) for g in grids], 0)

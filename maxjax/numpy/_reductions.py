@@ -20,11 +20,13 @@ from maxjax._primitives.arithmetic import (
     square_p,
     sub_p,
 )
+from maxjax._primitives.broadcasting import broadcast_in_dim, reduce_sum_p
 from maxjax._primitives.comparison import (
     gt_p,
     lt_p,
 )
 from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.layout import reshape
 from maxjax._primitives.reduction import (
     argmax_p,
     argmin_p,
@@ -34,7 +36,6 @@ from maxjax._primitives.reduction import (
     reduce_or_p,
     reduce_prod_p,
 )
-from maxjax._primitives.shape import broadcast_in_dim, reduce_sum_p, reshape
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._elementwise import binary

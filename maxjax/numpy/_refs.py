@@ -19,7 +19,7 @@ from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax.lax import dynamic_slice, dynamic_update_slice
-from maxjax.numpy._getitem import Slice
+from maxjax.numpy._index_parsing import Slice
 from maxjax.numpy._indexing import take
 from maxjax.numpy._ufunc_objects import add, maximum, minimum
 from maxjax.numpy._ufuncs import less

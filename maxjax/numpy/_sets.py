@@ -11,7 +11,8 @@ from maxjax._base import dtypes
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array, Tracer
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import creation as primitives
+from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.sorting import sort_p
 from maxjax.numpy import _creation as creation
@@ -70,18 +71,18 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
     _check_concrete("unique", x, size)
     shape = x.shape
     if axis is None:
-        index, x = 0, primitives.reshape(x, (x.size,))
+        index, x = 0, layout.reshape(x, (x.size,))
     else:
         index = canonical_axis(axis, x.ndim)
         x = shapes.moveaxis(x, index, 0)
     count = x.shape[0]
     rest = x.shape[1:]
-    rows = primitives.reshape(x, (count, x.size // count if count else 0))
+    rows = layout.reshape(x, (count, x.size // count if count else 0))
     integer = dtypes.canonical(dtypes.int64)
     if not x.size:
         return _empty_unique(x, size, fill_value, return_index, return_inverse, return_counts,
                              index if axis is not None else None, shape)
-    keys = [primitives.reshape(primitives.slice_in_dim(rows, i, i + 1, 1), (count,))
+    keys = [layout.reshape(slicing.slice_in_dim(rows, i, i + 1, 1), (count,))
             for i in range(rows.shape[1])]
     places = primitives.iota(integer, (count,), 0)
     *ordered, order = sort_p.bind(
@@ -107,7 +108,7 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
     start_places = ufuncs._minimum(starts, max(count - 1, 0))
     positions = shapes.take_in_bounds(order, start_places, 0)
     values = shapes.take_in_bounds(x, positions, 0)
-    present = primitives.reshape(valid, (total, *(1,) * len(rest)))
+    present = layout.reshape(valid, (total, *(1,) * len(rest)))
     if size is not None:
         if fill_value is None:
             filler = shapes.take_in_bounds(x, shapes.take_in_bounds(
@@ -125,7 +126,7 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
         results.append(positions)
     if return_inverse:
         inverse = creation.zeros((count,), integer).at[order].set(group)
-        results.append(primitives.reshape(inverse, shape) if axis is None else inverse)
+        results.append(layout.reshape(inverse, shape) if axis is None else inverse)
     if return_counts:
         # the end of the last group, unless there is no room for the next one
         following = indexing.nonzero(first, size=total + 1, fill_value=count)[0]
@@ -236,7 +237,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     if method not in _METHODS:
         raise ValueError(f"{method=} is not implemented; options are {_METHODS}")
     x, tests = (as_array(v) for v in promote_dtypes("isin", element, test_elements))
-    flat = primitives.reshape(tests, (tests.size,))
+    flat = layout.reshape(tests, (tests.size,))
     if not flat.size:
         result = as_array(primitives.full(x.shape, False, dtypes.bool_)) if x.shape else as_array(
             np.False_)

@@ -16,13 +16,15 @@ from maxjax._higher_order.api import jit
 from maxjax._higher_order.constraints import refuse_unreduced, with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import broadcasting, creation, layout, slicing
 from maxjax._primitives.arithmetic import min_p
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.cumulative import cumsum_p
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
-from maxjax._primitives.shape import broadcast_in_dim, concatenate_p, copy_p, rev_p, squeeze_p
+from maxjax._primitives.joining import concatenate_p
+from maxjax._primitives.layout import copy_p, rev_p, squeeze_p
 from maxjax._runtime.array import is_spread
 from maxjax.numpy._promotion import (
     as_array,
@@ -128,18 +130,18 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
     x = as_array(a, "reshape")
     sizes = resolved_shape(x.shape, shape)
     if order == "F":
-        flipped = primitives.reshape(_reversed_axes(x), sizes[::-1])
+        flipped = layout.reshape(_reversed_axes(x), sizes[::-1])
         return _reversed_axes(flipped)
     if order != "C":
         if order == "A":
             raise NotImplementedError("np.reshape order=A is not implemented.")
         raise ValueError(f"Unexpected value for 'order' argument: {order}.")
-    result = primitives.reshape(x, sizes)
+    result = layout.reshape(x, sizes)
     return copy_p.bind(result) if copy else result
 
 
 def _reversed_axes(x: Array) -> Array:
-    return primitives.transpose(x, tuple(range(x.ndim))[::-1])
+    return layout.transpose(x, tuple(range(x.ndim))[::-1])
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
@@ -169,7 +171,7 @@ def transpose(a: Any, axes: Any = None) -> Array:
     if sorted(permutation) != list(range(x.ndim)):
         raise TypeError("transpose permutation isn't a permutation of operand dimensions, got "
                         f"permutation {permutation} for operand shape {x.shape}.")
-    return primitives.transpose(x, permutation)
+    return layout.transpose(x, permutation)
 
 
 def permute_dims(a: Any, /, axes: Any) -> Array:
@@ -212,7 +214,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     order = list(range(x.ndim))
     first, second = (axis_as_index(axis, x.ndim) for axis in (axis1, axis2))
     order[first], order[second] = order[second], order[first]
-    return primitives.transpose(x, order)
+    return layout.transpose(x, order)
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Array:
@@ -232,7 +234,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
         raise TypeError(f"repeated axis in moveaxis: source={source}, destination={destination}")
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
-    return primitives.transpose(x, order)
+    return layout.transpose(x, order)
 
 
 def _sequence(value: Any) -> Sequence[Any]:
@@ -366,11 +368,11 @@ def tile(A: Any, reps: Any) -> Array:
     counts = (1,) * (rank - len(counts)) + counts
     sizes = (1,) * (rank - x.ndim) + x.shape
     if all(count == 1 for count in counts):
-        return primitives.reshape(x, sizes)
-    x = primitives.reshape(x, sizes)
+        return layout.reshape(x, sizes)
+    x = layout.reshape(x, sizes)
     doubled = tuple(n for pair in zip(counts, sizes, strict=True) for n in pair)
     wide = broadcast_in_dim(x, doubled, tuple(range(1, 2 * rank, 2)))
-    return primitives.reshape(wide, tuple(a * b for a, b in zip(counts, sizes, strict=True)))
+    return layout.reshape(wide, tuple(a * b for a, b in zip(counts, sizes, strict=True)))
 
 
 def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None,
@@ -392,10 +394,10 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     check_arraylike("repeat", a, repeats)
     x = as_array(a, "repeat")
     if axis is None:
-        x = primitives.reshape(x, (x.size,))
+        x = layout.reshape(x, (x.size,))
         axis = 0
     if x.ndim == 0:
-        x = primitives.reshape(x, (1,))
+        x = layout.reshape(x, (1,))
     index = canonical_axis(axis, x.ndim)
     length = x.shape[index]
     if total_repeat_length is None:
@@ -414,7 +416,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
             wide = (*x.shape[:index + 1], count, *x.shape[index + 1:])
             spread = broadcast_in_dim(
                 x, wide, tuple(i + (i > index) for i in range(rank)))
-            return primitives.reshape(
+            return layout.reshape(
                 spread, (*x.shape[:index], length * count, *x.shape[index + 1:]))
         if known.size != length:
             raise ValueError(
@@ -427,14 +429,14 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         return x
     counts = as_array(repeats, "repeat")
     if counts.size == 1 and length != 1:
-        counts = broadcast_to(primitives.reshape(counts, (1,)), (length,))
-    counts = primitives.reshape(counts, (counts.size,))
+        counts = broadcast_to(layout.reshape(counts, (1,)), (length,))
+    counts = layout.reshape(counts, (counts.size,))
     # Element i starts at the sum of the counts before it; a position belongs to the last
     # element that starts at or before it.
     ends = cumsum_p.bind(convert_element_type(counts, dtypes.int32), axis=0, reverse=False)
-    places = primitives.iota(dtypes.int32, (total, length), 0)
+    places = creation.iota(dtypes.int32, (total, length), 0)
     passed = places >= broadcast_in_dim(ends, (total, length), (1,))
-    owner = primitives.reduce_sum(convert_element_type(passed, dtypes.int32), (1,))
+    owner = broadcasting.reduce_sum(convert_element_type(passed, dtypes.int32), (1,))
     return take_in_bounds(x, min_p.bind(owner, np.int32(length - 1)), index)
 
 
@@ -445,7 +447,7 @@ def take_in_bounds(x: Array, positions: Array, axis: int) -> Array:
         offset_dims=(*range(axis), *range(axis + count, rank - 1 + count)),
         collapsed_slice_dims=(axis,), start_index_map=(axis,))
     return gather_p.bind(
-        x, primitives.reshape(positions, (*positions.shape, 1)), dimension_numbers=numbers,
+        x, layout.reshape(positions, (*positions.shape, 1)), dimension_numbers=numbers,
         slice_sizes=tuple(1 if i == axis else size for i, size in enumerate(x.shape)),
         unique_indices=False, indices_are_sorted=False,
         mode=GatherScatterMode.PROMISE_IN_BOUNDS, fill_value=None)
@@ -464,9 +466,9 @@ def resize(a: Any, new_shape: Any) -> Array:
         raise ValueError("all elements of `new_shape` must be non-negative")
     total = math.prod(sizes)
     if x.size == 0 or total == 0:
-        return primitives.full(sizes, 0, x.dtype)
+        return creation.full(sizes, 0, x.dtype)
     x = tile(x, -(-total // x.size))
-    return primitives.reshape(primitives.slice_in_dim(x, 0, total, 0), sizes)
+    return layout.reshape(slicing.slice_in_dim(x, 0, total, 0), sizes)
 
 
 def flip(m: Any, axis: Any = None) -> Array:
@@ -544,8 +546,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     if max(len(np.shape(shift)), 0 if axis is None else len(np.shape(axis))) > 1:
         raise ValueError("'shift' and 'axis' arguments to roll must be scalars or 1D arrays")
     if axis is None:
-        flat = primitives.reshape(x, (x.size,))
-        return primitives.reshape(roll(flat, shift, 0), x.shape)
+        flat = layout.reshape(x, (x.size,))
+        return layout.reshape(roll(flat, shift, 0), x.shape)
     axes = [canonical_axis(i, x.ndim) for i in _sequence(axis)]
     if isinstance(shift, Tracer) and shift.concrete() is None:
         amounts = [shift] if not shift.ndim else [shift[i] for i in range(shift.shape[0])]
@@ -564,7 +566,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         # For some sizes a symbol stands for, the amount may go round more than once.
         if isinstance(amount, Array) or (
                 dimensions.is_dimension(length) and length.lower() <= abs(amount)):
-            places = primitives.iota(dtypes.int32, (length,), 0)
+            places = creation.iota(dtypes.int32, (length,), 0)
             offsets = as_array(amount, "roll").astype(dtypes.int32)
             x = take_in_bounds(x, (places - offsets) % length, index)
             continue
@@ -572,6 +574,6 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
             amount if amount >= 0 else amount + length)
         if offset:
             x = concatenate_p.bind(
-                primitives.slice_in_dim(x, length - offset, length, index),
-                primitives.slice_in_dim(x, 0, length - offset, index), dimension=index)
+                slicing.slice_in_dim(x, length - offset, length, index),
+                slicing.slice_in_dim(x, 0, length - offset, index), dimension=index)
     return x

@@ -11,7 +11,7 @@ import numpy as np
 from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def _part(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:
-    return primitives.slice_in_dim(x, start, stop, axis, step)
+    return slicing.slice_in_dim(x, start, stop, axis, step)
 
 
 # --- differences and integrals --------------------------------------------------------------------
@@ -161,7 +161,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
         steps: Any = dx
         if np.ndim(dx):
             steps = creation.asarray(dx)
-            steps = primitives.reshape(steps, ((1,) * (y.ndim - steps.ndim) + steps.shape))
+            steps = layout.reshape(steps, ((1,) * (y.ndim - steps.ndim) + steps.shape))
             steps = shapes.moveaxis(steps, axis, -1)
             if steps.shape[-1] == 1:
                 ends = (_part(moved, moved.ndim - 1, place, place + 1)[..., 0]
@@ -418,7 +418,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
         bits, axis = shapes.ravel(bits), 0
     index = canonical_axis(axis, bits.ndim)
     size = bits.shape[index]
-    bits = primitives.pad(bits, 0, tuple(
+    bits = slicing.pad(bits, 0, tuple(
         (0, -size % 8, 0) if i == index else (0, 0, 0) for i in range(bits.ndim)))
     bits = shapes.reshape(shapes.moveaxis(bits, index, -1), (
         *(n for i, n in enumerate(bits.shape) if i != index), -(-size // 8), 8))
@@ -449,7 +449,7 @@ def unpackbits(a: Any, axis: int | None = None, count: int | None = None,
     bits = (shapes.expand_dims(moved, -1) >> shifts) & cast(1, dtypes.uint8)
     bits = shapes.reshape(bits, (*moved.shape[:-1], 8 * moved.shape[-1]))
     if count is not None:
-        bits = bits[..., :count] if count <= bits.shape[-1] else primitives.pad(
+        bits = bits[..., :count] if count <= bits.shape[-1] else slicing.pad(
             bits, 0, (*[(0, 0, 0)] * (bits.ndim - 1), (0, count - bits.shape[-1], 0)))
     return shapes.moveaxis(convert_element_type(bits, dtypes.uint8), -1, index)
 

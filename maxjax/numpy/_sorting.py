@@ -9,9 +9,9 @@ import numpy as np
 from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import creation, layout, slicing
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
-from maxjax._primitives.shape import rev_p
+from maxjax._primitives.layout import rev_p
 from maxjax._primitives.sorting import sort_p
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _shape as shapes
@@ -54,7 +54,7 @@ def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
     _check_kind(kind, order, "sort")
     x = as_array(a, "sort")
     if axis is None:
-        x, axis = primitives.reshape(x, (x.size,)), 0
+        x, axis = layout.reshape(x, (x.size,)), 0
     dimension = canonical_axis(axis, x.ndim)
     (result,) = sort_p.bind(x, dimension=dimension, is_stable=bool(stable), num_keys=1)
     return rev_p.bind(result, dimensions=(dimension,)) if descending else result
@@ -72,10 +72,10 @@ def argsort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = Non
     _check_kind(kind, order, "argsort")
     x = as_array(a, "argsort")
     if axis is None:
-        x, axis = primitives.reshape(x, (x.size,)), 0
+        x, axis = layout.reshape(x, (x.size,)), 0
     dimension = canonical_axis(axis, x.ndim)
     index_dtype = dtypes.canonical(dtypes.int64 if dtype is None else dtype)
-    places = primitives.iota(index_dtype, x.shape, dimension)
+    places = creation.iota(index_dtype, x.shape, dimension)
     if descending and stable:   # the reverse of a sort of the reversed array keeps ties in order
         x = rev_p.bind(x, dimensions=(dimension,))
         places = rev_p.bind(places, dimensions=(dimension,))
@@ -108,7 +108,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     if arrays[0].ndim == 0:
         return as_array(constant(0, dtypes.canonical(dtypes.int64)))
     dimension = canonical_axis(axis, arrays[0].ndim)
-    places = primitives.iota(dtypes.canonical(dtypes.int64), arrays[0].shape, dimension)
+    places = creation.iota(dtypes.canonical(dtypes.int64), arrays[0].shape, dimension)
     return sort_p.bind(*reversed(arrays), places, dimension=dimension, is_stable=True,
                        num_keys=len(arrays))[-1]
 
@@ -124,8 +124,8 @@ def partition(a: Any, kth: int, axis: int = -1) -> Array:
     # The greater ones come in descending order, equal ones as they stood.
     falling = shapes.flip(sort(shapes.flip(x, dimension), dimension), dimension)
     return joining.joined([
-        primitives.slice_in_dim(sort(x, dimension), 0, count, dimension),
-        primitives.slice_in_dim(falling, 0, size - count, dimension)], dimension)
+        slicing.slice_in_dim(sort(x, dimension), 0, count, dimension),
+        slicing.slice_in_dim(falling, 0, size - count, dimension)], dimension)
 
 
 def _partitioned(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, int]:
@@ -150,8 +150,8 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     order = argsort(x, dimension, dtype=dtypes.int32)
     size = x.shape[dimension]
     return joining.joined([
-        primitives.slice_in_dim(order, 0, count, dimension),
-        sort(primitives.slice_in_dim(order, count, size, dimension), dimension)], dimension)
+        slicing.slice_in_dim(order, 0, count, dimension),
+        sort(slicing.slice_in_dim(order, count, size, dimension), dimension)], dimension)
 
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
@@ -188,7 +188,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
     size = x.shape[0]
     dtype = dtypes.int32 if size < 2**31 else dtypes.canonical(dtypes.int64)
     if size == 0:
-        return primitives.full(y.shape, 0, dtype) if y.shape else as_array(constant(0, dtype))
+        return creation.full(y.shape, 0, dtype) if y.shape else as_array(constant(0, dtype))
     return _search(x, y, side=side, dtype=dtype)
 
 
@@ -228,7 +228,7 @@ def _bisect(x: Array, y: Array, side: str, dtype: Any) -> Array:
     bits = size.bit_length()
     compare = ufuncs.less if side == "left" else ufuncs.less_equal
     # Beyond its end the line goes on with the greatest key, so that no place is out of bounds.
-    lines = [primitives.pad(key, dtypes.iinfo(key.dtype).max, ((0, 2**bits - 1 - size, 0),))
+    lines = [slicing.pad(key, dtypes.iinfo(key.dtype).max, ((0, 2**bits - 1 - size, 0),))
              for key in _keys(x)]
     wanted = _keys(y)
 
@@ -260,7 +260,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     x = as_array(x)
     count = edges.shape[0]
     if count == 0:
-        return primitives.full(x.shape, 0, dtypes.int32)
+        return creation.full(x.shape, 0, dtypes.int32)
     return _digitize(edges, x, side="right" if not right else "left")
 
 

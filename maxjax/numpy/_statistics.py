@@ -14,7 +14,8 @@ from maxjax._base import dtypes, meshes
 from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
-from maxjax._primitives import shape as primitives
+from maxjax._primitives import broadcasting, layout
+from maxjax._primitives import creation as primitives
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
@@ -153,7 +154,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     size = math.prod(shape[i] for i in axes)
 
     def lines(x: Array) -> Array:
-        return primitives.reshape(primitives.transpose(x, (*kept, *axes)), (*rest, size))
+        return layout.reshape(layout.transpose(x, (*kept, *axes)), (*rest, size))
 
     x = lines(x)
     last = len(rest)
@@ -180,7 +181,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         x = sorting.sort(where(reductions.any(missing, last, keepdims=True), np.nan, x), last)
         top = as_array(constant(size - 1, compute))
     # q comes first in the result.
-    wide = primitives.reshape(fraction, fraction.shape + (1,) * (len(rest) if skip_nan else 0))
+    wide = layout.reshape(fraction, fraction.shape + (1,) * (len(rest) if skip_nan else 0))
     position = wide * top
     lower, upper = ufuncs.floor(position), ufuncs.ceil(position)
     weight = position - lower
@@ -193,7 +194,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     low, high = (_at_positions(x, index, skip_nan, fraction.ndim) for index in (low_index,
                                                                                 high_index))
     if not skip_nan:
-        weight = primitives.reshape(weight, fraction.shape + (1,) * len(rest))
+        weight = layout.reshape(weight, fraction.shape + (1,) * len(rest))
     if method == "linear":
         result = low * (1 - weight) + high * weight
     elif method in ("lower", "inverted_cdf"):
@@ -213,7 +214,7 @@ def _finished(result: Array, fraction: Array, shape: tuple[int, ...], axes: tupl
               keepdims: bool, dtype: Any) -> Array:
     if keepdims:
         sizes = tuple(1 if i in axes else n for i, n in enumerate(shape))
-        result = primitives.reshape(result, fraction.shape + sizes)
+        result = layout.reshape(result, fraction.shape + sizes)
     return convert_element_type(result, dtype)
 
 
@@ -228,7 +229,7 @@ def _weights_of_lines(name: str, weights: Any, shape: tuple[int, ...], axis: Any
     reduced = tuple(shape[i] for i in axes)
     if weights.shape != reduced:
         raise ValueError(f"Weights shape {weights.shape} must match reduction axes {reduced}")
-    return lines(primitives.broadcast_in_dim(weights, shape, axes))
+    return lines(broadcasting.broadcast_in_dim(weights, shape, axes))
 
 
 def _weighted_quantile(x: Array, weights: Array, fraction: Array) -> Array:
@@ -237,7 +238,7 @@ def _weighted_quantile(x: Array, weights: Array, fraction: Array) -> Array:
     order = sorting.argsort(x, last)
     x = indexing.take_along_axis(x, order, last)
     below = cumulative.cumsum(indexing.take_along_axis(weights, order, last), last)
-    goal = primitives.reshape(fraction, fraction.shape + (1,) * x.ndim) * below[..., -1:]
+    goal = layout.reshape(fraction, fraction.shape + (1,) * x.ndim) * below[..., -1:]
     index = reductions.sum(below < goal, fraction.ndim + last, dtype=np.int32)
     return _at_positions(x, rounding.clip(index, 0, x.shape[last] - 1), True, fraction.ndim)
 

@@ -44,7 +44,7 @@ from maxjax._primitives.comparison import (
     shift_left_p,
 )
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.shape import full
+from maxjax._primitives.creation import full
 from maxjax._primitives.special import (
     bessel_i0e_p,
     bessel_i1e_p,

@@ -8,8 +8,8 @@ from maxjax._base import dtypes
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import ne_p, select_n_p
-from maxjax._primitives.shape import broadcast_in_dim
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy._promotion import (
     as_array,

@@ -15,16 +15,12 @@ from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
+from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_type
+from maxjax._primitives.creation import full
+from maxjax._primitives.layout import reshape, squeeze_p
 from maxjax._primitives.random_bits import multiply_add, random_bits_p
-from maxjax._primitives.shape import (
-    broadcast_in_dim,
-    full,
-    reshape,
-    slice_in_dim,
-    slice_p,
-    squeeze_p,
-)
+from maxjax._primitives.slicing import slice_in_dim, slice_p
 from maxjax.numpy._promotion import canonical_dtype, canonical_shape
 from maxjax.random._keys import jitted, partitionable, single_key, split_typed
 

@@ -13,8 +13,9 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
+from maxjax._primitives.layout import reshape, transpose
 from maxjax._primitives.reduction import argmax_p
-from maxjax._primitives.shape import reshape, slice_in_dim, transpose
+from maxjax._primitives.slicing import slice_in_dim
 from maxjax._primitives.sorting import sort_p, top_k_p
 from maxjax.numpy._promotion import canonical_axis, canonical_shape, check_arraylike
 from maxjax.random._basic import (

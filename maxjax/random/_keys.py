@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes
-from maxjax._higher_order.jit import make_jit
+from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer

@@ -332,7 +332,7 @@ def test_callbacks_and_donation():
 
 
 def test_many_sizes_are_not_all_kept(monkeypatch):
-    monkeypatch.setattr("maxjax._higher_order.jit.MAX_SIZES", 8)
+    monkeypatch.setattr("maxjax._higher_order.entries.MAX_SIZES", 8)
     dynamic = maxjax.jit(lambda x: x + 1, dynamic_dims=BATCH)
     for size in range(2, 40):
         assert dynamic(rows(size)).shape == (size, 3)

@@ -37,7 +37,7 @@ from maxjax._primitives import (
     sorting,
 )
 from maxjax._primitives.contraction import dot_general_p, integer_matmul
-from maxjax._primitives.shape import reshape_p
+from maxjax._primitives.layout import reshape_p
 from maxjax._runtime.native_functions import NativeFunctions
 from maxjax._runtime.native_functions import functions as installed
 from tests.mojo.native_calls import (

@@ -18,18 +18,12 @@ from maxjax._primitives.arithmetic import (
     mul_p,
     sub_p,
 )
+from maxjax._primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p
 from maxjax._primitives.builders import add_any_p
 from maxjax._primitives.contraction import dot_general_p
-from maxjax._primitives.shape import (
-    broadcast_in_dim_p,
-    concatenate_p,
-    reduce_sum_p,
-    reshape_p,
-    rev_p,
-    slice_p,
-    squeeze_p,
-    transpose_p,
-)
+from maxjax._primitives.joining import concatenate_p
+from maxjax._primitives.layout import reshape_p, rev_p, squeeze_p, transpose_p
+from maxjax._primitives.slicing import slice_p
 from maxjax.experimental.sparse import _ops
 from maxjax.experimental.sparse._bcoo import BCOO, JAXSparse
 from maxjax.experimental.sparse._methods import _alone

@@ -1,0 +1,89 @@
+"""The signatures of Python functions, and what messages call their arguments."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from maxjax._base import pytree
+
+# Held weakly: a function takes what it closes over with it.
+_signatures: weakref.WeakKeyDictionary[Any, inspect.Signature | None] = (
+    weakref.WeakKeyDictionary())
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of a function; None if it has none that is known."""
+    try:
+        return _signatures[function]
+    except (KeyError, TypeError):      # new, or unhashable
+        pass
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        signature = None
+    try:
+        _signatures[function] = signature
+    except TypeError:
+        pass
+    return signature
+
+
+def parameter_names(function: Callable[..., Any]) -> list[str]:
+    """The names of all parameters; none if they are not known."""
+    signature = signature_of(function)
+    return [] if signature is None else list(signature.parameters)
+
+
+def first_parameter(function: Callable[..., Any]) -> str:
+    """The name of the first parameter; empty if it is not known."""
+    return next(iter(parameter_names(function)), "")
+
+
+def positional_names(signature: inspect.Signature) -> list[str]:
+    """The names of the parameters that may be given by position."""
+    return [p.name for p in signature.parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def argument_names(function: Callable[..., Any], tree: Any,
+                   positions: Sequence[int] | None = None) -> list[str]:
+    """A name like ``params['w']`` for each leaf of ``(args, kwargs)``.
+
+    Args:
+      tree: the structure of ``(args, kwargs)``.
+      positions: those of ``args`` among the function's parameters; all in order, if absent.
+    """
+    signature = signature_of(function)
+    names = [] if signature is None else positional_names(signature)
+    rest = next((p.name for p in signature.parameters.values()
+                 if p.kind is p.VAR_POSITIONAL), None) if signature is not None else None
+
+    def name_of(number: int) -> str:
+        position = number if positions is None else positions[number]
+        if position < len(names):
+            return names[position]
+        return f"args[{position}]" if rest is None else f"{rest}[{position - len(names)}]"
+
+    return leaf_names(tree, name_of, lambda name: name)
+
+
+def leaf_names(tree: Any, positional: Callable[[int], str],
+               keyword: Callable[[str], str]) -> list[str]:
+    """A name for each leaf of ``(args, kwargs)``: that of the argument, and the path in it.
+
+    Args:
+      tree: the structure of ``(args, kwargs)``.
+      positional: names the argument at a position of ``args``.
+      keyword: names the argument of a key of ``kwargs``.
+    """
+    args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
+    result: list[str] = [""] * tree.num_leaves
+    named = [*((positional(number), value) for number, value in enumerate(args)),
+             *((keyword(name), value) for name, value in kwargs.items())]
+    for name, value in named:
+        for path, leaf in zip(*pytree.flatten_with_path(value)[:2], strict=True):
+            result[leaf] = name + pytree.path_string(path)
+    return result

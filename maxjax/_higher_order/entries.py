@@ -1,0 +1,165 @@
+"""What functions under jit were traced to, by signature."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from maxjax._base import pytree
+from maxjax._higher_order.dynamic import MAX_SIZES, Variant
+from maxjax._higher_order.shape_struct import shape_structs
+from maxjax._ir.jaxpr import ClosedJaxpr, Var, derived
+from maxjax._ir.types import ShapedArray
+
+# So many traces of functions that touch array references are kept: each holds the references.
+MAX_REF_ENTRIES = 32
+
+
+class Entry:
+    """What one signature of a jitted function was traced to."""
+
+    __slots__ = ("captured", "closed", "donated", "is_leaf", "out_tree", "touches_refs", "traced",
+                 "unusable")
+
+    def __init__(self, closed: ClosedJaxpr, out_tree: Any, captured: list[Any],
+                 donated: tuple[int, ...], keep_unused: bool, touches_refs: bool):
+        self.traced = closed
+        self.closed = _reading_all(closed) if keep_unused else closed
+        self.out_tree = out_tree
+        self.is_leaf = out_tree.is_leaf()
+        self.captured = captured      # tracers of outer functions: the first operands
+        self.touches_refs = touches_refs      # its arguments, or what it closes over
+        # The donated leaves, and the types of those that no result can take the memory of.
+        self.donated, self.unusable = usable_donations(
+            closed, donated, keep_unused) if donated else ((), [])
+
+    def result_structs(self) -> Any:
+        """The shapes and dtypes of the results, as a pytree."""
+        # The new values of array references stand behind the function's own results.
+        return pytree.unflatten(self.out_tree, shape_structs(
+            self.closed.out_avals[:self.out_tree.num_leaves]))
+
+    def warn_of_donations(self) -> None:
+        """Says once which donated memory is of no use."""
+        unusable, self.unusable = self.unusable, []
+        if unusable:
+            shown = ", ".join(aval.str_short() for aval in unusable)
+            warnings.warn(
+                f"Some donated buffers were not usable: {shown}.\nSee an explanation at "
+                "https://docs.jax.dev/en/latest/faq.html#buffer-donation.", stacklevel=4)
+
+
+@derived
+def _reading_all(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same program, which runs where any of its operands is, read or not."""
+    result = ClosedJaxpr(closed.jaxpr, closed.consts, closed.refs)
+    result.cache.update({name: closed.cache[name] for name in ("name", "argument names")
+                         if name in closed.cache})
+    result.cache["used"] = [True] * len(closed.in_avals)
+    return result
+
+
+def usable_donations(closed: ClosedJaxpr, donated: Sequence[int], keep_unused: bool) -> tuple[
+        tuple[int, ...], list[ShapedArray]]:
+    """The donated inputs whose memory a result of as many bytes can have; and the other types.
+
+    Inputs that nothing reads are no part of the program, unless they are to be kept.
+    """
+    jaxpr = closed.jaxpr
+    read = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
+    read.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
+    room = Counter(aval.nbytes for aval in jaxpr.out_avals)
+    taken, unusable = [], []
+    for position in donated:
+        var = jaxpr.invars[position]
+        if var not in read and not keep_unused:
+            continue
+        if room[var.aval.nbytes]:
+            room[var.aval.nbytes] -= 1
+            taken.append(position)
+        else:
+            unusable.append(var.aval)
+    return tuple(taken), unusable
+
+# What functions were traced to: jitted again, they are not traced again. Held weakly, it goes with
+# the function.
+_traces: weakref.WeakKeyDictionary[Any, dict[Any, tuple[ClosedJaxpr, Any]]] = (
+    weakref.WeakKeyDictionary())
+_caches: weakref.WeakSet[EntryCache] = weakref.WeakSet()
+
+
+class EntryCache:
+    """The entries of one function under jit.
+
+    One of arrays is kept for as long as the function under jit is, its trace for as long as the
+    function itself. Of entries that touch array references there are at most ``MAX_REF_ENTRIES``,
+    of those of dynamic sizes ``MAX_SIZES``: the oldest goes first. One that captures tracers of
+    outer functions is not kept: they are other ones next time.
+
+    Attributes:
+      by_signature: the entries, by (tree, types, static arguments, options) and what more tells
+        signatures apart.
+      by_types: those of calls with arrays and nothing else, by (types, options) once more.
+    """
+
+    __slots__ = ("__weakref__", "_function", "_variants", "by_signature", "by_types")
+
+    def __init__(self, function: Callable[..., Any], variants: dict[Any, list[Variant]] | None):
+        """Args:
+          variants: the traces at dynamic sizes, which go with the entries; None where there are no
+            such sizes.
+        """
+        self._function = function
+        self._variants = variants
+        self.by_signature: dict[Any, Entry] = {}
+        self.by_types: dict[Any, Entry] = {}
+        _caches.add(self)
+
+    def __len__(self) -> int:
+        return len(self.by_signature)
+
+    def values(self) -> Iterable[Entry]:
+        return self.by_signature.values()
+
+    @property
+    def traces(self) -> dict[Any, tuple[ClosedJaxpr, Any]]:
+        """The traces of the function, and the structures of their results, by signature."""
+        try:
+            return _traces.setdefault(self._function, {})
+        except TypeError:      # unhashable, or it cannot be referred to weakly
+            return {}
+
+    def keep(self, key: Any, entry: Entry) -> None:
+        """Keeps a new entry for its signature."""
+        if entry.captured:
+            return
+        if entry.touches_refs:
+            self._make_room(MAX_REF_ENTRIES, True)
+        elif self._variants is not None:
+            self._make_room(MAX_SIZES, False)
+        self.by_signature[key] = entry
+
+    def _make_room(self, most: int, touches_refs: bool) -> None:
+        kept = [key for key, entry in self.by_signature.items()
+                if entry.touches_refs == touches_refs]
+        for key in kept[:max(len(kept) + 1 - most, 0)]:
+            del self.by_signature[key]
+            self.by_types.clear()
+
+    def clear(self) -> None:
+        """Forgets the function's traces, too."""
+        self.traces.clear()
+        self.by_signature.clear()
+        self.by_types.clear()
+        if self._variants is not None:
+            self._variants.clear()
+
+
+def forget_traces() -> None:
+    """Makes all functions trace again."""
+    _traces.clear()
+    for cache in list(_caches):
+        cache.clear()

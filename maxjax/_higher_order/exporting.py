@@ -1,0 +1,161 @@
+"""How a function is exported: traced, freed of what cannot be saved, and with its derivative."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from maxjax._base import dtypes, pytree
+from maxjax._base.meshes import AbstractMesh, Mesh, PartitionSpec
+from maxjax._base.shardings import NamedSharding
+from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.exported import Exported, argument_names
+from maxjax._higher_order.jit_function import make_jit
+from maxjax._higher_order.safety_checks import DisabledSafetyCheck
+from maxjax._higher_order.shape_struct import ShapeDtypeStruct
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
+from maxjax._ir.refs import RefsTouched
+from maxjax._ir.serialize import NotSerializable, encode
+from maxjax._ir.staging import eval_jaxpr
+from maxjax._ir.symbolic import solve
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, placements
+from maxjax._transforms import autodiff
+from maxjax._transforms.simplify import eliminate_dead_code, inline_calls
+
+
+def export_function(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+                    platforms: tuple[str, ...],
+                    disabled_checks: Sequence[DisabledSafetyCheck]) -> Exported:
+    """Traces a jitted function and exports it; see ``maxjax.export.export``."""
+    entry, _, tree, _ = jitted._trace_abstract(args, kwargs)
+    if entry.closed.refs:
+        raise RefsTouched("export", entry.closed.refs)
+    if entry.captured:
+        raise NotImplementedError(
+            f"{jitted._name} closes over values that are being traced: export it outside the "
+            "transformation, or pass them as arguments")
+    closed = entry.closed
+    in_tree = PyTreeDef(tree)
+    exported = _exported(jitted._name, in_tree, tuple(closed.in_avals), PyTreeDef(entry.out_tree),
+                         tuple(closed.out_avals), closed, platforms, tuple(disabled_checks))
+    traced: Any = jitted.trace(*args, **kwargs)      # type: ignore[attr-defined]
+    ins, outs = traced._places, traced._result_shardings()
+    mesh = next((place.mesh for place in (*ins, *outs) if isinstance(place, NamedSharding)),
+                _mesh_in(closed))
+    if mesh is not None and mesh.size > 1:
+        exported = dataclasses.replace(
+            exported, nr_devices=mesh.size, in_specs=_specs(ins), out_specs=_specs(outs))
+    solve(argument_names(in_tree), [aval.shape for aval in exported.in_avals])
+    return exported
+
+
+def _specs(places: Sequence[Any]) -> tuple[PartitionSpec | None, ...]:
+    return tuple([place.spec if isinstance(place, NamedSharding) else None for place in places])
+
+
+def _mesh_in(closed: ClosedJaxpr) -> Any:
+    """The mesh that a program names: of a ``shard_map``, or of how a value lies."""
+    for eqn in closed.eqns:
+        named = placements(eqn.primitive, eqn.params) if eqn.primitive.placement else []
+        for value in (*eqn.params.values(), *[getattr(place, "mesh", None) for place in named]):
+            if isinstance(value, (Mesh, AbstractMesh)) and not value.empty:
+                return value
+        if not eqn.primitive.cacheable:
+            for inner in subjaxprs(eqn.params):
+                found = _mesh_in(inner) if isinstance(inner, ClosedJaxpr) else None
+                if found is not None:
+                    return found
+    return None
+
+
+def _exported(name: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
+              out_tree: PyTreeDef, out_avals: tuple[ShapedArray, ...], closed: ClosedJaxpr,
+              platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]) -> Exported:
+    """``closed`` takes and gives the arrays but those of float0."""
+    program = without_rules(closed)
+    try:
+        encode(program.jaxpr)
+    except NotSerializable as error:
+        primitive = error.args[1] if len(error.args) > 1 else "a constant"
+        raise NotImplementedError(
+            f"{name} cannot be exported: its program has the primitive {primitive!r}, which holds "
+            f"{error.args[0]}. Callbacks and other Python functions cannot be saved") from None
+    return Exported(name, in_tree, in_avals, out_tree, out_avals, platforms, checks, program,
+                    lambda exported: _vjp_of(exported, closed))
+
+
+def without_rules(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Without calls, and so without derivative rules, which are Python functions."""
+    inlined = eliminate_dead_code(inline_calls(closed))
+    eqns = [_anywhere(eqn) if eqn.primitive.placement is not None else
+            eqn.replace(params={name: _value_without_rules(value)
+                                for name, value in eqn.params.items()}, source=None)
+            if not eqn.primitive.cacheable else eqn for eqn in inlined.jaxpr.eqns]
+    return ClosedJaxpr(inlined.jaxpr.replace(eqns=eqns), inlined.consts)
+
+
+def _anywhere(eqn: JaxprEqn) -> JaxprEqn:
+    """An equation that says where values are, as one that does not: a file names no devices."""
+    count = len(eqn.invars)
+    return JaxprEqn(device_put_p, eqn.invars, {
+        "devices": (None,) * count, "srcs": (None,) * count,
+        "copy_semantics": (ArrayCopySemantics.REUSE_INPUT,) * count}, eqn.outvars)
+
+
+def _value_without_rules(value: Any) -> Any:
+    if isinstance(value, ClosedJaxpr):
+        return without_rules(value)
+    if isinstance(value, Jaxpr):
+        inner = without_rules(ClosedJaxpr(value.replace(constvars=[], invars=[
+            *value.constvars, *value.invars])))
+        count = len(value.constvars)
+        if inner.consts:
+            return value
+        return inner.jaxpr.replace(constvars=inner.jaxpr.invars[:count],
+                                   invars=inner.jaxpr.invars[count:])
+    if type(value) is tuple:
+        return tuple([_value_without_rules(item) for item in value])
+    return value
+
+
+def _vjp_of(exported: Exported, closed: ClosedJaxpr) -> Exported:
+    inputs = exported.in_avals
+    tangents = tuple(aval.tangent() for aval in exported.out_avals)
+    in_avals = (*inputs, *tangents)
+    out_avals = tuple(aval.tangent() for aval in inputs)
+    kept = [aval for aval in inputs if aval.dtype != dtypes.float0]
+    taken = [aval for aval in tangents if aval.dtype != dtypes.float0]
+
+    def function(*values: Any) -> list[Any]:
+        """Of the arrays but those of float0."""
+        primals, given = values[:len(kept)], iter(values[len(kept):])
+        active = [dtypes.is_inexact(aval.dtype) for aval in kept]
+
+        def of_active(*chosen: Any) -> list[Any]:
+            mine = iter(chosen)
+            operands = [next(mine) if is_active else x
+                        for is_active, x in zip(active, primals, strict=True)]
+            outs = eval_jaxpr(closed.jaxpr, closed.consts, *operands)
+            return [out for out, aval in zip(outs, closed.out_avals, strict=True)
+                    if dtypes.is_inexact(aval.dtype)]
+
+        chosen = [x for x, is_active in zip(primals, active, strict=True) if is_active]
+        _, pull = autodiff.vjp(of_active, *chosen)
+        return list(pull(list(given)))
+
+    function.__name__ = "fun_vjp_jax"
+    entry = make_jit(function)._trace_abstract(tuple(
+        ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        for aval in (*kept, *taken)), {})[0]
+
+    def flat(count: int) -> Any:
+        return tuple([0] * count)
+
+    made = _exported("fun_vjp_jax", PyTreeDef(pytree.structure((flat(len(in_avals)), {}))),
+                     in_avals, PyTreeDef(pytree.structure(flat(len(out_avals)))), out_avals,
+                     entry.closed, exported.platforms, exported.disabled_safety_checks)
+    return dataclasses.replace(
+        made, nr_devices=exported.nr_devices, in_specs=(*exported.in_specs, *exported.out_specs),
+        out_specs=exported.in_specs)

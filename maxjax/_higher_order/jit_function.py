@@ -1,0 +1,403 @@
+"""A function under jit: traced once for each signature."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from maxjax._base import config, monitoring, pytree, spans
+from maxjax._base.signatures import argument_names, positional_names, signature_of
+from maxjax._base.source import function_location
+from maxjax._higher_order.cache_misses import explain
+from maxjax._higher_order.constants import hoist_tracers, warn_of_constants
+from maxjax._higher_order.dynamic import DynamicDims
+from maxjax._higher_order.entries import Entry, EntryCache
+from maxjax._higher_order.jit import jit_p
+from maxjax._higher_order.jit_refs import traced_argument, used_refs
+from maxjax._higher_order.jit_sharded import Chosen, Shardings, constrained_results
+from maxjax._higher_order.outputs import check_outputs
+from maxjax._higher_order.shape_struct import abstract_leaf
+from maxjax._higher_order.stages import Lowered, Traced, argument_place
+from maxjax._higher_order.static_arguments import (
+    Selection,
+    Static,
+    dynamic_positions,
+    merge,
+    select,
+    split,
+)
+from maxjax._higher_order.target import Target
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.refs import Ref, RefsTouched, RefUse, read, write_back
+from maxjax._ir.runtime import installed
+from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.symbolic import scope_of
+from maxjax._ir.trace import Array, Tracer, context
+from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Function
+
+logger = logging.getLogger("maxjax")
+
+
+class PjitFunction:
+    """A function under jit. Made by ``maxjax.jit``."""
+
+    def __init__(self, function: Callable[..., Any], static: Selection, donated: Selection,
+                 inline: bool, keep_unused: bool, dynamic: DynamicDims | None,
+                 target: Target | None, shardings: Shardings | None):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._static = static
+        self._donated = donated
+        self._inline = inline
+        self._keep_unused = keep_unused
+        self._dynamic = dynamic
+        self._target = target
+        self._shardings = shardings
+        self._entries = EntryCache(function, None if dynamic is None else dynamic.variants)
+        self._simple = not static
+        self._plain = self._simple and shardings is None
+        self._name = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        runtime = installed.runtime
+        at_base = context.trace is runtime
+        if self._plain and not kwargs and at_base:
+            # Arrays and nothing else: neither taken apart nor put together again.
+            types = runtime.array_types(args)
+            if types is not None:
+                entry = self._entries.by_types.get((types, config.trace_state()))
+                if entry is not None:
+                    results = runtime.call(entry.closed, args, entry.donated)
+                    return results[0] if entry.is_leaf else entry.out_tree.unflatten(results)
+        if self._shardings is not None:
+            return self._call_sharded(args, kwargs)
+        if self._simple:
+            leaves, tree = pytree.flatten((args, kwargs))
+            static: Static | None = None
+        else:
+            leaves, tree, static = split(self._static, args, kwargs)
+        if at_base:
+            avals = runtime.signature(leaves)
+            if avals is not None:
+                entry = self._entries.by_signature.get((tree, avals, static, config.trace_state()))
+                if entry is not None and not entry.touches_refs:
+                    try:
+                        results = runtime.call(entry.closed, leaves, entry.donated)
+                    except OverflowError:      # a Python int too large: told with its path below
+                        pass
+                    else:
+                        if self._plain and not kwargs and runtime.array_types(args) is not None:
+                            self._entries.by_types[avals, config.trace_state()] = entry
+                        return entry.out_tree.unflatten(results)
+        return self._call_slowly(leaves, tree, static, args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Jitted methods bind like functions."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<PjitFunction of {self._function!r}>"
+
+    # --- ahead of time ---
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Traces the function for arguments of which only the types count."""
+        entry, leaves, tree, static = self._trace_abstract(args, kwargs)
+        if entry.closed.refs:
+            raise RefsTouched("jit, ahead of time,", entry.closed.refs)
+        given: Chosen = ([None] * len(leaves) if self._shardings is None
+                         else self._shardings.of_arguments(tree, static))
+        return Traced(self, entry, tree, static, [
+            argument_place(leaf) if sharding is None else sharding
+            for leaf, sharding in zip(leaves, given, strict=True)])
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Traces and lowers the function."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the results."""
+        return self._trace_abstract(args, kwargs)[0].result_structs()
+
+    def _trace_abstract(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
+            Entry, list[Any], Any, Static | None]:
+        """The entry for arguments of which only the types count; leaves and tree of the dynamic
+        ones, and the static ones."""
+        leaves, tree, static = self._flatten(args, kwargs)
+        avals = []
+        for position, leaf in enumerate(leaves):
+            try:
+                avals.append(abstract_leaf(leaf))
+            except TypeError:
+                raise self._argument_error(leaf, position, tree, static) from None
+        scope = scope_of([aval.shape for aval in avals])
+        with scope if scope is not None else contextlib.nullcontext():
+            return self._entry(tuple(avals), tree, static), leaves, tree, static
+
+    # --- calls that are not hot ---
+    def _call_slowly(self, leaves: list[Any], tree: Any, static: Static | None,
+                     args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if config.disable_jit.value:
+            return self._function(*args, **kwargs)
+        runtime = installed.runtime
+        operands: list[Array | Ref] = []
+        for position, leaf in enumerate(leaves):
+            if leaf.__class__ is Ref:
+                operands.append(leaf)
+                continue
+            try:
+                operands.append(runtime.operand(leaf))
+            except OverflowError:
+                path = self._argument_names(tree, static)[position]
+                raise OverflowError(
+                    "An overflow was encountered while parsing an argument to a jitted "
+                    f"computation, whose argument path is {path}. Got {type(leaf)} with value "
+                    f"{leaf}") from None
+            except TypeError:
+                raise self._argument_error(leaf, position, tree, static) from None
+        at_base = context.trace is runtime
+        # Rules of derivatives that run later have to find the references themselves: there is an
+        # entry for each of them where derivatives may be taken.
+        avals = tuple([x if x.__class__ is Ref and not at_base else x.aval for x in operands])
+        entry = self._entry(avals, tree, static)
+        if entry.closed.refs or any(x.__class__ is Ref for x in operands):
+            return self._call_with_refs(entry, operands, tree, static)
+        if self._inline and context.trace is not installed.runtime:
+            results: Sequence[Any] = eval_jaxpr(
+                entry.closed.jaxpr, entry.closed.consts, *entry.captured, *operands)
+        elif context.trace is installed.runtime and not any(
+                isinstance(x, Tracer) for x in entry.captured):
+            entry.warn_of_donations()
+            results = runtime.call(entry.closed, leaves, entry.donated)
+        else:
+            results = jit_p.bind(
+                *entry.captured, *operands, jaxpr=entry.closed, name=self._name)
+        return pytree.unflatten(entry.out_tree, results)
+
+    def _call_with_refs(self, entry: Entry, operands: list[Any], tree: Any,
+                        static: Static | None) -> Any:
+        """Calls with the values of references as further arguments, and writes the new ones."""
+        runtime = installed.runtime
+        at_base = context.trace is runtime
+        closed = entry.closed
+        refs = used_refs(closed.refs, operands, lambda: (
+            self._argument_names(tree, static), function_location(self._function)))
+        arguments = [*(x for x in operands if x.__class__ is not Ref), *map(read, refs)]
+        if self._inline and not at_base:
+            results: Sequence[Any] = eval_jaxpr(
+                closed.jaxpr, closed.consts, *entry.captured, *arguments)
+        elif at_base and not any(isinstance(x, Tracer) for x in (*entry.captured, *arguments)):
+            entry.warn_of_donations()
+            results = runtime.call(closed, arguments, entry.donated)
+        else:
+            results = jit_p.bind(*entry.captured, *arguments, jaxpr=closed, name=self._name)
+        uses = [RefUse(ref, use.operation) for ref, use in zip(refs, closed.refs, strict=True)]
+        return pytree.unflatten(entry.out_tree, write_back(uses, results))
+
+    def _call_sharded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls with arguments and results that lie as asked."""
+        if config.disable_jit.value:
+            return self._function(*args, **kwargs)
+        operands, entry, outs = self._prepared(args, kwargs)
+        if entry.closed.refs:
+            raise RefsTouched("jit with shardings", entry.closed.refs)
+        if context.trace is installed.runtime and not any(
+                isinstance(x, Tracer) for x in (*entry.captured, *operands)):
+            entry.warn_of_donations()
+            results = installed.runtime.call(
+                entry.closed, operands, entry.donated, out_shardings=outs)
+        else:
+            results = constrained_results(
+                jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed, name=self._name), outs)
+        return pytree.unflatten(entry.out_tree, results)
+
+    def _prepared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
+            list[Any], Entry, Any]:
+        """The operands, lying as asked, the entry, and the shardings that the results shall have:
+        None where nothing is asked for."""
+        if self._shardings is None:
+            leaves, tree, static = self._flatten(args, kwargs)
+            operands = [installed.runtime.operand(leaf) for leaf in leaves]
+        else:
+            operands, tree, static = self._shardings.operands(self, args, kwargs)
+        entry = self._entry(tuple([x.aval for x in operands]), tree, static)
+        return operands, entry, self._result_shardings(entry)
+
+    def _result_shardings(self, entry: Entry) -> Chosen | None:
+        """What ``out_shardings`` or ``device`` asks for."""
+        return None if self._shardings is None else self._shardings.of_results(entry)
+
+    def _argument_names(self, tree: Any, static: Static | None) -> list[str]:
+        return argument_names(self._function, tree, dynamic_positions(tree, static))
+
+    def _argument_error(self, leaf: Any, position: int, tree: Any,
+                        static: Static | None) -> TypeError:
+        path = self._argument_names(tree, static)[position]
+        if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):       # in the place of an array
+            sizes = ",".join(map(str, leaf.shape))
+            return TypeError(f"Argument '{path}' of shape {leaf.dtype}[{sizes}] of type "
+                             f"{type(leaf)} is not a valid JAX type.")
+        return TypeError(
+            f"Error interpreting argument to {self._function} as an abstract array. The "
+            f"problematic value is of type {type(leaf)} and was passed to the function at "
+            f"path {path}.\nThis typically means that a jit-wrapped function was called "
+            "with a non-array argument, and this argument was not marked as static using "
+            "the static_argnums or static_argnames parameters of jax.jit.")
+
+    # --- tracing ---
+    def _entry(self, avals: tuple[Any, ...], tree: Any, static: Static | None) -> Entry:
+        key: Any = (tree, avals, static, config.trace_state())
+        if context.axis_env:
+            key = (*key, context.axis_env, context.manual)
+        entry = self._entries.by_signature.get(key)
+        if entry is None:
+            entry = self._new_entry(avals, tree, static)
+            self._entries.keep(key, entry)
+        return entry
+
+    def _new_entry(self, avals: tuple[Any, ...], tree: Any, static: Static | None) -> Entry:
+        if self._target is not None:
+            self._target.check(self._name, function_location(self._function))
+        dynamic = self._dynamic
+        # Within a transformation sizes are those of its own trace.
+        if dynamic is None or context.trace is not installed.runtime:
+            return self._trace_shared(avals, tree, static)
+        if not all(isinstance(aval, ShapedArray) for aval in avals):
+            raise NotImplementedError(
+                "jit with dynamic_dims takes no array references as arguments: pass their values")
+        return dynamic.entry(
+            avals, tree, static, dynamic_positions(tree, static),
+            lambda: self._argument_names(tree, static),
+            lambda types: self._trace(types, tree, static, with_refs=False),
+            lambda closed, out_tree: self._made_entry(closed, out_tree, [], avals, tree, static))
+
+    def _trace_shared(self, avals: tuple[Any, ...], tree: Any, static: Static | None) -> Entry:
+        """The entry of a trace that another jit of the function may have made."""
+        key = (avals, tree, static, config.trace_state(), context.axis_env, context.manual)
+        traces = self._entries.traces
+        known = traces.get(key)
+        if known is not None:
+            closed, out_tree = known
+            return self._made_entry(closed, out_tree, [], avals, tree, static)
+        if config.explain_cache_misses.value:
+            explain(self._function, key, traces, self._argument_names(tree, static))
+        entry = self._trace(avals, tree, static)
+        if not entry.captured and not entry.closed.refs:
+            traces[key] = entry.traced, entry.out_tree
+        return entry
+
+    def _trace(self, avals: tuple[Any, ...], tree: Any, static: Static | None,
+               with_refs: bool = True) -> Entry:
+        function = self._function
+        location = function_location(function)
+        if config.no_tracing.value:
+            raise RuntimeError(
+                f"re-tracing function {location} for `jit`, but 'no_tracing' is set")
+        start, started, since = time.perf_counter(), spans.clock(), time.time()
+        out_tree: Any = None
+        names = self._argument_names(tree, static)
+        arrays = [n for n, aval in enumerate(avals) if isinstance(aval, ShapedArray)]
+        given = [traced_argument(aval, n, name)
+                 for n, (aval, name) in enumerate(zip(avals, names, strict=True))]
+
+        def flat(*tracers: Any) -> Sequence[Any]:
+            nonlocal out_tree
+            leaves = list(given)
+            for n, tracer in zip(arrays, tracers, strict=True):
+                leaves[n] = tracer
+            given_args, given_kwargs = pytree.unflatten(tree, leaves)
+            args, kwargs = merge(given_args, given_kwargs, static)
+            outputs = function(*args, **kwargs)
+            leaves, out_tree = pytree.flatten(outputs)
+            return check_outputs(leaves, location, "jit", outputs)
+
+        closed = trace_to_jaxpr(flat, [avals[n] for n in arrays], location, "jit",
+                                [names[n] for n in arrays], with_refs)
+        closed, captured = hoist_tracers(closed)
+        spans.add(f"trace {self._name}", "trace", started)
+        monitoring.record_phase("/jax/core/compile/jaxpr_trace_duration", since, time.time(),
+                                fun_name=self._name)
+        closed.cache["name"] = self._name
+        closed.cache["argument names"] = names
+        if config.log_compiles.value:
+            logger.warning("Finished tracing %s for jit in %.9f sec", self._name,
+                           time.perf_counter() - start)
+            logger.warning("Compiling jit(%s) with global shapes and types (%s).", self._name,
+                           ", ".join(map(repr, avals)))
+        if context.trace is installed.runtime:
+            warn_of_constants(closed.consts)
+        return self._made_entry(
+            closed, pytree.canonical(out_tree), captured, avals, tree, static)
+
+    def _made_entry(self, closed: ClosedJaxpr, out_tree: Any, captured: list[Any],
+                    avals: tuple[Any, ...], tree: Any, static: Static | None) -> Entry:
+        """The entry of a trace, with the numbers of the donated arrays among its inputs."""
+        donated: tuple[int, ...] = ()
+        arrays = [n for n, aval in enumerate(avals) if isinstance(aval, ShapedArray)]
+        if self._donated and not captured:
+            donated = self._donated.leaves(tree, static)
+            if len(arrays) < len(avals):
+                donated = tuple(arrays.index(n) for n in donated if n in arrays)
+        return Entry(closed, out_tree, captured, donated, self._keep_unused,
+                     bool(closed.refs) or len(arrays) < len(avals))
+
+    def _lookup(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entry:
+        """What the signature of these arguments was, or is now, traced to."""
+        leaves, tree, static = self._flatten(args, kwargs)
+        runtime = installed.runtime
+        avals = tuple([leaf.aval if hasattr(leaf, "aval") else runtime.operand(leaf).aval
+                       for leaf in leaves])
+        return self._entry(avals, tree, static)
+
+    def _flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
+            list[Any], Any, Static | None]:
+        """Leaves and tree of the dynamic arguments, and the static ones."""
+        if self._simple:
+            return (*pytree.flatten((args, kwargs)), None)
+        return split(self._static, args, kwargs)
+
+    def clear_cache(self) -> None:
+        """Forgets all that was traced."""
+        self._entries.clear()
+
+    def _cache_size(self) -> int:
+        return len(self._entries)
+
+
+def jitted(function: Function, *, static_argnames: Sequence[str] = ()) -> Function:
+    """``make_jit`` of a function that keeps its own type to its callers."""
+    made: Any = make_jit(function, static_argnames=static_argnames)
+    return made
+
+
+def make_jit(function: Callable[..., Any], static_argnums: int | Sequence[int] | None = None,
+             static_argnames: str | Iterable[str] | None = None,
+             donate_argnums: int | Sequence[int] | None = None,
+             donate_argnames: str | Iterable[str] | None = None,
+             keep_unused: bool = False, inline: bool = False,
+             dynamic_dims: Mapping[int | str, Any] | None = None,
+             target: Target | None = None, shardings: Shardings | None = None) -> PjitFunction:
+    """A jitted function; numbers and names of static arguments stand for each other."""
+    if not callable(function):
+        raise TypeError(f"Expected a callable value, got {function}")
+    if inspect.isgeneratorfunction(function):
+        raise TypeError(f"Expected a function, got a generator function: {function}")
+    static = select(function, static_argnums, static_argnames, "static")
+    donated = select(function, donate_argnums, donate_argnames, "donate")
+    both = set(static.names & donated.names)
+    if both:
+        raise ValueError(
+            f"static_argnames and donate_argnames cannot intersect. Argument names {both} appear "
+            "in both static_argnames and donate_argnames")
+    dynamic = None
+    if dynamic_dims is not None:
+        signature = signature_of(function)
+        dynamic = DynamicDims(
+            dynamic_dims, [] if signature is None else positional_names(signature))
+    return PjitFunction(
+        function, static, donated, inline, keep_unused, dynamic, target, shardings)

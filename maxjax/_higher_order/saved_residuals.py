@@ -1,0 +1,70 @@
+"""What the backward pass of a function needs of its forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from maxjax._base import pytree
+from maxjax._base.signatures import argument_names
+from maxjax._higher_order.control import operands_of
+from maxjax._higher_order.jit import jit_p
+from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.staging import StagingTrace
+from maxjax._ir.trace import current_trace
+from maxjax._primitives.identities import name_p
+from maxjax._transforms.autodiff import FlatFunction
+from maxjax._transforms.linearize import LinearVar, linearize_flat
+
+
+def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """What the backward pass of ``f`` needs of the forward pass: types, and where they come from.
+    """
+    leaves, tree = pytree.flatten((args, kwargs))
+    values = operands_of(leaves)
+
+    def call(args: Any, kwargs: Any) -> Any:
+        return f(*args, **kwargs)
+
+    trace = StagingTrace()
+    inputs = [trace.new_input(x.aval) for x in values]
+    with current_trace(trace):
+        _, linear = linearize_flat(FlatFunction(call, tree), inputs)
+    found: dict[int, Any] = {}
+    for eqn in linear.equations:
+        found.update((id(x), x) for x in eqn.operands if type(x) is not LinearVar)
+    jaxpr = trace.close(list(found.values())).jaxpr
+    return _sources(jaxpr, argument_names(f, tree))
+
+
+def _sources(jaxpr: Jaxpr, names: Sequence[str]) -> list[tuple[Any, str]]:
+    results: list[tuple[Any, str]] = [
+        (atom.aval, "from a literal") for atom in jaxpr.outvars if isinstance(atom, Literal)]
+    saved = {atom for atom in jaxpr.outvars if isinstance(atom, Var)}
+    results += [(var.aval, "from a constant") for var in jaxpr.constvars if var in saved]
+    results += [(var.aval, f"from the argument {name}")
+                for var, name in zip(jaxpr.invars, names, strict=True) if var in saved]
+    for eqn in jaxpr.eqns:
+        for var in eqn.outvars:
+            if var in saved:
+                results.append((var.aval, f"{_description(eqn)} from {eqn.source}"))
+    return results
+
+
+def _description(eqn: JaxprEqn) -> str:
+    if eqn.primitive is name_p:
+        return f"named '{eqn.params['name']}'"
+    if eqn.primitive is jit_p:
+        return f"output of jitted function '{eqn.params['name']}'"
+    return f"output of {eqn.primitive.name}"
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Prints what the backward pass of ``f`` needs of the forward pass.
+
+    >>> jax.ad_checkpoint.print_saved_residuals(lambda x, y: x * y, 1., jnp.ones(2))
+    f32[] from the argument x
+    f32[2] from the argument y
+    """
+    for aval, source in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.str_short(short_dtypes=True)} {source}")

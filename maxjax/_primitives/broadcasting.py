@@ -1,0 +1,146 @@
+"""broadcast_in_dim, and reduce_sum, its adjoint."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.linearity import MOVEMENT, SUM
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.layout import move_axis, reshape
+from maxjax._primitives.rules import (
+    factor_rule,
+    linear_primitive,
+    reduced_shape,
+    reduction_batch,
+    reduction_factors,
+    reduction_flops,
+)
+
+# --- broadcast_in_dim -----------------------------------------------------------------------------
+
+
+def _broadcast_in_dim_evaluate(x, *, shape, broadcast_dimensions):
+    if broadcast_dimensions:
+        sizes = [1] * len(shape)
+        for size, dim in zip(x.shape, broadcast_dimensions, strict=True):
+            sizes[dim] = size
+        x = x.reshape(sizes)
+    return np.broadcast_to(x, shape)
+
+
+def _broadcast_in_dim_transpose(cotangent, operand, *, shape, broadcast_dimensions):
+    kept = {dim for dim, size in zip(broadcast_dimensions, operand.shape, strict=True)
+            if size == shape[dim]}
+    summed = tuple(dim for dim in range(len(shape)) if dim not in kept)
+    result = reduce_sum(cotangent, summed)
+    return [reshape(result, operand.shape)]
+
+
+def _broadcast_in_dim_batch(size, operands, axes, *, shape, broadcast_dimensions):
+    operand = move_axis(operands[0], axes[0], 0)
+    return broadcast_in_dim_p.bind(
+        operand, shape=(size, *shape),
+        broadcast_dimensions=(0, *(dim + 1 for dim in broadcast_dimensions))), 0
+
+
+def _broadcast_in_dim_factors(in_avals, out_avals, *, shape, broadcast_dimensions):
+    operand = [dim if size == shape[dim] else None
+               for dim, size in zip(broadcast_dimensions, in_avals[0].shape, strict=True)]
+    return factor_rule([operand], [range(len(shape))], in_avals, out_avals)
+
+
+broadcast_in_dim_p = linear_primitive(
+    "broadcast_in_dim", shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
+    linearity=MOVEMENT, passes_unreduced=slice(None),
+    shown=lambda params: {name: dims for name, dims in params.items()
+                          if name == "broadcast_dimensions" and dims},
+    abstract=lambda x, *, shape, broadcast_dimensions: ShapedArray(shape, x.dtype, x.weak_type),
+    evaluate=_broadcast_in_dim_evaluate,
+    lower=lambda ctx, x, *, shape, broadcast_dimensions: ctx.broadcast(
+        x, shape, broadcast_dimensions),
+    transpose=_broadcast_in_dim_transpose,
+    batch=_broadcast_in_dim_batch,
+    factors=_broadcast_in_dim_factors,
+)
+
+# --- reduce_sum -----------------------------------------------------------------------------------
+
+
+def _reduce_sum_evaluate(x, *, axes):
+    dtype = x.dtype
+    if dtype in (dtypes.bfloat16, dtypes.float16) or dtype in dtypes.SMALL_FLOATS:
+        # Narrow floats are summed in float32: a sum of many would stand still otherwise.
+        return np.asarray(np.add.reduce(np.asarray(x, np.float32), axis=axes)).astype(dtype)
+    return np.add.reduce(x, axis=axes, dtype=dtype)
+
+
+def _reduce_sum_specialize(in_avals, params, out_avals):
+    dtype = in_avals[0].dtype
+    if dtype in (dtypes.float32, dtypes.float64, dtypes.int32):
+        axes = params["axes"]
+        axis = axes[0] if len(axes) == 1 else axes
+        add_reduce = np.add.reduce
+        return lambda x: add_reduce(x, axis, dtype)
+    return None
+
+
+reduce_sum_p = linear_primitive(
+    "reduce_sum", flops=reduction_flops, linearity=SUM, passes_unreduced=slice(None),
+    shown=lambda params: {**params, "out_sharding": None},
+    abstract=lambda x, *, axes: ShapedArray(reduced_shape(x.shape, axes), x.dtype, x.weak_type),
+    evaluate=_reduce_sum_evaluate,
+    specialize=_reduce_sum_specialize,
+    lower=lambda ctx, x, *, axes: ctx.reduce("sum", x, axes),
+    transpose=lambda cotangent, operand, *, axes: [broadcast_in_dim(
+        cotangent, operand.shape,
+        tuple(dim for dim in range(len(operand.shape)) if dim not in axes))],
+    batch=lambda size, operands, batch_axes, **params: reduction_batch(reduce_sum_p)(
+        size, operands, batch_axes, **params),
+    factors=reduction_factors("add"),
+    may_give_nan=True,
+)
+
+# --- operations that rules are written with -------------------------------------------------------
+# Operands are trusted; what changes nothing binds nothing.
+
+def broadcast_in_dim(x, shape, broadcast_dimensions):
+    shape = tuple(shape)
+    if shape == x.shape and len(broadcast_dimensions) == len(shape):
+        return x
+    return broadcast_in_dim_p.bind(
+        x, shape=shape, broadcast_dimensions=tuple(broadcast_dimensions))
+
+
+def expand_axis(x, axis: int):
+    """Inserts a dimension of size 1."""
+    shape = (*x.shape[:axis], 1, *x.shape[axis:])
+    return broadcast_in_dim(x, shape, tuple(d for d in range(len(shape)) if d != axis))
+
+
+def broadcast_leading(x, size: int):
+    """Repeats ``x`` along a new first dimension."""
+    return broadcast_in_dim(x, (size, *x.shape), tuple(range(1, len(x.shape) + 1)))
+
+
+def broadcast_to_shape(x, shape):
+    """Broadcasts a scalar, or an array of the same rank."""
+    if x.shape == tuple(shape):
+        return x
+    return broadcast_in_dim(x, shape, tuple(range(len(shape))) if x.shape else ())
+
+
+def reduce_sum(x, axes):
+    axes = tuple(axes)
+    return reduce_sum_p.bind(x, axes=axes) if axes else x
+
+
+def unbroadcast(x, aval):
+    """Sums ``x`` to the shape of an operand that elementwise broadcasting has widened."""
+    if x.shape == aval.shape:
+        return x
+    if not aval.shape:
+        return reduce_sum(x, range(len(x.shape)))
+    axes = [dim for dim, (wide, size) in enumerate(zip(x.shape, aval.shape, strict=True))
+            if wide != size]
+    return reshape(reduce_sum(x, axes), aval.shape)

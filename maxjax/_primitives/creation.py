@@ -1,0 +1,73 @@
+"""Arrays of no other arrays: iota, and filled ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.broadcasting import broadcast_in_dim
+from maxjax._primitives.rules import (
+    OnShard,
+    axis_factors,
+    no_flops,
+    scalar_like,
+)
+
+# --- iota -----------------------------------------------------------------------------------------
+
+
+def _iota_evaluate(*, dtype, shape, dimension):
+    sizes = [1] * len(shape)
+    sizes[dimension] = shape[dimension]
+    if dtypes.is_integer(dtype) and dtype.itemsize < 4:   # wraps around, as XLA's does
+        line = np.arange(shape[dimension]).astype(dtype)
+    else:
+        line = np.arange(shape[dimension]).astype(dtype)
+    return np.broadcast_to(line.reshape(sizes), shape)
+
+
+def _split_where_exact(eqn, rule):
+    """Each shard counts from its own start: not where numbers wrap around."""
+    if eqn.params["dtype"] in (dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.float32,
+                               dtypes.float64):
+        rule.replicated = frozenset()
+
+
+def _iota_on_shard(shard, eqn, operands, params, in_dims, out_dims):
+    axes = out_dims[0][eqn.params["dimension"]]
+    out = iota_p.bind(**params)
+    return shard.counted_from_start(out, eqn.params["dimension"], axes) if axes else out
+
+
+iota_p = Primitive(
+    "iota", flops=no_flops,
+    shard_params=lambda params, avals, shapes, out: {**params, "shape": out},
+    on_shard=OnShard(_iota_on_shard, computed=_split_where_exact),
+    shown=lambda params: {**params, "sharding": None},
+    abstract=lambda *, dtype, shape, dimension: ShapedArray(shape, dtype),
+    evaluate=_iota_evaluate,
+    lower=lambda ctx, *, dtype, shape, dimension: ctx.iota(dtype, shape, dimension),
+    no_derivative="iota has no operands",
+    factors=lambda in_avals, out_avals, *, dtype, shape, dimension: axis_factors(
+        in_avals, out_avals, whole=(dimension,)),
+)
+
+# --- operations that rules are written with -------------------------------------------------------
+# Operands are trusted; what changes nothing binds nothing.
+
+def full(shape, value, dtype):
+    return broadcast_in_dim(scalar_like(value, dtype), tuple(shape), ())
+
+
+def zeros_like(x):
+    return full(x.shape, 0, x.dtype)
+
+
+def ones_like(x):
+    return full(x.shape, 1, x.dtype)
+
+
+def iota(dtype, shape, dimension: int):
+    return iota_p.bind(dtype=dtypes.as_dtype(dtype), shape=tuple(shape), dimension=dimension)

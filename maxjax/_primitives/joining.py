@@ -1,0 +1,132 @@
+"""concatenate, and split, its inverse."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from maxjax._ir.linearity import SUM
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.broadcasting import broadcast_leading
+from maxjax._primitives.creation import full, zeros_like
+from maxjax._primitives.layout import move_axis
+from maxjax._primitives.rules import (
+    axis_factors,
+    is_linear,
+    no_flops,
+)
+from maxjax._primitives.slicing import slice_in_dim
+
+# --- concatenate ----------------------------------------------------------------------------------
+
+
+def _concatenate_abstract(*avals, dimension):
+    shape = list(avals[0].shape)
+    shape[dimension] = sum(aval.shape[dimension] for aval in avals)
+    return ShapedArray(shape, avals[0].dtype, all(aval.weak_type for aval in avals))
+
+
+def joining_jvp(bind):
+    """The jvp of an operation, ``bind(*operands, **params)``, that puts its operands together."""
+    def jvp(primals, tangents, **params):
+        out = bind(*primals, **params)
+        if all(tangent is None for tangent in tangents):
+            return out, None
+        filled = [zeros_like(primal) if tangent is None else tangent
+                  for primal, tangent in zip(primals, tangents, strict=True)]
+        return out, bind(*filled, **params)
+
+    return jvp
+
+
+def _concatenate_transpose(cotangent, *operands, dimension):
+    result = []
+    start = 0
+    for operand in operands:
+        stop = start + operand.shape[dimension]
+        result.append(slice_in_dim(cotangent, start, stop, dimension)
+                      if is_linear(operand) else None)
+        start = stop
+    return result
+
+
+def _concatenate_batch(size, operands, axes, *, dimension):
+    moved = [move_axis(x, axis, 0) if axis is not None else broadcast_leading(x, size)
+             for x, axis in zip(operands, axes, strict=True)]
+    return concatenate_p.bind(*moved, dimension=dimension + 1), 0
+
+
+concatenate_p = Primitive(
+    "concatenate", flops=no_flops, same_dtypes=slice(None),
+    linearity=SUM, passes_unreduced=slice(None),
+    abstract=_concatenate_abstract,
+    evaluate=lambda *xs, dimension: np.concatenate(xs, dimension),
+    lower=lambda ctx, *xs, dimension: ctx.concatenate(xs, dimension),
+    jvp=joining_jvp(lambda *xs, **params: concatenate_p.bind(*xs, **params)),
+    transpose=_concatenate_transpose,
+    batch=_concatenate_batch,
+    factors=lambda in_avals, out_avals, *, dimension: axis_factors(
+        in_avals, out_avals, whole=(dimension,)),
+)
+
+# --- split ----------------------------------------------------------------------------------------
+
+
+def _split_bounds(sizes):
+    """(start, stop) of each part."""
+    stops = list(itertools.accumulate(sizes))
+    return list(zip([0, *stops[:-1]], stops, strict=True)) if sizes else []
+
+
+def _split_evaluate(x, *, sizes, axis):
+    before = (slice(None),) * axis
+    return [x[(*before, slice(start, stop))] for start, stop in _split_bounds(sizes)]
+
+
+def _split_shapes(shape, sizes, axis):
+    return [(*shape[:axis], size, *shape[axis + 1:]) for size in sizes]
+
+
+def _split_jvp(primals, tangents, **params):
+    outs = split_p.bind(*primals, **params)
+    return outs, split_p.bind(*tangents, **params)
+
+
+def _split_transpose(cotangents, operand, *, sizes, axis):
+    filled = [full(shape, 0, operand.dtype) if cotangent is None else cotangent
+              for cotangent, shape in zip(
+                  cotangents, _split_shapes(operand.shape, sizes, axis), strict=True)]
+    return [concatenate(filled, axis)]
+
+
+def _split_batch(size, operands, axes, *, sizes, axis):
+    outs = split_p.bind(operands[0], sizes=sizes, axis=axis + (axis >= axes[0]))
+    return outs, [axes[0]] * len(outs)
+
+
+split_p = Primitive(
+    "split", flops=no_flops, linearity=SUM, passes_unreduced=slice(None),
+    abstract=lambda x, *, sizes, axis: [
+        ShapedArray(shape, x.dtype, x.weak_type)
+        for shape in _split_shapes(x.shape, sizes, axis)],
+    evaluate=_split_evaluate,
+    lower=lambda ctx, x, *, sizes, axis: [
+        ctx.slice(x, tuple(start if dim == axis else 0 for dim in range(len(aval.shape))),
+                  tuple(start + size if dim == axis else size
+                        for dim, size in enumerate(aval.shape)), None)
+        for (start, _), aval in zip(_split_bounds(sizes), ctx.out_avals, strict=True)],
+    jvp=_split_jvp,
+    transpose=_split_transpose,
+    batch=_split_batch,
+    factors=lambda in_avals, out_avals, *, sizes, axis: axis_factors(
+        in_avals, out_avals, whole=(axis,)),
+    multiple_results=True,
+)
+
+# --- operations that rules are written with -------------------------------------------------------
+# Operands are trusted; what changes nothing binds nothing.
+
+def concatenate(xs, dimension: int):
+    return xs[0] if len(xs) == 1 else concatenate_p.bind(*xs, dimension=dimension)

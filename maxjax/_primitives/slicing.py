@@ -1,0 +1,212 @@
+"""slice, and pad, its adjoint."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.linearity import MOVEMENT, Linearity
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.types import ShapedArray
+from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, reduce_sum
+from maxjax._primitives.creation import full, zeros_like
+from maxjax._primitives.layout import move_axis
+from maxjax._primitives.rules import (
+    FactorRule,
+    axis_factors,
+    is_linear,
+    linear_primitive,
+    no_flops,
+    scalar_like,
+)
+
+# --- pad ------------------------------------------------------------------------------------------
+
+
+def _pad_abstract(x, value, *, padding_config):
+    shape = tuple(
+        low + high + size + (max(size - 1, 0) * interior if interior else 0)
+        for size, (low, high, interior) in zip(x.shape, padding_config, strict=True))
+    return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)
+
+
+def _pad_evaluate(x, value, *, padding_config):
+    x = np.asarray(x)
+    shape = _pad_abstract(ShapedArray(x.shape, x.dtype), ShapedArray((), x.dtype),
+                          padding_config=padding_config).shape
+    out = np.full(shape, value, x.dtype)
+    target, source = [], []
+    for size, (low, _high, interior), total in zip(x.shape, padding_config, shape, strict=True):
+        step = interior + 1
+        # The first and last elements that a negative padding leaves.
+        first = max(0, -(low // step)) if low < 0 else 0
+        last = size - 1
+        while last >= first and low + last * step >= total:
+            last -= 1
+        source.append(slice(first, last + 1))
+        target.append(slice(low + first * step, max(low + last * step + 1, 0), step)
+                      if last >= first else slice(0, 0))
+    out[tuple(target)] = x[tuple(source)]
+    return out
+
+
+def _pad_jvp(primals, tangents, *, padding_config):
+    out = pad_p.bind(*primals, padding_config=padding_config)
+    if tangents[0] is None and tangents[1] is None:
+        return out, None
+    filled = [zeros_like(primal) if tangent is None else tangent
+              for primal, tangent in zip(primals, tangents, strict=True)]
+    return out, pad_p.bind(*filled, padding_config=padding_config)
+
+
+def _pad_transpose(cotangent, operand, value, *, padding_config):
+    negative = [(-low, -high, 0) for low, high, _ in padding_config]
+    steps = tuple(interior + 1 for _, _, interior in padding_config)
+    zero = scalar_like(0, cotangent.dtype)
+
+    def of_operand():
+        unpadded = pad_p.bind(cotangent, zero, padding_config=tuple(negative))
+        return slice_p.bind(unpadded, start_indices=(0,) * len(steps),
+                            limit_indices=unpadded.shape, strides=steps)
+
+    axes = tuple(range(len(padding_config)))
+    operand_cotangent = of_operand() if is_linear(operand) or is_linear(value) else None
+    value_cotangent = None
+    if is_linear(value):
+        value_cotangent = subtract(reduce_sum(cotangent, axes), reduce_sum(operand_cotangent, axes))
+    return [operand_cotangent if is_linear(operand) else None, value_cotangent]
+
+
+def _pad_batch(size, operands, axes, *, padding_config):
+    (operand, value), (axis, value_axis) = operands, axes
+    if value_axis is None:
+        config = (*padding_config[:axis], (0, 0, 0), *padding_config[axis:])
+        return pad_p.bind(operand, value, padding_config=config), axis
+    operand = (broadcast_leading(operand, size) if axis is None
+               else move_axis(operand, axis, 0))
+    config = ((0, 0, 0), *padding_config)
+    zero = scalar_like(0, operand.dtype)
+    padded = pad_p.bind(operand, zero, padding_config=config)
+    inside = pad_p.bind(
+        full(operand.shape, True, dtypes.bool_), np.False_, padding_config=config)
+    filler = broadcast_in_dim(value, padded.shape, (0,))
+    return select(inside, filler, padded), 0
+
+
+pad_p = Primitive(
+    "pad", flops=no_flops, linearity=Linearity(slice(2)), passes_unreduced=slice(1),
+    abstract=_pad_abstract,
+    evaluate=_pad_evaluate,
+    lower=lambda ctx, x, value, *, padding_config: ctx.pad(x, value, padding_config),
+    jvp=_pad_jvp,
+    transpose=_pad_transpose,
+    batch=_pad_batch,
+    factors=lambda in_avals, out_avals, *, padding_config: FactorRule(
+        (tuple((dim,) for dim in range(in_avals[0].ndim)), ()),
+        (tuple((dim,) for dim in range(in_avals[0].ndim)),),
+        dict(enumerate(out_avals[0].shape)),
+        replicated=frozenset(
+            dim for dim, config in enumerate(padding_config) if config != (0, 0, 0))),
+    may_give_nan=True,
+)
+
+# --- slice ----------------------------------------------------------------------------------------
+
+
+def _slice_shape(start_indices, limit_indices, strides):
+    strides = strides or (1,) * len(start_indices)
+    return tuple(max(-(-(limit - start) // stride), 0)
+                 for start, limit, stride in zip(
+                     start_indices, limit_indices, strides, strict=True))
+
+
+def _slice_index(start_indices, limit_indices, strides):
+    strides = strides or (1,) * len(start_indices)
+    return tuple(map(slice, start_indices, limit_indices, strides))
+
+
+def _slice_transpose(cotangent, operand, *, start_indices, limit_indices, strides):
+    strides = strides or (1,) * len(start_indices)
+    config = []
+    for start, stride, size, width in zip(
+            start_indices, strides, operand.shape, cotangent.shape, strict=True):
+        covered = start + (width - 1) * stride + 1 if width else start
+        config.append((start, size - covered, stride - 1))
+    return [pad(cotangent, 0, tuple(config))]
+
+
+def _slice_batch(size, operands, axes, *, start_indices, limit_indices, strides):
+    axis = axes[0]
+
+    def insert(values, value):
+        return (*values[:axis], value, *values[axis:])
+
+    return slice_p.bind(
+        operands[0], start_indices=insert(start_indices, 0),
+        limit_indices=insert(limit_indices, size),
+        strides=None if strides is None else insert(strides, 1)), axis
+
+
+def _slice_factors(in_avals, out_avals, *, start_indices, limit_indices, strides):
+    cut = [dim for dim, (a, b) in enumerate(
+        zip(in_avals[0].shape, out_avals[0].shape, strict=True)) if a != b]
+    return axis_factors(in_avals, out_avals, whole=cut)
+
+
+def _slice_specialize(in_avals, params, out_avals):
+    index = _slice_index(**params)
+    return lambda x: x[index]
+
+
+def _slice_on_shard(params, in_avals, shapes, out):
+    limits = tuple(limit if here == size else here for limit, here, size in zip(
+        params["limit_indices"], shapes[0], in_avals[0].shape, strict=True))
+    return {**params, "limit_indices": limits}
+
+
+slice_p = linear_primitive(
+    "slice", shard_params=_slice_on_shard, linearity=MOVEMENT, passes_unreduced=slice(None),
+    abstract=lambda x, **params: ShapedArray(_slice_shape(**params), x.dtype, x.weak_type),
+    evaluate=lambda x, **params: x[_slice_index(**params)],
+    specialize=_slice_specialize,
+    lower=lambda ctx, x, *, start_indices, limit_indices, strides: ctx.slice(
+        x, start_indices, limit_indices, strides),
+    transpose=_slice_transpose,
+    batch=_slice_batch,
+    factors=_slice_factors,
+)
+
+# --- operations that rules are written with -------------------------------------------------------
+# Operands are trusted; what changes nothing binds nothing.
+
+def slice_in_dim(x, start: int, stop: int, dim: int, stride: int = 1):
+    starts = [0] * len(x.shape)
+    limits = list(x.shape)
+    starts[dim], limits[dim] = start, stop
+    strides = None
+    if stride != 1:
+        strides = tuple(stride if d == dim else 1 for d in range(len(x.shape)))
+    return slice_p.bind(x, start_indices=tuple(starts), limit_indices=tuple(limits),
+                        strides=strides)
+
+
+def pad(x, value, padding_config):
+    if all(config == (0, 0, 0) for config in padding_config):
+        return x
+    return pad_p.bind(x, scalar_like(value, x.dtype), padding_config=tuple(padding_config))
+
+
+def select(which, on_false, on_true):
+    return _later["select_n"].bind(which, on_false, on_true)
+
+
+def subtract(x, y):
+    return _later["sub"].bind(x, y)
+
+
+# Two elementwise primitives that rare rules above need; that family stands on this one.
+_later: dict[str, Primitive] = {}
+
+
+def provide(primitive: Primitive) -> None:
+    _later[primitive.name] = primitive

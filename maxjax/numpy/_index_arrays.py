@@ -1,0 +1,132 @@
+"""Arrays of integers in an index: how they broadcast, and as the operand of a gather."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._ir.dimensions import (
+    broadcast_shapes,
+    is_dimension,
+)
+from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array
+from maxjax._primitives.arithmetic import minimum
+from maxjax._primitives.broadcasting import broadcast_in_dim
+from maxjax._primitives.joining import concatenate
+from maxjax._primitives.rules import scalar_like
+from maxjax._runtime.array import ArrayImpl
+from maxjax.lax._indexing import from_end
+from maxjax.numpy._index_parsing import Entry
+from maxjax.numpy._index_plan import wrapped
+from maxjax.numpy._promotion import cast
+
+# Larger index arrays stay on the device rather than being wrapped on the host.
+_HOST_SIZE = 1 << 14
+
+
+def int32_place(entry: Entry, size: int, wrap_negative: bool) -> np.int32:
+    """An integer as an operand; saturates."""
+    return np.int32(np.clip(wrapped(entry.value, size, wrap_negative), -2**31, 2**31 - 1))
+
+
+def host_or_device(index: Any, size: int, wrap_negative: bool, narrow: bool = False) -> Any:
+    """An integer operand with negative indices wrapped; on the host where its value is there.
+
+    With ``narrow``, as int32, saturating.
+    """
+    own = False
+    if is_dimension(size) and not isinstance(index, Array):
+        index = installed.runtime.operand(index)
+    elif isinstance(index, ArrayImpl) and index.is_ready() and index.aval.size <= _HOST_SIZE:
+        index, own = index.host(), True
+    if isinstance(index, np.ndarray):
+        if index.dtype == np.int32 and size < 1 << 30:
+            if wrap_negative:
+                negative = index < 0
+                if negative.any():
+                    return np.where(negative, index + np.int32(size), index)[()]
+            # The caller may write to an array of NumPy's: it is copied.
+            return index[()] if own or not index.shape else index.copy()
+        wide = index.astype(np.int64) if index.dtype != np.uint64 else np.minimum(
+            index, np.uint64(2**62)).astype(np.int64)
+        if wrap_negative and dtypes.is_signed(index.dtype):
+            wide = np.where(wide < 0, wide + size, wide)
+        return np.clip(wide, -2**31, 2**31 - 1).astype(np.int32)[()]
+    if wrap_negative:
+        index = from_end(index, size)
+    if narrow and (index.dtype != dtypes.int32 or index.aval.weak_type):
+        if index.dtype in (dtypes.uint32, dtypes.uint64, dtypes.int64):
+            index = minimum(index, scalar_like(size, index.dtype))
+        index = cast(index, dtypes.int32)
+    return index
+
+
+def advanced(entries: Sequence[Entry]) -> tuple[list[Entry], tuple[int, ...], bool]:
+    """The entries that broadcast together, their common shape, and whether it comes first.
+
+    NumPy's rule: the common dimensions stand where the entries stood, or first if something
+    stood between them. Integers count where there are arrays.
+    """
+    chosen = [entry for entry in entries if entry.kind in ("int", "scalar", "array")]
+    shapes = [entry.value.shape for entry in chosen if entry.kind == "array"]
+    try:
+        common = broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
+    places = [place for place, entry in enumerate(entries)
+              if entry.kind in ("int", "scalar", "array")]
+    apart = bool(places) and (places[-1] - places[0] + 1 != len(places)
+                              or any(entry.detached for entry in chosen[1:]))
+    return chosen, common, apart
+
+
+def layout(entries: Sequence[Entry], common: tuple[int, ...], apart: bool) -> list[Any]:
+    """The dimensions of ``x[index]``: entries of slices and new axes, integers for ``common``."""
+    result: list[Any] = []
+    placed = False
+    if apart:
+        result.extend(range(len(common)))
+        placed = True
+    for entry in entries:
+        if entry.kind in ("slice", "new"):
+            result.append(entry)
+        elif not placed:
+            result.extend(range(len(common)))
+            placed = True
+    return result
+
+
+def index_vectors(columns: Sequence[Any], dims: Sequence[Sequence[int]],
+                  batch: tuple[int, ...]) -> Any:
+    """Index arrays as the components of index vectors, of shape ``(*batch, len(columns))``.
+
+    ``dims`` says for each array which dimensions of ``batch`` it has.
+    """
+    if all(not isinstance(column, Array) for column in columns):
+        if len(columns) == 1 and len(dims[0]) == len(batch):
+            return np.asarray(columns[0])[..., None]
+        out = np.empty((*batch, len(columns)), np.int32)
+        for number, (column, own) in enumerate(zip(columns, dims, strict=True)):
+            column = np.asarray(column)
+            aligned = [1] * len(batch)
+            for size, dim in zip(column.shape, own, strict=True):
+                aligned[dim] = size
+            out[..., number] = column.reshape(aligned)
+        return out
+    dtype = common_index_dtype(columns)
+    shape = (*batch, 1)
+    return concatenate([
+        broadcast_in_dim(cast(column, dtype), shape, tuple(own))
+        for column, own in zip(columns, dims, strict=True)], len(batch))
+
+
+def common_index_dtype(columns: Sequence[Any]) -> Any:
+    kinds = {column.dtype for column in columns}
+    if len(kinds) == 1:
+        return kinds.pop()
+    wide = max(kind.itemsize for kind in kinds)
+    return dtypes.int64 if wide > 4 else dtypes.int32

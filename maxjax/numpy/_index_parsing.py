@@ -1,0 +1,268 @@
+"""How an index is read: its parts, one for each dimension and new axis."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxjax._base import dtypes
+from maxjax._base.errors import NonConcreteBooleanIndexError
+from maxjax._ir.dimensions import SizeRange, slice_range
+from maxjax._ir.trace import Array, Tracer
+from maxjax._primitives.creation import iota
+from maxjax._primitives.layout import reshape
+from maxjax._primitives.rules import scalar_like
+from maxjax._runtime.pending import plain
+from maxjax.numpy._creation import asarray
+
+ALL = slice(None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Slice:
+    """``size`` places from ``start``, which may be a traced integer. Made by ``jax.ds``."""
+
+    start: Any
+    size: int
+    stride: int = 1
+
+
+class Entry:
+    """One part of an index.
+
+    ``kind`` is "new" (a dimension of size 1), "int" (``value`` is a Python integer as it was
+    written), "slice" (``value`` is a range), "scalar" (an operand of rank 0) or "array".
+    ``dim`` is the dimension of the operand. ``detached`` tells of an Ellipsis before it that
+    takes no dimensions, and so is no entry.
+    """
+
+    __slots__ = ("detached", "dim", "kind", "value")
+
+    def __init__(self, kind: str, value: Any = None, dim: int = -1):
+        self.detached = False
+        self.kind = kind
+        self.value = value
+        self.dim = dim
+
+
+def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
+    """The parts of an index, one for each dimension and new axis; masks become positions.
+
+    Scalar booleans have become arrays before: see ``with_flags``.
+    """
+    parts = [part for entry in as_tuple(index) for part in _expand(entry)]
+    ellipses = sum(part is Ellipsis for part in parts)
+    if ellipses > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    used = sum(_consumes(part) for part in parts)
+    if used > len(shape):
+        raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {used} were "
+                         "indexed")
+    if not ellipses:
+        parts.append(Ellipsis)
+    entries: list[Entry] = []
+    dim = 0
+    gap = -1
+    for position, part in enumerate(parts):
+        if part is Ellipsis:
+            gap = len(entries)
+            for _ in range(len(shape) - used):
+                entries.append(Entry("slice", slice_range(ALL, shape[dim]), dim))
+                dim += 1
+        elif part is None:
+            entries.append(Entry("new"))
+        elif isinstance(part, _Mask):
+            if part.shape != shape[dim:dim + len(part.shape)]:
+                raise IndexError(
+                    "boolean index did not match shape of indexed array in index "
+                    f"{position}: got {part.shape}, expected "
+                    f"{list(shape[dim:dim + len(part.shape)])}")
+            for line in part.positions:
+                entries.append(Entry("array", line, dim))
+                dim += 1
+        elif isinstance(part, slice):
+            entries.append(Entry("slice", _range(part, shape[dim], position), dim))
+            dim += 1
+        elif part.__class__ is int:
+            if not shape[dim]:
+                raise IndexError(f"index is out of bounds for axis {dim} with size 0")
+            _check_int32(part)
+            entries.append(Entry("int", part, dim))
+            dim += 1
+        else:
+            entries.append(Entry("array" if part.shape else "scalar", part, dim))
+            dim += 1
+    if gap < len(entries) and used == len(shape):
+        entries[gap].detached = True
+    return entries
+
+
+def as_tuple(index: Any) -> tuple[Any, ...]:
+    if isinstance(index, tuple):
+        return index
+    if isinstance(index, str):
+        raise TypeError(f"JAX does not support string indexing; got idx={index!r}")
+    if isinstance(index, Sequence) and not isinstance(index, Array):
+        raise TypeError(
+            "Using a non-tuple sequence for multidimensional indexing is not allowed; use "
+            "`arr[array(seq)]` instead of `arr[seq]`. See "
+            "https://github.com/jax-ml/jax/issues/4564 for more information.")
+    return (index,)
+
+
+def _check_int32(value: int) -> None:
+    dtype = dtypes.python_scalar(int)[0]
+    info = np.iinfo(dtype)
+    if not info.min <= value <= info.max:
+        raise OverflowError(f"Python int {value} too large to convert to {dtype.name}")
+
+
+class _Mask:
+    """A mask: its shape, and along each dimension the positions of its true elements."""
+
+    __slots__ = ("positions", "shape")
+
+    def __init__(self, mask: np.ndarray):
+        self.shape = mask.shape
+        self.positions = tuple(line.astype(np.int32) for line in np.nonzero(mask))
+
+
+def _consumes(part: Any) -> int:
+    """How many dimensions of the operand a part of an index takes."""
+    if part is None or part is Ellipsis:
+        return 0
+    return len(part.shape) if isinstance(part, _Mask) else 1
+
+
+def _expand(entry: Any) -> list[Any]:
+    """An entry as None, Ellipsis, slice, int, mask, or array of integers."""
+    if entry is None or entry is Ellipsis or isinstance(entry, slice):
+        return [entry]
+    if isinstance(entry, (bool, np.bool_)):
+        return [_Mask(np.asarray(bool(entry)))]
+    if isinstance(entry, int):
+        return [int(entry)]
+    if isinstance(entry, str):
+        raise TypeError(f"JAX does not support string indexing; got idx={entry!r}")
+    if isinstance(entry, Sequence) and not isinstance(entry, Array):
+        entry = asarray(entry)
+        if not entry.size and dtypes.is_floating(entry.dtype):
+            entry = np.zeros(entry.shape, np.int32)
+    elif hasattr(entry, "__jax_array__"):
+        entry = entry.__jax_array__()
+    if not isinstance(entry, (Array, np.ndarray, np.generic)):
+        if hasattr(entry, "__index__"):
+            return [operator.index(entry)]
+        if isinstance(entry, (float, complex)):
+            entry = np.asarray(entry)
+        else:
+            raise IndexError(
+                "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or "
+                f"boolean arrays are valid indices. Got {entry!r}")
+    values = entry if isinstance(entry, Array) else plain(entry)
+    dtype = entry.dtype
+    if dtype == dtypes.bool_:
+        return [_Mask(concrete_mask(values))]
+    if not dtypes.is_integer(dtype):
+        name = dtype.name if hasattr(dtype, "name") else dtype
+        raise TypeError("Indexer must have integer or boolean type, got indexer with type "
+                        f"{name}")
+    if isinstance(entry, Array):
+        known = entry.concrete() if isinstance(entry, Tracer) else None
+        return [entry if known is None else known]
+    return [values if entry.shape else int(entry)]
+
+
+def concrete_mask(mask: Any) -> np.ndarray:
+    if isinstance(mask, Tracer):
+        known = mask.concrete()
+        if known is None:
+            raise NonConcreteBooleanIndexError(mask)
+        mask = known
+    return np.asarray(mask)
+
+
+def _range(entry: slice, size: Any, position: int) -> range | SizeRange:
+    for bound in (entry.start, entry.stop, entry.step):
+        if isinstance(bound, Tracer) and bound.concrete() is None:
+            raise IndexError(
+                f"Slice entries must be static integers. Got {entry} at position {position}")
+    return slice_range(entry, size)
+
+
+def positions(numbers: range | SizeRange) -> Any:
+    """The positions of a slice as an index."""
+    if not isinstance(numbers, SizeRange):
+        return np.asarray(numbers, np.int32)
+    line = iota(dtypes.int32, (numbers.count,), 0) * numbers.step
+    return line + scalar_like(numbers.start, np.int32)
+
+
+def with_flags(x: Array, index: Any) -> tuple[Array, Any]:
+    """Scalar booleans as arrays of positions in new dimensions of ``x``.
+
+    ``x[True, 0]`` is ``x[None][[0], 0]``, and ``x[False]`` is ``x[None][[]]``.
+    """
+    entries = as_tuple(index)
+    flags = [_flag(entry) for entry in entries]
+    if all(flag is None for flag in flags):
+        return x, entries
+    # The new dimensions come where the flags stand among the dimensions that others take.
+    parts: list[Any] = []
+    shape: list[int] = []
+    dim = 0
+    used = sum(_consumes(part) for entry, flag in zip(entries, flags, strict=True)
+               if flag is None for part in _expand(entry))
+    rest = max(x.ndim - used, 0)
+    for entry, flag in zip(entries, flags, strict=True):
+        if flag is not None:
+            shape.append(1)
+            parts.append(np.zeros(int(flag), np.int32))
+            continue
+        parts.append(entry)
+        count = rest if entry is Ellipsis else sum(map(_consumes, _expand(entry)))
+        shape.extend(x.shape[dim:dim + count])
+        dim += count
+    shape.extend(x.shape[dim:])
+    return reshape(x, tuple(shape)), tuple(parts)
+
+
+def _flag(entry: Any) -> bool | None:
+    """The value of a scalar boolean index; None for any other."""
+    if isinstance(entry, (bool, np.bool_)):
+        return bool(entry)
+    if (isinstance(entry, (Array, np.ndarray)) and not entry.shape
+            and entry.dtype == dtypes.bool_):
+        return bool(concrete_mask(entry))
+    return None
+
+
+def split_off(x: Array, index: Any) -> tuple[list[Any], list[tuple[int, int, Slice]]]:
+    """An index with whole slices in the places of its ``Slice``s, and each of them with its place
+    there and its dimension."""
+    entries = as_tuple(index)
+    counts = [1 if entry.__class__ is Slice else sum(map(_consumes, _expand(entry)))
+              for entry in entries]
+    rest = x.ndim - sum(counts)
+    if rest < 0:
+        raise IndexError(f"Too many indices: array is {x.ndim}-dimensional, but {sum(counts)} were "
+                         "indexed")
+    parts: list[Any] = []
+    found = []
+    dim = 0
+    for entry, count in zip(entries, counts, strict=True):
+        if entry.__class__ is Slice:
+            found.append((len(parts), dim, entry))
+            entry = ALL
+        parts.append(entry)
+        dim += rest if entry is Ellipsis else count
+    return parts, found
+
+
+def has_slices(index: Any) -> bool:
+    return index.__class__ is Slice or index.__class__ is tuple and any(
+        entry.__class__ is Slice for entry in index)

@@ -123,8 +123,7 @@ def _dynamic_slice_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
     return lambda x, *starts: x[_region(starts, sizes, shape)]
 
 
-def _dynamic_slice_lowered(x: ShapedArray, *starts: tuple[ShapedArray, ...], slice_sizes: Shape
-                           ) -> Any:
+def _dynamic_slice_lowered(x: Array, *starts: Array, slice_sizes: Shape) -> Any:
     """A gather of one window."""
     rank = len(slice_sizes)
     indices = concatenate([reshape(start, (1,)) for start in starts], 0)
@@ -228,8 +227,7 @@ def _dynamic_update_slice_batch(size: int, operands: Sequence[Array], axes: Sequ
         unique_indices=True, indices_are_sorted=True), 0
 
 
-def _dynamic_update_slice_lowered(x: ShapedArray, update: ShapedArray,
-                                  *starts: tuple[ShapedArray, ...]) -> Any:
+def _dynamic_update_slice_lowered(x: Array, update: Array, *starts: Array) -> Any:
     """A scatter of one window."""
     rank = len(starts)
     indices = concatenate([reshape(start, (1,)) for start in starts], 0)

@@ -70,7 +70,7 @@ def scatter_plan(shape: Shape, indices_shape: Shape, updates_shape: Shape,
                       numbers.scatter_indices_batching_dims, all_rows=True)
 
 
-def _lowered_rows(plan: WindowPlan, indices: Value) -> Any:
+def _lowered_rows(plan: WindowPlan, indices: Array) -> Any:
     """``WindowPlan.rows`` as operations, in int32."""
     total = None
     for position, limit, stride in plan.columns:
@@ -104,7 +104,7 @@ def _int32_within(start: Array, limit: int) -> Any:
     return convert_element_type(start, dtypes.int32)
 
 
-def _lowered_inside(plan: WindowPlan, indices: Any) -> Any:
+def _lowered_inside(plan: WindowPlan, indices: Array) -> Any:
     """``WindowPlan.inside`` as operations."""
     if indices.dtype.itemsize < 4:
         indices = convert_element_type(indices, dtypes.int32)
@@ -195,7 +195,7 @@ def _gather_evaluate(x: np.ndarray, indices: np.ndarray, **params: Any) -> Any:
     return _gather_specialize((x_aval, indices_aval), params, (out,))(x, indices)
 
 
-def _gather_lowered(x: ShapedArray, indices: Any, *, dimension_numbers: GatherDimensionNumbers,
+def _gather_lowered(x: Array, indices: Array, *, dimension_numbers: GatherDimensionNumbers,
                     slice_sizes: Shape, mode: GatherScatterMode, fill_value: FillValue | None,
                     **params: object) -> Any:
     plan = gather_plan(x.shape, indices.shape, dimension_numbers, slice_sizes)
@@ -371,7 +371,7 @@ def _scatter_evaluate(kind: str):
     return evaluate
 
 
-def _scatter_lowered(x: ShapedArray, indices: Value, updates: ShapedArray, *, kind: str,
+def _scatter_lowered(x: Array, indices: Array, updates: Array, *, kind: str,
                      dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
                      **params: object) -> Any:
     plan = scatter_plan(x.shape, indices.shape, updates.shape, dimension_numbers)

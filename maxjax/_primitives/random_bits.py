@@ -269,7 +269,7 @@ def _key_words(keys: np.ndarray, rank: int) -> tuple[Any, Any]:
     return parts[0], parts[1]
 
 
-def _counters(batch: int, shape: tuple[int, ...]) -> tuple[Any, Any]:
+def _counters(batch: int, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """The words of the 64-bit linear index of each element of ``shape``."""
     size = math.prod(shape)
     wide = (1,) * batch + shape

@@ -240,7 +240,7 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], **params: o
     return out, total
 
 
-def _transpose_lhs(cotangent: Array, lhs: Array | Linear, rhs: Array | Linear,
+def _transpose_lhs(cotangent: Array, lhs: Array | Linear, rhs: Array,
                    dimension_numbers: tuple[tuple[tuple[int, ...], ...], ...], precision: Hashable,
                    swapped: bool) -> Array:
     """The cotangent of the left operand.
@@ -264,7 +264,7 @@ def _transpose_lhs(cotangent: Array, lhs: Array | Linear, rhs: Array | Linear,
     return transpose(result, tuple(np.argsort(order).tolist()))
 
 
-def _transpose(cotangent: Array, lhs: Array | Linear, rhs: Array | Linear, *,
+def _transpose(cotangent: Array, lhs: Any, rhs: Any, *,
                dimension_numbers: tuple[tuple[tuple[int, ...], ...], ...], precision: Hashable,
                preferred_element_type: np.dtype | None) -> list[Array | None]:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def _dynamic_slice_abstract(x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape
-                            ) -> ShapedArray | None:
+                            ) -> ShapedArray:
     if any(size > bound for size, bound in zip(slice_sizes, x.shape, strict=True)):
         raise TypeError(
             "slice slice_sizes must be less than or equal to operand shape, got slice_sizes "
@@ -64,8 +64,8 @@ def _dynamic_slice_jvp(primals: Sequence[Array], tangents: Sequence[Array | None
     return out, dynamic_slice_p.bind(tangents[0], *primals[1:], slice_sizes=slice_sizes)
 
 
-def _dynamic_slice_transpose(cotangent: Array, operand: Linear, *starts: Array | Linear,
-                             slice_sizes: Shape) -> list[Array | None]:
+def _dynamic_slice_transpose(cotangent: Array, operand: Linear, *starts: Array, slice_sizes: Shape
+                             ) -> list[Array | None]:
     zeros = full(operand.shape, 0, operand.dtype)
     return [dynamic_update_slice_p.bind(zeros, cotangent, *starts), *(None for _ in starts)]
 
@@ -200,7 +200,7 @@ def _dynamic_update_slice_jvp(primals: Sequence[Array], tangents: Sequence[Array
 
 
 def _dynamic_update_slice_transpose(cotangent: Array, operand: Linear, update: Array | Linear,
-                                    *starts: Array | Linear) -> list[Array | None]:
+                                    *starts: Array) -> list[Array | None]:
     result: list[Array | None] = [None] * (2 + len(starts))
     if is_linear(operand):
         zeros = full(update.shape, 0, cotangent.dtype)

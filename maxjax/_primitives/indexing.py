@@ -244,7 +244,7 @@ def scatter_to_gather(numbers: ScatterDimensionNumbers) -> GatherDimensionNumber
     return GatherDimensionNumbers(*map(tuple, numbers))
 
 
-def _gather_transpose(cotangent: Array, operand: Linear, indices: Array | Linear, *,
+def _gather_transpose(cotangent: Array, operand: Linear, indices: Array, *,
                       dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
                       mode: GatherScatterMode, fill_value: FillValue | None, unique_indices: bool,
                       indices_are_sorted: bool) -> list[Array | None]:
@@ -279,11 +279,11 @@ def _gather_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis
     elif indices_axis is None:
         sizes, offset_dims = (size, *slice_sizes), (0, *offset_dims)
     elif not size:
-        shape = gather_p.abstract(
+        found: Any = gather_p.abstract(
             ShapedArray(operand.shape[1:], operand.dtype),
             ShapedArray(indices.shape[1:], indices.dtype), dimension_numbers=numbers,
-            slice_sizes=slice_sizes).shape
-        return full((0, *shape), 0, operand.dtype), 0
+            slice_sizes=slice_sizes)
+        return full((0, *found.shape), 0, operand.dtype), 0
     else:
         sizes, batching, along = (1, *slice_sizes), (0, *batching), (0, *along)
     return gather_p.bind(
@@ -311,7 +311,7 @@ def _fills_with_sum(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedA
     return dtypes.is_inexact(out_avals[0].dtype)
 
 
-def _gather_on_shard(params: Params, in_avals: tuple[ShapedArray, ...], shapes: Sequence[Shape],
+def _gather_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Sequence[Shape],
                      out: Shape) -> Any:
     sizes = tuple(here if size == whole else size for size, here, whole in zip(
         params["slice_sizes"], shapes[0], in_avals[0].shape, strict=True))
@@ -544,8 +544,8 @@ def _scatter_mul_jvp(primals: Sequence[Array], tangents: Sequence[Array | None],
     return out, tangent
 
 
-def _scatter_mul_transpose(cotangent: Array, operand: Linear, indices: Array | Linear,
-                           updates: Array, **params: object) -> list[Array | None]:
+def _scatter_mul_transpose(cotangent: Array, operand: Linear, indices: Array, updates: Array,
+                           **params: object) -> list[Array | None]:
     return [scatter_mul_p.bind(cotangent, indices, updates, **params), None, None]
 
 

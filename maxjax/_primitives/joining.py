@@ -100,7 +100,7 @@ def _split_shapes(shape: Shape, sizes: Shape, axis: int) -> list[tuple[int, ...]
 
 
 def _split_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object
-               ) -> tuple[list[Array], ...]:
+               ) -> tuple[list[Array], list[Array]]:
     outs = split_p.bind(*primals, **params)
     return outs, split_p.bind(*tangents, **params)
 

@@ -28,7 +28,7 @@ from maxjax._ir.linearity import ALL_REDUCED_FIRST
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import AxisName, Params, Value
+from maxjax._ir.typing import AxisName, Params
 from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
 from maxjax._primitives.unreduced import in_states
 
@@ -65,7 +65,7 @@ def type_on(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     return aval.on_mesh(mesh, spec)
 
 
-def freed(value: Value | None) -> Any:
+def freed(value: Any) -> Any:
     """An operand whose type says nothing of Explicit axes."""
     on_mesh = None if value is None else getattr(getattr(value, "aval", None), "mesh_spec", None)
     if on_mesh is None:
@@ -257,7 +257,7 @@ def named_shardings(closed: ClosedJaxpr) -> Sequence[tuple[str, Sharding]]:
 def placements(primitive: Primitive, params: Params) -> Sequence[Any]:
     """Where each result of an application is put: a sharding, a device, or None."""
     assert primitive.placement is not None
-    found = primitive.placement(**params)
+    found: Any = primitive.placement(**params)
     return found if primitive.multiple_results else [found]
 
 

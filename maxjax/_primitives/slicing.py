@@ -180,7 +180,7 @@ def _slice_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
     return lambda x: x[index]
 
 
-def _slice_on_shard(params: Params, in_avals: tuple[ShapedArray, ...], shapes: Sequence[Shape],
+def _slice_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Sequence[Shape],
                     out: Array) -> Any:
     limits = tuple(limit if here == size else here for limit, here, size in zip(
         params["limit_indices"], shapes[0], in_avals[0].shape, strict=True))

@@ -66,7 +66,7 @@ stack_p = Primitive(
 
 
 def _unstack_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, axis: int
-                 ) -> tuple[list[Array], ...]:
+                 ) -> tuple[list[Array], list[Array]]:
     return unstack_p.bind(primals[0], axis=axis), unstack_p.bind(tangents[0], axis=axis)
 
 
@@ -144,7 +144,7 @@ def _tile_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArr
                       (tuple(((dim, "r"), (dim, "e")) for dim in range(len(shape))),), sizes)
 
 
-def _tile_on_shard(params: Params, in_avals: tuple[ShapedArray, ...], shapes: Sequence[Shape],
+def _tile_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Sequence[Shape],
                    out: Array) -> Any:
     return {**params, "reps": tuple(
         size // here if here else rep

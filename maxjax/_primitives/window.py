@@ -480,8 +480,8 @@ def _gather_transpose(cotangent: Array, tangents: Linear, operand: Array, *,
     return [select_and_scatter_add_p.bind(cotangent, operand, **params), None]
 
 
-def _scatter_transpose(cotangent: Array, source: np.ndarray, operand: Array | Linear,
-                       **params: object) -> Any:
+def _scatter_transpose(cotangent: Array, source: np.ndarray, operand: Array, **params: object
+                       ) -> Any:
     ones = (1,) * len(operand.shape)
     return [select_and_gather_add_p.bind(
         cotangent, operand, base_dilation=ones, window_dilation=ones, **params), None]

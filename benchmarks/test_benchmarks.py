@@ -141,7 +141,8 @@ def test_a_figure_is_met_if_all_of_it_is():
 
 @pytest.mark.parametrize(("value", "met"), [(7.5, "yes"), (8.5, "no"), (None, "no")])
 def test_bounds_are_reported(value, met):
-    figure, result = Figure("a", "an a", None, not_run), Result(bounds=[Bound("b", value, 8.0, "s")])
+    figure = Figure("a", "an a", None, not_run)
+    result = Result(bounds=[Bound("b", value, 8.0, "s")])
     shown = "not measured" if value is None else f"{value} s"
     assert f"| - b | {shown} |  |  |  | 8 s | {met} |" in markdown([(figure, result)], "maxjax")
     assert as_json([(figure, result)], "maxjax")["figures"]["a"]["met"] == (met == "yes")

@@ -37,7 +37,7 @@ from maxjax._ir.refs import Ref, RefsTouched, RefUse, read, write_back
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
 from maxjax._ir.symbolic import scope_of
-from maxjax._ir.trace import Array, Tracer, context
+from maxjax._ir.trace import Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Function
 
@@ -145,7 +145,7 @@ class PjitFunction:
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
         runtime = installed.runtime
-        operands: list[Array | Ref] = []
+        operands: list[Any] = []
         for position, leaf in enumerate(leaves):
             if leaf.__class__ is Ref:
                 operands.append(leaf)

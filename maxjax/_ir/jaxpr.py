@@ -7,11 +7,14 @@ Every variable is assigned once. Higher-order primitives hold jaxprs in their pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._ir.effects import Effect
 from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    from maxjax._ir.typing import Params
 
 if TYPE_CHECKING:
     from maxjax._base.source import SourceLine
@@ -78,7 +81,7 @@ class JaxprEqn:
 
     __slots__ = ("invars", "outvars", "params", "primitive", "source")
 
-    def __init__(self, primitive: Primitive, invars: Sequence[Atom], params: dict[str, Any],
+    def __init__(self, primitive: Primitive, invars: Sequence[Atom], params: Params,
                  outvars: Sequence[Var], source: SourceLine | None = None):
         self.primitive = primitive
         self.invars = list(invars)
@@ -119,7 +122,7 @@ class Jaxpr:
     __slots__ = ("__weakref__", "constvars", "debug_info", "eqns", "invars", "outvars")
 
     def __init__(self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom],
-                 eqns: Sequence[JaxprEqn], debug_info: str = "", *, effects: Any = None):
+                 eqns: Sequence[JaxprEqn], debug_info: str = "", *, effects: object = None):
         # JAX's constructor is told the effects, which follow from the equations.
         self.constvars = list(constvars)
         self.invars = list(invars)
@@ -206,7 +209,7 @@ class ClosedJaxpr:
 def derived(function):
     """Decorates ``function(closed_jaxpr, *hashable)``: its results are kept with the jaxpr."""
 
-    def cached(closed: ClosedJaxpr, *arguments: Any) -> Any:
+    def cached(closed: ClosedJaxpr, *arguments: Hashable) -> Any:
         key = (function, arguments)
         result = closed.cache.get(key)
         if result is None:
@@ -218,7 +221,7 @@ def derived(function):
     return cached
 
 
-def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
+def subjaxprs(params: Params) -> Iterator[ClosedJaxpr | Jaxpr]:
     """The jaxprs among a primitive's parameters, those within tuples included."""
     for value in params.values():
         if isinstance(value, (ClosedJaxpr, Jaxpr)):

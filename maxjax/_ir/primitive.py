@@ -123,7 +123,6 @@ if TYPE_CHECKING:
 
     from maxjax._ir import rule_protocols as rules
     from maxjax._ir.jaxpr import ClosedJaxpr
-    from maxjax._ir.refs import Ref
     from maxjax._ir.typing import HostValue, Params, Value
     from maxjax._primitives.kernels import Kernel
     from maxjax._primitives.rules import OnShard
@@ -257,7 +256,7 @@ class Primitive:
         if registered:
             registry[name] = self
 
-    def bind(self, *args: Value | Ref, **params: object) -> Any:
+    def bind(self, *args: Value, **params: object) -> Any:
         """Applies the primitive under the current trace; operands are trusted."""
         return context.trace.apply(self, args, params)
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base.shardings import Sharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.trace import Array, Trace, set_base
 from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    from maxjax._ir.typing import HostValue
 
 
 class Runtime(Trace, ABC):
@@ -40,7 +43,7 @@ class Runtime(Trace, ABC):
 
     # --- values ---
     @abstractmethod
-    def operand(self, leaf: Any) -> Array:
+    def operand(self, leaf: object) -> Array:
         """A leaf as an operand of primitives: an array, or the tracer that it is.
 
         Raises:
@@ -49,11 +52,11 @@ class Runtime(Trace, ABC):
         """
 
     @abstractmethod
-    def constant(self, value: Any, aval: ShapedArray) -> Array:
+    def constant(self, value: HostValue, aval: ShapedArray) -> Array:
         """An array of a NumPy value, which nobody else writes to."""
 
     @abstractmethod
-    def put(self, leaf: Any, sharding: Sharding) -> Array:
+    def put(self, leaf: object, sharding: Sharding) -> Array:
         """A concrete leaf as an array that lies as a sharding says.
 
         Raises:
@@ -62,16 +65,16 @@ class Runtime(Trace, ABC):
 
     # --- types ---
     @abstractmethod
-    def array_types(self, values: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
+    def array_types(self, values: Sequence[object]) -> tuple[ShapedArray, ...] | None:
         """The types of values that are all concrete arrays; else None."""
 
     @abstractmethod
-    def signature(self, leaves: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
+    def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:
         """The types of concrete leaves; None if one is a tracer or no array at all."""
 
     # --- programs ---
     @abstractmethod
-    def call(self, closed: ClosedJaxpr, leaves: Sequence[Any], donated: Sequence[int] = (),
+    def call(self, closed: ClosedJaxpr, leaves: Sequence[object], donated: Sequence[int] = (),
              name: str = "", out_shardings: Sequence[Sharding | None] | None = None
              ) -> Sequence[Array]:
         """Runs a jaxpr on concrete leaves.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
 from maxjax._base.errors import InternalError
@@ -24,6 +24,9 @@ from maxjax._ir.trace import (
     leaked_tracer_error,
 )
 from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    from maxjax._ir.typing import FlatFunction, FlatJvp, Params, Value
 
 
 @pytree.leaf_type
@@ -87,7 +90,7 @@ class StagingTrace(Trace):
         self.invars.append(var)
         return DynamicJaxprTracer(self, var)
 
-    def atom(self, value: Any) -> Atom:
+    def atom(self, value: Value) -> Atom:
         """The variable or literal that stands for an operand."""
         if type(value) is DynamicJaxprTracer and value._trace is self:
             return value._var
@@ -106,7 +109,7 @@ class StagingTrace(Trace):
             known = self.constants[id(value)] = (Var(value.aval), value)
         return known[0]
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)
         atoms = [self.atom(arg) for arg in args]
@@ -117,11 +120,11 @@ class StagingTrace(Trace):
             return [DynamicJaxprTracer(self, var) for var in outvars]
         return DynamicJaxprTracer(self, outvars[0])
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
+    def apply_custom_jvp(self, function: FlatFunction, jvp: FlatJvp, args: list[Value],
                          **params: Any) -> list[Any]:
         return params["stage"](self, function, jvp, args)
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
+    def apply_custom_vjp(self, function: FlatFunction, rule: FlatFunction, args: list[Value],
                          **params: Any) -> list[Any]:
         return params["stage"](self, function, rule, args)
 
@@ -192,7 +195,7 @@ class StagingTrace(Trace):
                      f"operation {eqn.primitive.name}.")
         return text
 
-    def close(self, outputs: Sequence[Any], with_refs: bool = False) -> ClosedJaxpr:
+    def close(self, outputs: Sequence[Value], with_refs: bool = False) -> ClosedJaxpr:
         """The finished jaxpr that gives ``outputs`` (tracers or concrete values).
 
         Raises:
@@ -240,9 +243,8 @@ def enumeration(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])}, and {names[-1]}"
 
 
-def trace_to_jaxpr(function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
-                   debug_info: str = "", kind: str = "jit",
-                   argument_names: Sequence[str] | None = None,
+def trace_to_jaxpr(function: FlatFunction, in_avals: Sequence[ShapedArray], debug_info: str = "",
+                   kind: str = "jit", argument_names: Sequence[str] | None = None,
                    with_refs: bool = False) -> ClosedJaxpr:
     """The jaxpr of ``function``, which takes and returns flat sequences of arrays.
 
@@ -258,10 +260,9 @@ def trace_to_jaxpr(function: Callable[..., Sequence[Any]], in_avals: Sequence[Sh
     return closed
 
 
-def _traced(function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
-            debug_info: str, kind: str, argument_names: Sequence[str] | None,
-            with_refs: bool) -> tuple[
-                ClosedJaxpr, weakref.ref[Trace]]:
+def _traced(function: FlatFunction, in_avals: Sequence[ShapedArray], debug_info: str, kind: str,
+            argument_names: Sequence[str] | None, with_refs: bool
+            ) -> tuple[ClosedJaxpr, weakref.ref[Trace]]:
     trace = StagingTrace(debug_info, kind, argument_names)
     tracers = [trace.new_input(aval) for aval in in_avals]
     try:
@@ -272,7 +273,7 @@ def _traced(function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArr
         trace.live = False
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Value], *args: Value) -> list[Any]:
     """Binds each equation of ``jaxpr`` in turn under the current trace."""
     values: dict[Var, Any] = {}
     values.update(zip(jaxpr.constvars, consts, strict=True))
@@ -299,7 +300,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def eval_with_refs(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+def eval_with_refs(closed: ClosedJaxpr, *args: Value) -> list[Any]:
     """``eval_jaxpr`` of a jaxpr that uses references."""
     return write_back(closed.refs, eval_jaxpr(
         closed.jaxpr, closed.consts, *args, *read_all(closed.refs)))

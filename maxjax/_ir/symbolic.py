@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from maxjax._base.errors import InconclusiveDimensionOperation
-from maxjax._ir.dimensions import Dimension, Scope, combined, is_dimension
+from maxjax._ir.dimensions import Dimension, Scope, Terms, combined, is_dimension
 
 _SITE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
 # How many constraints an inequality is derived from at most.
@@ -61,7 +61,7 @@ class SymbolicScope(Scope):
         for text in constraints_str:
             self._add(text)
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         self.closed = False
 
@@ -100,7 +100,7 @@ class SymbolicScope(Scope):
                              "the form `term * coefficient`.")
         constraint = Constraint(left - right, True, text)
         (monomial, factor), = left.terms.items()
-        terms = right.terms if is_dimension(right) else {(): right}
+        terms: Terms = right.terms if is_dimension(right) else {(): right}
         self.rules[monomial] = factor, terms
         return constraint
 
@@ -463,7 +463,8 @@ def solve(names: Sequence[str], specification: Sequence[Sequence[Any]],
     if shapes is not None:
         solver.check_sizes(places)
         if places:
-            solver.check_constraints(places[0][1].scope)
+            scope: Any = places[0][1].scope
+            solver.check_constraints(scope)
     return solver.sizes
 
 

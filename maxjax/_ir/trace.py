@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,10 @@ from maxjax._base.errors import (
 from maxjax._ir.types import ShapedArray
 
 if TYPE_CHECKING:
+    from maxjax._ir.refs import Ref
+    from maxjax._ir.typing import FlatFunction, FlatJvp, Params, Value
+
+if TYPE_CHECKING:
     from maxjax._ir.array_members import ArrayMembers
     from maxjax._ir.primitive import Primitive
 else:
@@ -39,15 +44,15 @@ class Trace:
     def __init__(self) -> None:
         self.live = True      # False once the transformation that made this trace has ended
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         raise NotImplementedError(type(self).__name__)
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
+    def apply_custom_jvp(self, function: FlatFunction, jvp: FlatJvp, args: list[Value],
                          **params: Any) -> list[Any]:
         """Calls a function that has a derivative rule of its own; flat operands and results."""
         raise NotImplementedError(type(self).__name__)
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
+    def apply_custom_vjp(self, function: FlatFunction, rule: FlatFunction, args: list[Value],
                          **params: Any) -> list[Any]:
         """Calls a function that has a reverse-mode rule of its own: ``rule(primals, perturbed)``
         gives results, residuals and ``backward(residuals, cotangents)``."""
@@ -57,11 +62,11 @@ class Trace:
         """The trace that this one hands operations on to."""
         return getattr(self, "parent", None) or getattr(self, "outer", None)
 
-    def reference(self, ref: Any) -> Any:
+    def reference(self, ref: Ref) -> Any:
         """The state here of an array reference from outside, where this trace keeps one."""
         return None
 
-    def write_outside(self, ref: Any, value: Any, operation: str) -> Any:
+    def write_outside(self, ref: Ref, value: Value, operation: str) -> Any:
         """A value for a reference from outside, as one of the trace that this one hands on to.
 
         Raises:
@@ -107,7 +112,7 @@ class current_trace:
         context.trace = self.trace
         return self.trace
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         context.trace = self.previous
 
 
@@ -122,21 +127,21 @@ class CompileTimeTrace(Trace):
         self.outer = outer
         self.base = base
 
-    def _target(self, args: Any, is_traced: bool = False) -> current_trace:
+    def _target(self, args: Sequence[Value], is_traced: bool = False) -> current_trace:
         return current_trace(self.outer if is_traced or any(
             isinstance(arg, Tracer) for arg in args) else self.base)
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         # Who maps a named axis knows what a collective gives.
         with self._target(args, primitive.axis_names is not None) as trace:
             return trace.apply(primitive, args, params)
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
+    def apply_custom_jvp(self, function: FlatFunction, jvp: FlatJvp, args: list[Value],
                          **params: Any) -> list[Any]:
         with self._target(args) as trace:
             return trace.apply_custom_jvp(function, jvp, args, **params)
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
+    def apply_custom_vjp(self, function: FlatFunction, rule: FlatFunction, args: list[Value],
                          **params: Any) -> list[Any]:
         with self._target(args) as trace:
             return trace.apply_custom_vjp(function, rule, args, **params)
@@ -263,7 +268,7 @@ class Tracer(Array):
             raise TracerIntegerConversionError(self)
         return value.__index__()
 
-    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
         raise TracerArrayConversionError(self)
 
     def item(self, *args: int) -> Any:
@@ -348,7 +353,7 @@ def check_leaks(reference: weakref.ref[Trace]) -> None:
     raise Exception("\n".join(lines))
 
 
-def _described(holder: Any, value: Any) -> str:
+def _described(holder: object, value: object) -> str:
     if isinstance(holder, dict):
         keys = [key for key, item in holder.items() if item is value]
         name = holder.get("__name__")
@@ -361,13 +366,13 @@ def _described(holder: Any, value: Any) -> str:
     return f"<{type(holder).__name__}>"
 
 
-def aval_of(value: Any) -> ShapedArray:
+def aval_of(value: Value) -> ShapedArray:
     """The type of an operand: an array, a tracer, or a NumPy array or scalar."""
     if isinstance(value, Array):
         return value.aval
     return ShapedArray(value.shape, value.dtype, False)
 
 
-def is_scalar(value: Any) -> bool:
+def is_scalar(value: object) -> bool:
     """Whether an operand that is no array of ours is a scalar of one of NumPy's own classes."""
     return isinstance(value, np.generic) and value.__class__ is value.dtype.type

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -40,6 +40,12 @@ AxisName = Hashable
 # Those of an application. What they are depends on the primitive: each rule that needs one names
 # and types it as a keyword argument.
 Params = dict[str, Any]
+
+
+# --- functions ------------------------------------------------------------------------------------
+# Of a flat list of values, with one as its result; and its jvp, of primals and tangents.
+FlatFunction = Callable[..., Sequence[Any]]
+FlatJvp = Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]]
 
 
 # --- users' arguments -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import AxisName, Params, Shape
+from maxjax._ir.typing import Params, Shape
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.rules import (
     OnShard,
@@ -48,8 +48,8 @@ def _split_where_exact(eqn: JaxprEqn, rule: FactorRule) -> None:
 
 
 def _iota_on_shard(shard: Shard, eqn: JaxprEqn, operands: Sequence[Array], params: Params,
-                   in_dims: Sequence[Sequence[tuple[AxisName, ...]]],
-                   out_dims: Sequence[Sequence[tuple[AxisName, ...]]]) -> Any:
+                   in_dims: Sequence[Sequence[tuple[str, ...]]],
+                   out_dims: Sequence[Sequence[tuple[str, ...]]]) -> Any:
     axes = out_dims[0][eqn.params["dimension"]]
     out = iota_p.bind(**params)
     return shard.counted_from_start(out, eqn.params["dimension"], axes) if axes else out

@@ -4,24 +4,20 @@ After the arguments named here a rule takes the primitive's parameters, each by 
 them as ``**params``: a type checker takes ``*args: Any, **params: Any`` for any that follow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from maxjax._base.shardings import Sharding
 from maxjax._ir.effects import Effect
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.trace import Array, Trace
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName, DType, HostValue, Params, Shape
-
-if TYPE_CHECKING:
-    from maxjax._base.shardings import Sharding
-    from maxjax._max.lowering import Lowering
-    from maxjax._primitives.rules import FactorRule
-    from maxjax._runtime.devices import Device
+from maxjax._max.lowering import Lowering
+from maxjax._primitives.rules import FactorRule
+from maxjax._runtime.devices import Device
 
 Types = ShapedArray | Sequence[ShapedArray]
 

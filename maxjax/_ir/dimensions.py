@@ -15,7 +15,16 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsInt, TypeGuard
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    NoReturn,
+    SupportsIndex,
+    SupportsInt,
+    TypeGuard,
+    Union,
+)
 
 import numpy as np
 
@@ -33,6 +42,8 @@ _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 Monomial = tuple[tuple[str, int], ...]      # names of atoms and their powers, sorted
 Terms = Mapping[Monomial, int]
+# A size: a number, or a symbolic one.
+Size = Union[int, "Dimension"]
 
 
 class _State:
@@ -146,17 +157,17 @@ def is_dimension(value: object) -> TypeIs[Dimension]:
     return value.__class__ is Dimension
 
 
-def constant_size(value: Any) -> Any:
+def constant_size(value: SupportsIndex | Dimension) -> Any:
     """A size as an int, or the dimension that it is."""
     return value if value.__class__ is Dimension else int(value)
 
 
-def size_index(value: Any) -> Any:
+def size_index(value: SupportsIndex | Dimension) -> Any:
     """``operator.index`` for what may be a dimension."""
     return value if value.__class__ is Dimension else operator.index(value)
 
 
-def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
+def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Any, ...]:
     """The shape that shapes broadcast to.
 
     Raises:
@@ -191,7 +202,7 @@ class SizeRange:
         return SizeRange(self.start + (self.count - 1) * self.step, -self.step, self.count)
 
 
-def slice_range(entry: slice, size: Any) -> range | SizeRange:
+def slice_range(entry: slice, size: Size) -> range | SizeRange:
     """The positions that a slice takes of a dimension."""
     start, stop, step = (None if bound is None else size_index(bound)
                          for bound in (entry.start, entry.stop, entry.step))
@@ -435,8 +446,8 @@ class Dimension:
             return NotImplemented
         return self._ask(_sum(self.terms, terms, -1), relation, (self, written, other))
 
-    def _ask(self, terms: Mapping[Monomial, int], relation: str,
-             asked: tuple[Any, str, Any]) -> bool:
+    def _ask(self, terms: Mapping[Monomial, int], relation: str, asked: tuple[Size, str, object]
+             ) -> bool:
         """Whether a polynomial stands in a relation to zero; written down where that depends."""
         if self.scope.closed:
             raise InternalError(f"the size {self} is used after its trace has ended")
@@ -553,7 +564,7 @@ def _order(*polynomials: Terms) -> Callable[[Monomial], Any]:
     return key
 
 
-def combined(left: Any, right: Dimension, factor: int) -> Any:
+def combined(left: Size, right: Dimension, factor: int) -> Any:
     """``left + factor * right`` without the scope's rules."""
     terms: Terms = left.terms if is_dimension(left) else {(): left}
     return polynomial(right.scope, _sum(terms, right.terms, factor))
@@ -616,7 +627,7 @@ def _quotient(scope: Scope, above: Any, below: Any) -> Any:
     return result + Dimension(scope, {((name, 1),): 1})
 
 
-def _lower(value: Any) -> float:
+def _lower(value: Size) -> float:
     return value.lower() if is_dimension(value) else value
 
 

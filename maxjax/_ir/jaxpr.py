@@ -14,12 +14,10 @@ from maxjax._ir.effects import Effect
 from maxjax._ir.types import ShapedArray
 
 if TYPE_CHECKING:
-    from maxjax._ir.typing import Params
-
-if TYPE_CHECKING:
     from maxjax._base.source import SourceLine
     from maxjax._ir.primitive import Primitive
     from maxjax._ir.refs import RefUse
+    from maxjax._ir.typing import Params, Value
 
 
 class Var:
@@ -158,7 +156,7 @@ class ClosedJaxpr:
 
     __slots__ = ("__weakref__", "cache", "consts", "jaxpr", "refs")
 
-    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = (), refs: tuple[RefUse, ...] = ()):
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Value] = (), refs: tuple[RefUse, ...] = ()):
         self.jaxpr = jaxpr
         self.consts = list(consts)
         # The array references that the last inputs are values of, and, of those that are written,
@@ -184,8 +182,8 @@ class ClosedJaxpr:
     def outvars(self) -> list[Atom]:
         return self.jaxpr.outvars
 
-    def replace(self, *, jaxpr: Jaxpr | None = None,
-                consts: Sequence[Any] | None = None) -> ClosedJaxpr:
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Value] | None = None
+                ) -> ClosedJaxpr:
         return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr,
                            self.consts if consts is None else consts)
 

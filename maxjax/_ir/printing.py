@@ -40,7 +40,7 @@ class Group:
 
     __slots__ = ("content",)
 
-    def __init__(self, *content: Any):
+    def __init__(self, *content: object):
         self.content = content
 
 
@@ -49,7 +49,7 @@ class Nest:
 
     __slots__ = ("content", "depth")
 
-    def __init__(self, depth: int, *content: Any):
+    def __init__(self, depth: int, *content: object):
         self.depth = depth
         self.content = content
 
@@ -59,7 +59,7 @@ class Noted:
 
     __slots__ = ("content", "note")
 
-    def __init__(self, content: Any, note: str):
+    def __init__(self, content: object, note: str):
         self.content = content
         self.note = note
 

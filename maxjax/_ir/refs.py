@@ -19,8 +19,6 @@ from maxjax._ir.types import ShapedArray
 
 if TYPE_CHECKING:
     from maxjax._ir.trace import Array
-
-if TYPE_CHECKING:
     from maxjax._ir.typing import Value
 
 
@@ -55,8 +53,8 @@ class AbstractRef:
 
     __repr__ = str_short
 
-    def update(self, inner_aval: Any = None, memory_space: Any = None,
-               kind: Any = None) -> AbstractRef:
+    def update(self, inner_aval: ShapedArray | None = None, memory_space: Hashable = None,
+               kind: Hashable = None) -> AbstractRef:
         """The same but for what is given."""
         return AbstractRef(self.inner_aval if inner_aval is None else inner_aval,
                            memory_space or self.memory_space, kind or self.kind)

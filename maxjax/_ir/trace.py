@@ -26,12 +26,10 @@ from maxjax._base.errors import (
 from maxjax._ir.types import ShapedArray
 
 if TYPE_CHECKING:
-    from maxjax._ir.refs import Ref
-    from maxjax._ir.typing import FlatFunction, FlatJvp, Params, Value
-
-if TYPE_CHECKING:
     from maxjax._ir.array_members import ArrayMembers
     from maxjax._ir.primitive import Primitive
+    from maxjax._ir.refs import Ref
+    from maxjax._ir.typing import FlatFunction, FlatJvp, Params, Value
 else:
     ArrayMembers = object
 

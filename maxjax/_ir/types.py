@@ -13,7 +13,8 @@ from maxjax._base.shardings import NamedSharding
 from maxjax._ir.dimensions import constant_size
 
 if TYPE_CHECKING:
-    from maxjax._ir.typing import AxisName, DType
+    from maxjax._base.dtypes import KeyDType
+    from maxjax._ir.typing import AxisName, DType, DTypeLike
 
 # How a value lies over a mesh, as far as its type says: over the Explicit axes.
 MeshSpec = tuple[AbstractMesh, PartitionSpec]
@@ -58,7 +59,7 @@ class ShapedArray:
     vma: frozenset[Any]
     plain: bool
 
-    def __new__(cls, shape: Iterable[int], dtype: Any, weak_type: bool = False,
+    def __new__(cls, shape: Iterable[int], dtype: DTypeLike | KeyDType, weak_type: bool = False,
                 mesh_spec: MeshSpec | None = None, vma: frozenset[Hashable] = NO_AXES
                 ) -> ShapedArray:
         try:
@@ -69,7 +70,7 @@ class ShapedArray:
         return _intern(tuple([constant_size(d) for d in shape]), dtypes.as_dtype(dtype),
                        bool(weak_type), mesh_spec, vma)
 
-    def update(self, shape: Iterable[int] | None = None, dtype: Any = None,
+    def update(self, shape: Iterable[int] | None = None, dtype: DTypeLike | KeyDType | None = None,
                weak_type: bool | None = None, **on_mesh: Any) -> ShapedArray:
         """The same type but for what is given; another shape has no ``mesh_spec``."""
         return ShapedArray(

@@ -23,8 +23,6 @@ from maxjax._primitives.rules import (
 
 if TYPE_CHECKING:
     from maxjax._primitives.rules import FactorRule
-
-if TYPE_CHECKING:
     from maxjax._sharding.local import Shard
 
 # --- iota -----------------------------------------------------------------------------------------

@@ -22,9 +22,6 @@ from maxjax._ir.typing import Shape
 if TYPE_CHECKING:
     from maxjax._primitives.rules import Dim
 
-if TYPE_CHECKING:
-    pass
-
 
 class GatherDimensionNumbers(NamedTuple):
     """Which dimensions of a gather correspond; see XLA's documentation of Gather.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from maxjax._base.source import SourceLine
     from maxjax._ir.primitive import Primitive
     from maxjax._ir.refs import RefUse
-    from maxjax._ir.typing import Params, Value
+    from maxjax._ir.typing import Function, Params, Value
 
 
 class Var:
@@ -204,7 +204,7 @@ class ClosedJaxpr:
         return frozenset().union(*[eqn.effects for eqn in self.eqns])
 
 
-def derived(function):
+def derived(function: Function) -> Function:
     """Decorates ``function(closed_jaxpr, *hashable)``: its results are kept with the jaxpr."""
 
     def cached(closed: ClosedJaxpr, *arguments: Hashable) -> Any:
@@ -216,7 +216,8 @@ def derived(function):
 
     cached.__doc__ = function.__doc__
     cached.__name__ = function.__name__
-    return cached
+    typed: Any = cached
+    return typed
 
 
 def subjaxprs(params: Params) -> Iterator[ClosedJaxpr | Jaxpr]:

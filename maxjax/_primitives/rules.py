@@ -260,9 +260,10 @@ def reduced_shape(shape: tuple[int, ...], axes: Sequence[int]) -> tuple[int, ...
     return tuple(size for dim, size in enumerate(shape) if dim not in axes)
 
 
-def reduction_batch(primitive: Primitive):
+def reduction_batch(primitive: Primitive) -> Callable[..., tuple[Any, int]]:
     """The batching rule of a reduction with a parameter ``axes``."""
-    def batch(size, operands, batch_axes, *, axes, **params):
+    def batch(size: int, operands: Sequence[Array], batch_axes: Sequence[int], *, axes: Any,
+              **params: object) -> tuple[Any, int]:
         axis = batch_axes[0]
         moved = tuple(dim + (dim >= axis) for dim in axes)
         out = primitive.bind(operands[0], axes=moved, **params)
@@ -270,10 +271,11 @@ def reduction_batch(primitive: Primitive):
     return batch
 
 
-def reduction_factors(kind: str):
+def reduction_factors(kind: str) -> Callable[..., FactorRule]:
     """The factors of a reduction: the reduced ones give partial results that combine by ``kind``.
     """
-    def factors(in_avals, out_avals, *, axes, **params):
+    def factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                axes: Sequence[int], **params: object) -> FactorRule:
         names = range(in_avals[0].ndim)
         return factor_rule([names], [[dim for dim in names if dim not in axes]] * len(out_avals),
                            in_avals, out_avals, reduction=dict.fromkeys(axes, kind))

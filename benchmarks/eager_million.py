@@ -10,6 +10,7 @@ is in NumPy's hands.
 from __future__ import annotations
 
 import argparse
+import operator
 import os
 import sys
 import time
@@ -22,8 +23,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from maxjax import lax
-from maxjax._max.graph import kernel_library
+import maxjax._primitives.all  # noqa: F401  every primitive is registered
+from maxjax._ir.primitive import registry
+from tests.support.elementwise import TABLE as OPERATIONS
 
 SIZE = 1_000_000
 SIDE = 1_000
@@ -46,10 +48,13 @@ OF_INTEGERS = """bitwise_and bitwise_or bitwise_xor gcd lcm left_shift right_shi
 remainder power""".split()
 OF_ONE_INTEGER = "bitwise_count invert bincount abs sign sum max sort argsort cumsum".split()
 MATRICES = """diagonal fliplr flipud matrix_transpose rot90 transpose tril triu trace cov""".split()
-LAX_UNARY = [name for name, kinds in kernel_library.UNARY.items()
-             if "float32" in kinds and hasattr(lax, name)] + """is_finite reciprocal round square
-cumsum_0 cummax_0 cumlogsumexp_0 sort top_k_8""".split()
-LAX_BINARY = "add atan2 div eq ge max min mul ne nextafter pow rem sub".split()
+OF_FLOATS = [row for row in OPERATIONS if row.domain and row.primitives
+             and np.dtype(np.float32) in (registry[row.primitives[0]].accepts or ())]
+LAX_UNARY = [*(row.name for row in OF_FLOATS if row.module == "lax" and row.operands == 1),
+             *"reciprocal cumsum_0 cummax_0 cumlogsumexp_0 sort top_k_8".split()]
+LAX_BINARY = [row.name for row in OF_FLOATS if row.module == "lax" and row.operands == 2
+              and row.tolerance != "iterative"]
+SCIPY = [row.name for row in OF_FLOATS if row.module == "scipy.special" and row.kernel is not None]
 
 _SPECIAL: dict[str, Callable[..., Any]] = {
     "concatenate_pair": lambda m, x, y: m.numpy.concatenate([x, y]),
@@ -110,7 +115,6 @@ CALLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "meshgrid": lambda m, a: m.numpy.meshgrid(a["x"][:SIDE], a["y"][:SIDE]),
     "lax.clamp": lambda m, a: m.lax.clamp(0.3, a["x"], 0.6),
     "lax.reduce_precision": lambda m, a: m.lax.reduce_precision(a["x"], 5, 10),
-    "lax.rsqrt": lambda m, a: m.lax.rsqrt(a["x"]),
     "lax.igamma": lambda m, a: m.lax.igamma(a["x"][:100_000], a["y"][:100_000]),
 }
 
@@ -121,7 +125,8 @@ def functions() -> Iterator[tuple[str, Callable[[Any, dict[str, Any]], Any]]]:
         special = _SPECIAL.get(name)
         if special is not None:
             return lambda m, a: special(m, *(a[o] for o in operands))
-        return lambda m, a: getattr(getattr(m, space), name)(*(a[o] for o in operands))
+        found = operator.attrgetter(f"{space}.{name}")
+        return lambda m, a: found(m)(*(a[o] for o in operands))
 
     for name in UNARY:
         yield f"numpy.{name}", plain("numpy", name, "x")
@@ -137,6 +142,8 @@ def functions() -> Iterator[tuple[str, Callable[[Any, dict[str, Any]], Any]]]:
         yield f"lax.{name}", plain("lax", name, "x")
     for name in LAX_BINARY:
         yield f"lax.{name}", plain("lax", name, "x", "y")
+    for name in SCIPY:
+        yield f"scipy.special.{name}", plain("scipy.special", name, "x")
     for name, call in CALLS.items():
         yield name if name.startswith("lax.") else f"numpy.{name}", call
 
@@ -201,8 +208,10 @@ def main() -> int:
     options = parser.parse_args()
 
     import jax
+    import jax.scipy.special
 
     import maxjax
+    import maxjax.scipy.special
     console = Console(markup=False)
     stay_in_tier_0(console)
     libraries = [(maxjax, arrays(maxjax)), (jax, arrays(jax))]

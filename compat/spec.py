@@ -9,10 +9,12 @@ import itertools
 import re
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
+
+from tests.support.elementwise import Interval
 
 MODES = ("eager", "jit", "grad", "vmap", "jvg")      # jvg: jit of vmap of grad
 X64 = ("float64", "int64", "uint64", "complex128")
@@ -331,35 +333,41 @@ def undecided(rows: Sequence[Case]) -> list[Case]:
 DTYPES = "float32 bfloat16 float16 int32 int8 uint8 bool complex64"
 
 
-def elementwise(count: int, domain: tuple[float, float] = (-3.0, 3.0), *, dtypes: str = DTYPES,
-                tol: str = "elementwise", grad: bool = True, call: str | None = None,
-                edges: bool = True, x64: bool = True, promotes: bool = True,
-                integers: tuple[int, int] | None = None, signed_zeros: bool = True) -> list[Case]:
+def elementwise(count: int, domain: Interval | tuple[Interval, ...] = (-3.0, 3.0), *,
+                dtypes: str = DTYPES, tol: str = "elementwise", complex_tol: str = "",
+                grad: bool = True, call: str | None = None, edges: bool = True, x64: bool = True,
+                promotes: bool = True, integers: tuple[int, int] | None = None,
+                signed_zeros: bool = True) -> list[Case]:
     """A function of ``count`` arrays, element by element.
 
     Over the dtypes, 0-d, empty, size-one, high-rank, strided and broadcast operands, Python
     scalars, special values (``edges``), and float64 with x64 on. JAX decides which dtypes raise.
 
     Args:
-      domain: of floating and complex inputs; ``integers`` that of integers, if it differs.
+      complex_tol: the tolerance of complex numbers, if it differs.
+      domain: of floating and complex inputs, or of each of them; ``integers`` that of integers, if
+        it differs.
       promotes: takes operands of different dtypes and shapes (jax.numpy does, jax.lax does not).
       call: instead of ``f(x, y, z)``.
     """
     names = "xyz"[:count]
     text = call or f"f({', '.join(names)})"
-    low, high = domain
-    limits: dict[str, Any] = {"low": low, "high": high}
-    whole = {"low": integers[0], "high": integers[1]} if integers else limits
+    intervals = cast(tuple[Interval, ...],
+                     domain if isinstance(domain[0], tuple) else (domain,) * count)
+    limits: list[dict[str, Any]] = [{"low": low, "high": high} for low, high in intervals]
+    whole = [{"low": integers[0], "high": integers[1]}] * count if integers else limits
     derivative = None if grad else False
 
     def row(*shapes: Sequence[int], modes: str | None = None, dtype: str = "float32",
             change: Callable[[Input], Input] = lambda made: made, **options: Any) -> list[Case]:
         bounds = whole if kind_of(dtype) in "iu" else limits
-        made: dict[str, Any] = {name: change(shaped(*shape, **bounds))
-                for name, shape in zip(names, itertools.cycle(shapes))}
+        made: dict[str, Any] = {
+            name: change(shaped(*shape, **limit))
+            for name, shape, limit in zip(names, itertools.cycle(shapes), bounds)}
         if modes is None and derivative is False:
             modes = "eager jit vmap"
-        return case(text, dtypes=dtype, modes=modes, tol=tol, raises=None,
+        chosen = complex_tol or tol if kind_of(dtype) == "c" else tol
+        return case(text, dtypes=dtype, modes=modes, tol=chosen, raises=None,
                     signed_zeros=signed_zeros, **made, **options)
 
     rows: list[Case] = []
@@ -378,18 +386,19 @@ def elementwise(count: int, domain: tuple[float, float] = (-3.0, 3.0), *, dtypes
                          x=special("float32"), raises=None)
         if count > 1 and promotes:
             rows += row((3, 1), (4,), (1, 1))
-            inner = 0.375 * low + 0.625 * high
-            scalars: dict[str, Any] = {name: scalar(inner) for name in names[1:]}
-            rows += case(text, tol=tol, raises=None, x=floats(2, 3, **limits), **scalars,
+            scalars: dict[str, Any] = {
+                name: scalar(0.375 * low + 0.625 * high)
+                for name, (low, high) in zip(names[1:], intervals[1:])}
+            rows += case(text, tol=tol, raises=None, x=floats(2, 3, **limits[0]), **scalars,
                          modes="eager jit grad" if grad else "eager jit")
             if {"int32", "bool"} <= set(dtypes.split()):
                 mixed: dict[str, Any] = {
-                    name: shaped(3, dtype=kind, **(whole if kind != "float32" else limits))
-                    for name, kind in zip(names, ("int32", "float32", "bool"))}
+                    name: shaped(3, dtype=kind, **(whole if kind != "float32" else limits)[n])
+                    for n, (name, kind) in enumerate(zip(names, ("int32", "float32", "bool")))}
                 rows += case(text, tol=tol, raises=None, modes="eager jit", **mixed)
                 others: dict[str, Any] = {name: scalar(2) for name in names[1:]}
                 rows += case(text, tol=tol, raises=None, modes="eager jit",
-                             x=shaped(3, dtype="int8", **whole), **others)
+                             x=shaped(3, dtype="int8", **whole[0]), **others)
         if edges and count == 2:
             grid = np.array(list(itertools.product(
                 [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan], repeat=2)), np.float32)

@@ -10,13 +10,13 @@ from maxjax._base.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
 )
 from maxjax._base.missing import explain_missing_names
+from maxjax._ir.evaluate import eval_jaxpr as _eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr as ClosedJaxpr
 from maxjax._ir.jaxpr import Jaxpr as Jaxpr
 from maxjax._ir.jaxpr import JaxprEqn as JaxprEqn
 from maxjax._ir.jaxpr import Literal as Literal
 from maxjax._ir.jaxpr import Var as Var
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import eval_jaxpr as _eval_jaxpr
 from maxjax._ir.trace import CompileTimeTrace, context, current_trace
 from maxjax._ir.trace import Trace as Trace
 from maxjax._ir.trace import Tracer as Tracer

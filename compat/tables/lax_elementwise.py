@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compat.spec import (
+    Case,
     array,
     case,
     cases,
@@ -14,31 +15,25 @@ from compat.spec import (
     shaped,
     special,
 )
-
-REAL = "float32 bfloat16 float16 int32 uint8 bool"
-SPECIAL = "loose"
+from tests.support.elementwise import LAX, Operation
 
 
-def _lax(count, domain=(-3.0, 3.0), **options):
+def _lax(row: Operation) -> list[Case]:
     """Operands of one dtype and shape, or scalars; other dtypes and ranks raise."""
-    rows = elementwise(count, domain, promotes=False, **options)
-    if count == 2:
-        tol = options.get("tol", "elementwise")
-        low, high = domain
-        limits = {"low": low, "high": high}
-        rows += case("f(x, y)", x=shaped(2, 3, **limits), y=shaped(**limits), tol=tol,
-                     grad=None if options.get("grad", True) else False, raises=None)
-        rows += case("f(x, y)", x=floats(2), y=ints(2), raises=True)
+    rows = elementwise(row.operands, row.domain, promotes=False, tol=row.tolerance,
+                       complex_tol=row.in_plane, grad=row.differentiable, edges=row.edges,
+                       signed_zeros=row.signed_zeros)
+    if row.operands == 2:
+        x, y = ({"low": low, "high": high} for low, high in row.domain)
+        rows += case("f(x, y)", x=shaped(2, 3, **x), y=shaped(**y), tol=row.tolerance,
+                     grad=None if row.differentiable else False, raises=None)
+        rows += case("f(x, y)", x=floats(2), y=ints(2), raises=None)
         rows += case("f(x, y)", x=floats(2), y=floats(1, 2), raises=True)
         rows += case("f(x, y)", x=floats(2), y=floats(3), raises=True)
         rows += case("f(x, 'a')", x=floats(2), raises=True)
     else:
         rows += case("f('a')", raises=True, modes="eager")
     return rows
-
-
-def _special(*values):
-    return array(list(values), "float32").fix()
 
 
 _BITS = "int32 uint32 int8 uint8 int16 uint16 bool"
@@ -66,39 +61,10 @@ _DIVISION = (
             modes="eager jit")
 )
 
-_UNARY = {
-    "abs": _lax(1), "neg": _lax(1), "sign": _lax(1), "square": _lax(1),
-    "floor": _lax(1), "ceil": _lax(1), "is_finite": _lax(1, grad=False),
-    "exp": _lax(1), "exp2": _lax(1), "expm1": _lax(1), "log": _lax(1, (0.1, 5.0)),
-    "log1p": _lax(1, (-0.9, 5.0)), "logistic": _lax(1), "sin": _lax(1), "cos": _lax(1),
-    "tan": _lax(1, (-1.4, 1.4)), "asin": _lax(1, (-0.9, 0.9)), "acos": _lax(1, (-0.9, 0.9)),
-    "atan": _lax(1), "sinh": _lax(1), "cosh": _lax(1), "tanh": _lax(1, (-1.0, 1.0)),
-    "asinh": _lax(1),
-    "acosh": _lax(1, (1.1, 5.0)), "atanh": _lax(1, (-0.9, 0.9)), "sqrt": _lax(1, (0.1, 5.0)),
-    "rsqrt": _lax(1, (0.1, 5.0)), "cbrt": _lax(1), "erf": _lax(1, tol=SPECIAL),
-    "erfc": _lax(1, tol=SPECIAL), "erf_inv": _lax(1, (-0.9, 0.9), tol=SPECIAL),
-    "lgamma": _lax(1, (0.5, 5.0), tol="accumulate", edges=False),
-    "digamma": _lax(1, (0.5, 5.0), tol="accumulate", edges=False),
-    "bessel_i0e": _lax(1, tol=SPECIAL), "bessel_i1e": _lax(1, tol=SPECIAL),
-    "reciprocal": _lax(1, (0.5, 3.0)), "conj": _lax(1), "real": _lax(1), "imag": _lax(1),
-}
 _ACCURACY = "cos exp exp2 expm1 log log1p logistic sin tan tanh sqrt rsqrt cbrt".split()
-_BINARY = {
-    "add": _lax(2), "sub": _lax(2), "mul": _lax(2), "div": _lax(2, (0.5, 3.0)) + _DIVISION,
-    "rem": _lax(2, (0.5, 3.0)) + _DIVISION, "max": _lax(2, signed_zeros=False),
-    "min": _lax(2, signed_zeros=False),
-    "atan2": _lax(2), "nextafter": _lax(2, grad=False, edges=False),
-    "complex": _lax(2, edges=False),
-    **{name: _lax(2, grad=False) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    **{name: _lax(2, grad=False) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
-    "igamma": _lax(2, (0.5, 4.0), tol="iterative", edges=False),
-    "igammac": _lax(2, (0.5, 4.0), tol="iterative", edges=False),
-    "zeta": _lax(2, (1.5, 4.0), tol="accumulate", edges=False, grad=False),
-}
-
 TABLE = {
-    **{f"jax.lax.{name}": rows for name, rows in {**_UNARY, **_BINARY}.items()},
-    "jax.lax.bitwise_not": elementwise(1, promotes=False, grad=False, tol="exact"),
+    "jax.lax.div": _DIVISION,
+    "jax.lax.rem": _DIVISION,
     "jax.lax.population_count": case("f(x)", x=special(), dtypes=_BITS.replace(" bool", ""),
                                      modes="eager jit vmap")
     + case("f(x)", x=floats(2), raises=True) + case("f(x)", x=ints(0, 2)),
@@ -119,9 +85,7 @@ TABLE = {
     + case("f(1, x)", x=floats(3), raises=True)
     + case("f(m, x)", m=shaped(2, low=0, high=2).fix(), x=shaped(2, low=1, high=2),
            dtypes="int32", raises=True),
-    "jax.lax.igamma_grad_a": elementwise(2, (0.5, 4.0), promotes=False, tol="iterative",
-                                         edges=False, grad=False)
-    + case("f(a, x)", a=floats(2, low=1), x=floats(2, low=1), modes="grad"),
+    "jax.lax.igamma_grad_a": case("f(a, x)", a=floats(2, low=1), x=floats(2, low=1), modes="grad"),
     "jax.lax.random_gamma_grad": case("f(a, x)", a=shaped(3, low=0.5, high=4),
                                       x=shaped(3, low=0.5, high=4), tol="iterative",
                                       modes="eager jit vmap", dtypes="float32 float64")
@@ -206,6 +170,10 @@ TABLE = {
     "jax.lax.Tolerance": check("f(atol=0.5).atol", "f(1e-3, 1e-2, 4).ulps")
     + check("f()", "f(-1)", raises=True),
 }
+for _row in LAX.values():
+    if _row.domain:
+        _name = f"jax.lax.{_row.name}"
+        TABLE[_name] = _lax(_row) + TABLE.get(_name, [])
 
 for _name in _ACCURACY:
     _low = 0.5 if _name in ("log", "sqrt", "rsqrt") else -1.0

@@ -1,8 +1,8 @@
 """Options of JAX 0.10.2 that change nothing here, and why.
 
 ``config.update`` takes what JAX takes, and their environment variables are read, so that a script
-that sets them runs; the first value that asks for something is told, once, to have no effect. What
-acts is in ``config.py``.
+that sets them runs; the first value that asks for something gives one warning, of no effect. The
+options that act are in ``config.py``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ERRORS = one_of(("ignore", "raise"))
 
 
 class RuntimeTracebackMode(enum.StrEnum):
-    """How much of Python's traceback a program is told when it is run."""
+    """How much of Python's traceback a program records."""
 
     OFF = "off"
     ON = "on"
@@ -30,15 +30,15 @@ class RuntimeTracebackMode(enum.StrEnum):
         return cls.__members__.get(value.upper()) if isinstance(value, str) else None
 
 
-def _refuse_all_but_text(value: Any) -> None:
+def _refuse_all_but_text(value: object) -> None:
     if value is not None and not isinstance(value, (str, dict)):
         raise ValueError("new string config value must be None or of type dict | str, got "
                          f"{value} of type {type(value)}.")
 
 
 class _Accepted(NamedTuple):
-    """JAX's default of an option, its kind where the default does not tell it, and the values
-    besides the default that maxjax does justice to."""
+    """JAX's default of an option, its kind where that does not follow from it, and the values
+    besides the default that maxjax satisfies."""
 
     default: Any
     kind: Kind | None = None

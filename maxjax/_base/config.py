@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from maxjax._base import option_kinds, spans, threads
 from maxjax._base.errors import InternalError
@@ -20,6 +20,8 @@ from maxjax._base.option_kinds import Kind, one_of
 
 logger = logging.getLogger("maxjax")
 _MISSING: Any = object()
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class _Overrides(threading.local):
@@ -40,12 +42,12 @@ class Option:
       is_flag: set for the process alone, to anything, and read by ``config.read`` alone.
       is_own: JAX does not have it.
       by_read: whether ``config.read`` gives it.
-      without_effect: why every value but ``suffices`` changes nothing; None for options that act.
+      without_effect: why values other than ``suffices`` have no effect; None for options that act.
     """
 
-    def __init__(self, name: str, default: Any, doc: str, kind: Kind, variable: str | None, *,
+    def __init__(self, name: str, default: object, doc: str, kind: Kind, variable: str | None, *,
                  is_flag: bool = False, is_own: bool = False, by_read: bool = False,
-                 without_effect: str | None = None, suffices: tuple[Any, ...] = ()):
+                 without_effect: str | None = None, suffices: tuple[object, ...] = ()):
         self.name = name
         self.__name__ = name.removeprefix("jax_")
         self.__doc__ = doc
@@ -56,18 +58,18 @@ class Option:
         self.without_effect = without_effect
         self.suffices = (default, *suffices)
         self.on_change: list[Callable[[], None]] = []
-        self.process_value = default
+        self.process_value: Any = default
         self.overrides = 0      # context managers that are open, in all threads
         text = None if variable is None else os.environ.get(variable)
         if text is not None:
             self.process_value = kind.read(name, str(variable), text)
             self._tell(self.process_value)
 
-    def add_check(self, check: Callable[[Any], None]) -> None:
+    def add_check(self, check: Callable[[object], None]) -> None:
         """Has ``check`` raise for values that the option does not take, beginning with its own."""
         parse = self.kind.parse
 
-        def checked(value: Any) -> Any:
+        def checked(value: object) -> Any:
             value = parse(value)
             check(value)
             return value
@@ -75,7 +77,7 @@ class Option:
         self.kind = Kind(checked, self.kind.read, self.kind.is_boolean)
         check(self.process_value)
 
-    def parse(self, value: Any) -> Any:
+    def parse(self, value: object) -> Any:
         """The value as it is kept.
 
         Raises:
@@ -85,8 +87,8 @@ class Option:
         self._tell(value)
         return value
 
-    def _tell(self, value: Any) -> None:
-        """Says once that a value changes nothing."""
+    def _tell(self, value: object) -> None:
+        """Warns once that a value has no effect."""
         if self.without_effect is not None and value not in self.suffices:
             logger.warning("%s=%r has no effect: %s", self.name,
                            value.value if isinstance(value, enum.Enum) else value,
@@ -98,7 +100,7 @@ class Option:
         override = _overrides.values.get(self.name, _MISSING)
         return self.process_value if override is _MISSING else override
 
-    def set(self, value: Any) -> None:
+    def set(self, value: object) -> None:
         self.process_value = self.parse(value)
         self.changed()
 
@@ -106,7 +108,7 @@ class Option:
         for callback in self.on_change:
             callback()
 
-    def __call__(self, new_val: Any = _MISSING) -> OptionContext:
+    def __call__(self, new_val: object = _MISSING) -> OptionContext:
         if new_val is _MISSING:
             if not self.kind.is_boolean:
                 raise TypeError(
@@ -128,7 +130,7 @@ class OptionContext:
 
     __slots__ = ("option", "previous", "value")
 
-    def __init__(self, option: Option, value: Any):
+    def __init__(self, option: Option, value: object):
         self.option = option
         self.value = value
 
@@ -140,7 +142,7 @@ class OptionContext:
             option.overrides += 1
         option.changed()
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         option = self.option
         with _count_lock:
             option.overrides -= 1
@@ -150,9 +152,9 @@ class OptionContext:
             _overrides.values[option.name] = self.previous
         option.changed()
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
             with OptionContext(self.option, self.value):
                 return function(*args, **kwargs)
 
@@ -167,12 +169,12 @@ class Config:
     def __init__(self) -> None:
         object.__setattr__(self, "_options", {})
 
-    def define(self, name: str, default: Any, doc: str, kind: Kind | None = None,
+    def define(self, name: str, default: object, doc: str, kind: Kind | None = None,
                **settings: Any) -> Option:
         """A new option of JAX's: its environment variable is its name in capitals.
 
         Args:
-          kind: what values it takes; absent: told by the default.
+          kind: what values it takes; absent: those like the default.
           settings: of ``Option``.
 
         Raises:
@@ -181,14 +183,14 @@ class Config:
         return self._add(Option(name, default, doc, kind or option_kinds.kind_of(default),
                                 name.upper(), **settings))
 
-    def define_flag(self, name: str, default: Any, doc: str, variable: str | None = None,
+    def define_flag(self, name: str, default: object, doc: str, variable: str | None = None,
                     kind: Kind = option_kinds.ANYTHING, **settings: Any) -> Option:
         """A new flag of JAX's, which takes any value; ``kind`` reads its environment variable."""
         kind = Kind(option_kinds.ANYTHING.parse, kind.read)
         return self._add(Option(name, default, doc, kind, variable, is_flag=True, by_read=True,
                                 **settings))
 
-    def define_own(self, name: str, default: Any, doc: str, kind: Kind | None = None) -> Option:
+    def define_own(self, name: str, default: object, doc: str, kind: Kind | None = None) -> Option:
         """A new option of maxjax's own: its environment variable is MAXJAX_ and its name."""
         variable = f"MAXJAX_{name.upper()}"
         return self._add(Option(name, default, doc, kind or option_kinds.kind_of(default),
@@ -216,7 +218,7 @@ class Config:
             raise AttributeError(f"Unrecognized config option: {name}")
         return option
 
-    def update(self, name: str, value: Any) -> None:
+    def update(self, name: str, value: object) -> None:
         """Sets an option for the whole process.
 
         Raises:
@@ -249,7 +251,7 @@ class Config:
             raise AttributeError(f"'Config' object has no attribute '{name}'")
         return option.value
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         known = self._known(name)
         raise AttributeError(f"property '{known.name}' of 'Config' object has no setter")
 
@@ -469,14 +471,14 @@ def trace_state() -> tuple[Any, ...]:
     return cached[1]
 
 
-def trace_state_changes(now: tuple[Any, ...],
-                        before: tuple[Any, ...]) -> list[tuple[str, Any, Any]]:
+def trace_state_changes(now: tuple[object, ...],
+                        before: tuple[object, ...]) -> list[tuple[str, Any, Any]]:
     """What differs between two values of ``trace_state``: names, with both values."""
     names = [*(option.name for option in _TRACE_OPTIONS), "the mesh"]
     return [change for change in zip(names, now, before, strict=True) if change[1] != change[2]]
 
 
-def set_trace_meshes(meshes: Any) -> None:
+def set_trace_meshes(meshes: object) -> None:
     """What this thread's programs are traced under, besides the options."""
     _trace_state.meshes = meshes
     _trace_state.value = None

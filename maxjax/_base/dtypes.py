@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import ml_dtypes
 import numpy as np
@@ -48,6 +48,7 @@ _SIGNED = frozenset((*SIGNED, int2, int4))
 _UNSIGNED = frozenset((*UNSIGNED, uint2, uint4))
 
 
+@final
 class KeyDType:
     """The dtype of random keys: opaque, equal to itself, one per generator.
 
@@ -64,7 +65,7 @@ class KeyDType:
         self.words = words
         self.itemsize = 4 * words
         # A record of one field, so that each generator's keys differ from the others'.
-        self.physical = np.dtype(np.uint64) if words == 2 else np.dtype([(impl, "V16")])
+        self.physical: np.dtype = np.dtype(np.uint64) if words == 2 else np.dtype([(impl, "V16")])
 
     @property
     def name(self) -> str:
@@ -89,6 +90,16 @@ class prng_key(extended):
     """The abstract class of random-key dtypes."""
 
 
+DType = np.dtype | KeyDType
+
+if TYPE_CHECKING:
+    class _HasDType(Protocol):
+        @property
+        def dtype(self) -> DType: ...
+
+    # What names a dtype.
+    DTypeLike = str | type[Any] | DType | _HasDType | None
+
 _KEY_DTYPES = {
     "threefry2x32": KeyDType("threefry2x32", "fry", 2),
     "rbg": KeyDType("rbg", "rbg", 4),
@@ -104,7 +115,7 @@ def is_key(dtype: object) -> TypeIs[KeyDType]:
     return type(dtype) is KeyDType
 
 
-def physical(dtype: Any) -> np.dtype:
+def physical(dtype: DType) -> np.dtype:
     """The dtype in which the host and MAX hold elements of ``dtype``."""
     return dtype.physical if type(dtype) is KeyDType else dtype
 
@@ -113,11 +124,11 @@ _TO_32 = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
 
 
 @functools.lru_cache(maxsize=512)
-def _as_dtype(value: Any) -> Any:
+def _as_dtype(value: Any) -> np.dtype:
     return np.dtype(value)
 
 
-def as_dtype(value: Any) -> Any:
+def as_dtype(value: DTypeLike) -> Any:
     """``np.dtype`` of anything that names a dtype, random-key dtypes included."""
     if type(value) is KeyDType or isinstance(value, np.dtype):
         return value
@@ -126,21 +137,22 @@ def as_dtype(value: Any) -> Any:
     scalar_dtype = getattr(value, "dtype", None)      # jnp.float32 and its like
     if scalar_dtype is not None and isinstance(scalar_dtype, (np.dtype, KeyDType)):
         return scalar_dtype
+    named: Any = value
     try:
-        return _as_dtype(value)
+        return _as_dtype(named)
     except TypeError:
-        return np.dtype(value)
+        return np.dtype(named)
 
 
-def canonical(dtype: Any) -> Any:
+def canonical(dtype: DTypeLike) -> Any:
     """The dtype that stands for ``dtype`` under the present ``jax_enable_x64``."""
-    dtype = as_dtype(dtype)
+    own = as_dtype(dtype)
     if not config.enable_x64.value:
-        return _TO_32.get(dtype, dtype)
-    return dtype
+        return _TO_32.get(own, own)
+    return own
 
 
-def requested(dtype: Any, name: str) -> Any:
+def requested(dtype: DType, name: str) -> Any:
     """The dtype that stands for one that was asked for, not as a Python type, in ``name``.
 
     While 64 bits are off that is, as ``jax_explicit_x64_dtypes`` has it, the 32-bit one, with a
@@ -166,49 +178,49 @@ def requested(dtype: Any, name: str) -> Any:
 _SITE = "See https://github.com/jax-ml/jax#current-gotchas for more."
 
 
-def truncation(dtype: Any, result: Any, where: str) -> str:
-    """What is warned of where 64 bits are asked for and off."""
+def truncation(dtype: DType, result: DType, where: str) -> str:
+    """The warning where 64 bits are asked for while they are off."""
     return (f"Explicitly requested dtype {dtype.name}{where} is not available, and will be "
             f"truncated to dtype {result.name}. To enable more dtypes, set the jax_enable_x64 "
             f"configuration option or the JAX_ENABLE_X64 shell environment variable. {_SITE}")
 
 
-def check_storable(dtype: Any) -> None:
+def check_storable(dtype: DType) -> None:
     """Raises TypeError where no arrays of a dtype exist."""
     if not (is_numeric(dtype) or dtype in (bool_, float0) or is_key(dtype)):
         raise TypeError(f"Dtype {dtype} is not a valid JAX array type. Only arrays of numeric "
                         "types are supported by JAX.")
 
 
-def is_bool(dtype: Any) -> bool:
+def is_bool(dtype: DType) -> bool:
     return dtype == bool_
 
 
-def is_integer(dtype: Any) -> bool:
+def is_integer(dtype: DType) -> bool:
     return dtype in _SIGNED or dtype in _UNSIGNED
 
 
-def is_signed(dtype: Any) -> bool:
+def is_signed(dtype: DType) -> bool:
     return dtype in _SIGNED
 
 
-def is_unsigned(dtype: Any) -> bool:
+def is_unsigned(dtype: DType) -> bool:
     return dtype in _UNSIGNED
 
 
-def is_floating(dtype: Any) -> bool:
+def is_floating(dtype: DType) -> bool:
     return dtype in _FLOATING
 
 
-def is_complex(dtype: Any) -> bool:
+def is_complex(dtype: DType | None) -> bool:
     return dtype in _COMPLEX
 
 
-def is_inexact(dtype: Any) -> bool:
+def is_inexact(dtype: DType) -> bool:
     return dtype in _FLOATING or dtype in _COMPLEX
 
 
-def is_numeric(dtype: Any) -> bool:
+def is_numeric(dtype: DType) -> bool:
     return is_inexact(dtype) or is_integer(dtype)
 
 
@@ -226,7 +238,7 @@ def name_of(dtype: np.dtype) -> str:
     return dtype.name
 
 
-def short_name(dtype: Any) -> str:
+def short_name(dtype: DType) -> str:
     """``f32`` for float32 and so on, as jaxprs print it."""
     name = _SHORT.get(dtype)
     if name is None:
@@ -234,42 +246,42 @@ def short_name(dtype: Any) -> str:
     return name
 
 
-def real_dtype(dtype: Any) -> Any:
+def real_dtype(dtype: DType) -> Any:
     """The dtype of the parts of a complex number; any other dtype itself."""
     return {complex64: float32, complex128: float64}.get(dtype, dtype)
 
 
-def complex_dtype(dtype: Any) -> Any:
+def complex_dtype(dtype: DType) -> Any:
     return complex128 if dtype in (float64, complex128) else complex64
 
 
-def tangent_dtype(dtype: Any) -> Any:
+def tangent_dtype(dtype: DType) -> Any:
     """Tangents of integers, booleans and keys carry nothing: their dtype is float0."""
     return dtype if is_inexact(dtype) else float0
 
 
-def finfo(dtype: Any) -> Any:
+def finfo(dtype: DTypeLike) -> Any:
     return ml_dtypes.finfo(as_dtype(dtype))
 
 
-def iinfo(dtype: Any) -> Any:
+def iinfo(dtype: DTypeLike) -> Any:
     return ml_dtypes.iinfo(as_dtype(dtype))
 
 
-def extremes(dtype: Any) -> tuple[Any, Any]:
+def extremes(dtype: DTypeLike) -> tuple[Any, Any]:
     """The least and the greatest value of a dtype: infinities where it has them."""
-    dtype = as_dtype(dtype)
-    if dtype == bool_:
+    own = as_dtype(dtype)
+    if own == bool_:
         return np.False_, np.True_
-    if is_integer(dtype):
-        info = iinfo(dtype)
-        return np.array(info.min, dtype)[()], np.array(info.max, dtype)[()]
-    info = finfo(dtype)
+    if is_integer(own):
+        info = iinfo(own)
+        return np.array(info.min, own)[()], np.array(info.max, own)[()]
+    info = finfo(own)
     with np.errstate(all="ignore"):
-        infinity = np.array(np.inf, dtype)[()]
+        infinity = np.array(np.inf, own)[()]
     if not np.isinf(np.float64(infinity)):
         return info.min, info.max
-    return np.array(-np.inf, dtype)[()], infinity
+    return np.array(-np.inf, own)[()], infinity
 
 
 # --- promotion ---------------------------------------------------------------------------------
@@ -305,7 +317,7 @@ def _upper_bounds() -> dict[Any, frozenset[Any]]:
 _BOUNDS = _upper_bounds()
 
 
-def _weak_node(dtype: Any) -> Any:
+def _weak_node(dtype: DType) -> Any:
     if dtype == bool_:
         return bool_
     if is_integer(dtype):
@@ -314,7 +326,7 @@ def _weak_node(dtype: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def _join(nodes: frozenset[Any]) -> Any:
+def _join(nodes: frozenset[DType | str]) -> Any:
     common = frozenset.intersection(*(_BOUNDS[node] for node in nodes))
     least = [node for node in common if common <= _BOUNDS[node]]
     if len(least) == 1:
@@ -331,11 +343,11 @@ def _join(nodes: frozenset[Any]) -> Any:
         "Try explicitly casting inputs to the desired output type.")
 
 
-_WEAK_SCALARS = {"i*": int, "f*": float, "c*": complex}
+_WEAK_SCALARS: dict[Any, type] = {"i*": int, "f*": float, "c*": complex}
 
 
 @functools.lru_cache(maxsize=4096)
-def _promote(operands: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) -> tuple[Any, bool]:
+def _promote(operands: tuple[tuple[DType, bool], ...], strict: bool, x64: bool) -> tuple[Any, bool]:
     strong = {dtype for dtype, weak in operands if not weak}
     if len(operands) == 1 or len(set(operands)) == 1:
         return operands[0]
@@ -361,7 +373,7 @@ def _promote(operands: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) ->
     return node, False
 
 
-def promote(operands: tuple[tuple[Any, bool], ...], x64: bool | None = None) -> tuple[Any, bool]:
+def promote(operands: tuple[tuple[DType, bool], ...], x64: bool | None = None) -> tuple[Any, bool]:
     """The dtype and weakness of the result of operands given as (dtype, is weak) pairs.
 
     Args:

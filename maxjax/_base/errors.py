@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    class _Type(Protocol):
+        def str_short(self) -> str: ...
+
+    class _Tracer(Protocol):
+        """What messages say of a tracer."""
+
+        @property
+        def aval(self) -> _Type: ...
+
+        def origin(self) -> str: ...
 
 _SITE = "https://docs.jax.dev/en/latest/errors.html#jax.errors."
 
@@ -18,7 +30,7 @@ class _TracingError(Exception):
 class ConcretizationTypeError(_TracingError, TypeError):
     """The value of a traced array was needed while the function was being traced."""
 
-    def __init__(self, tracer: Any, context: str = ""):
+    def __init__(self, tracer: _Tracer | str, context: str = ""):
         message = tracer if isinstance(tracer, str) else (
             "Abstract tracer value encountered where concrete value is expected: "
             f"{describe_tracer(tracer)}\n{context}{origin_message(tracer)}\n"
@@ -29,7 +41,7 @@ class ConcretizationTypeError(_TracingError, TypeError):
 class TracerArrayConversionError(_TracingError, TypeError):
     """A traced array was given to something that wants a NumPy array."""
 
-    def __init__(self, tracer: Any):
+    def __init__(self, tracer: _Tracer):
         super().__init__(
             "The numpy.ndarray conversion method __array__() was called on "
             f"{describe_tracer(tracer)}{origin_message(tracer)}"
@@ -39,7 +51,7 @@ class TracerArrayConversionError(_TracingError, TypeError):
 class TracerIntegerConversionError(_TracingError, TypeError):
     """A traced array was used where Python needs an integer."""
 
-    def __init__(self, tracer: Any):
+    def __init__(self, tracer: _Tracer):
         super().__init__(
             f"The __index__() method was called on {describe_tracer(tracer)}"
             f"{origin_message(tracer)}"
@@ -49,7 +61,7 @@ class TracerIntegerConversionError(_TracingError, TypeError):
 class TracerBoolConversionError(ConcretizationTypeError):
     """A traced array was used where Python needs a truth value."""
 
-    def __init__(self, tracer: Any):
+    def __init__(self, tracer: _Tracer):
         super().__init__(
             f"Attempted boolean conversion of {describe_tracer(tracer)}.{origin_message(tracer)}"
         )
@@ -58,7 +70,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
 class NonConcreteBooleanIndexError(_TracingError, IndexError):
     """A traced boolean array was used as an index: the result's shape would depend on values."""
 
-    def __init__(self, tracer: Any):
+    def __init__(self, tracer: _Tracer):
         super().__init__(f"Array boolean indices must be concrete; got {tracer.aval.str_short()}\n")
 
 
@@ -118,10 +130,10 @@ class InternalError(AssertionError):
         super().__init__(f"This is a bug in maxjax, not in your program: {message}")
 
 
-def describe_tracer(tracer: Any) -> str:
+def describe_tracer(tracer: _Tracer) -> str:
     return f"traced array with shape {tracer.aval.str_short()}"
 
 
-def origin_message(tracer: Any) -> str:
+def origin_message(tracer: _Tracer) -> str:
     text = tracer.origin()
     return f"\n{text}" if text else ""

@@ -1,6 +1,6 @@
 """Meshes of devices with named axes, partition specs, and the mesh around the running code.
 
-Of devices nothing is asked here but ``id``, ``platform`` and ``device_kind``.
+All that is asked of devices here is ``id``, ``platform`` and ``device_kind``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ import threading
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
 from maxjax._base import config
 from maxjax._base.config import set_trace_meshes
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+# Of a mesh axis; mostly a string.
+AxisName = Hashable
 
 
 class AxisType(enum.Enum):
@@ -37,7 +42,7 @@ class AxisType(enum.Enum):
 
 
 class _Unconstrained:
-    """Of a dimension with this entry a spec says nothing."""
+    """The entry of a dimension that a spec leaves open."""
 
     def __repr__(self) -> str:
         return "UNCONSTRAINED"
@@ -47,9 +52,11 @@ class _Unconstrained:
 
 
 UNCONSTRAINED = _Unconstrained()
+# Of one dimension: an axis, several in a tuple or list, None, or UNCONSTRAINED.
+SpecEntry = AxisName | list[AxisName]
 
 
-def _canonical_entry(entry: Any) -> Any:
+def _canonical_entry(entry: SpecEntry) -> Any:
     if isinstance(entry, (list, tuple)):
         if not entry:
             return None
@@ -57,7 +64,7 @@ def _canonical_entry(entry: Any) -> Any:
     return entry
 
 
-def _checked_axes(name: str, axes: Any) -> frozenset[Any]:
+def _checked_axes(name: str, axes: object) -> frozenset[Any]:
     if not isinstance(axes, (set, frozenset)):
         raise TypeError(
             f"{name} argument of PartitionSpec should of type `frozenset` or `set`. Got type "
@@ -88,8 +95,9 @@ class PartitionSpec:
     __slots__ = ("__weakref__", "_partitions", "_reduced", "_unreduced")
     UNCONSTRAINED = UNCONSTRAINED
 
-    def __init__(self, *partitions: Any, unreduced: Any = frozenset(),
-                 reduced: Any = frozenset()):
+    def __init__(self, *partitions: SpecEntry,
+                 unreduced: set[AxisName] | frozenset[AxisName] = frozenset(),
+                 reduced: set[AxisName] | frozenset[AxisName] = frozenset()):
         self._partitions = tuple(map(_canonical_entry, partitions))
         self._unreduced = _checked_axes("unreduced", unreduced)
         self._reduced = _checked_axes("reduced", reduced)
@@ -120,8 +128,9 @@ class PartitionSpec:
         """The axes over which the cotangent is unreduced."""
         return self._reduced
 
-    def update(self, partitions: Any = None, unreduced: Any = None,
-               reduced: Any = None) -> PartitionSpec:
+    def update(self, partitions: Iterable[SpecEntry] | None = None,
+               unreduced: frozenset[AxisName] | None = None,
+               reduced: frozenset[AxisName] | None = None) -> PartitionSpec:
         """The same spec but for what is given."""
         return PartitionSpec(
             *(self._partitions if partitions is None else partitions),
@@ -140,15 +149,15 @@ class PartitionSpec:
         """The spec, in a list."""
         return [self]
 
-    def index(self, value: Any) -> int:
+    def index(self, value: SpecEntry) -> int:
         """The first dimension with that entry."""
         return self._partitions.index(_canonical_entry(value))
 
-    def count(self, value: Any) -> int:
+    def count(self, value: SpecEntry) -> int:
         """How many dimensions have that entry."""
         return self._partitions.count(_canonical_entry(value))
 
-    def __getitem__(self, position: Any) -> Any:
+    def __getitem__(self, position: int | slice) -> Any:
         if self._unreduced or self._reduced:
             raise ValueError(
                 "Using pspec[...] is dangerous when PartitionSpec has non-empty unreduced/reduced "
@@ -161,7 +170,7 @@ class PartitionSpec:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._partitions)
 
-    def __add__(self, other: Any) -> PartitionSpec:
+    def __add__(self, other: PartitionSpec | tuple[SpecEntry, ...]) -> PartitionSpec:
         if isinstance(other, PartitionSpec):
             return PartitionSpec(
                 *self._partitions, *other._partitions,
@@ -171,7 +180,7 @@ class PartitionSpec:
             raise NotImplementedError
         return self.update(partitions=(*self._partitions, *other))
 
-    def __radd__(self, other: Any) -> PartitionSpec:
+    def __radd__(self, other: tuple[SpecEntry, ...]) -> PartitionSpec:
         if not isinstance(other, tuple):
             raise NotImplementedError
         return self.update(partitions=(*other, *self._partitions))
@@ -200,18 +209,19 @@ class PartitionSpec:
 PartitionSpec.__module__, PartitionSpec.__name__, PartitionSpec.__qualname__ = "maxjax", "P", "P"
 
 
-def _restore_spec(partitions: tuple[Any, ...], unreduced: Any, reduced: Any) -> PartitionSpec:
+def _restore_spec(partitions: tuple[SpecEntry, ...], unreduced: frozenset[AxisName],
+                  reduced: frozenset[AxisName]) -> PartitionSpec:
     return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
 
 
-def entry_axes(entry: Any) -> tuple[Any, ...]:
+def entry_axes(entry: SpecEntry) -> tuple[Any, ...]:
     """The mesh axes of one entry of a spec."""
     if entry is None or entry is UNCONSTRAINED:
         return ()
     return entry if isinstance(entry, tuple) else (entry,)
 
 
-def spec_axes(spec: Iterable[Any]) -> Iterator[Any]:
+def spec_axes(spec: Iterable[SpecEntry]) -> Iterator[Any]:
     """All axes that split a dimension, in order."""
     for entry in spec:
         yield from entry_axes(entry)
@@ -219,6 +229,18 @@ def spec_axes(spec: Iterable[Any]) -> Iterator[Any]:
 
 # --- meshes ---------------------------------------------------------------------------------------
 
+AxisNames = str | Iterable[AxisName]
+AxisTypes = AxisType | tuple[AxisType, ...] | None
+
+if TYPE_CHECKING:
+    class DeviceLike(Protocol):
+        """What meshes ask of a device."""
+
+        id: int
+        platform: str
+
+        @property
+        def device_kind(self) -> str: ...
 
 @dataclass(frozen=True)
 class AbstractDevice:
@@ -233,14 +255,14 @@ class AbstractDevice:
                 f"platform={self.platform})")
 
 
-def _names(axis_names: Any) -> tuple[Any, ...]:
+def _names(axis_names: AxisNames) -> tuple[Any, ...]:
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     if any(name is None for name in names):
         raise ValueError(f"Mesh axis names cannot be None. Got: {names}")
     return names
 
 
-def _types(kind: str, names: tuple[Any, ...], axis_types: Any) -> tuple[AxisType, ...]:
+def _types(kind: str, names: tuple[AxisName, ...], axis_types: AxisTypes) -> tuple[AxisType, ...]:
     if axis_types is None:
         return (AxisType.Auto,) * len(names)
     types = axis_types if isinstance(axis_types, tuple) else (axis_types,)
@@ -324,13 +346,13 @@ class AbstractMesh(_Axes):
     """A mesh of which only the axes are known: names, sizes and types.
 
     Raises:
-      ValueError: as many names or types as sizes are wanted.
+      ValueError: there are not as many names or types as sizes.
     """
 
     __slots__ = ("__weakref__", "abstract_device", "axis_names", "axis_sizes", "axis_types")
 
-    def __init__(self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None, *,
-                 abstract_device: AbstractDevice | None = None):
+    def __init__(self, axis_sizes: Sequence[int], axis_names: AxisNames,
+                 axis_types: AxisTypes = None, *, abstract_device: AbstractDevice | None = None):
         self.axis_sizes = tuple(axis_sizes)
         self.axis_names = _names(axis_names)
         if len(self.axis_sizes) != len(self.axis_names):
@@ -353,15 +375,15 @@ class AbstractMesh(_Axes):
     local_devices = property(lambda self: self._none("local_devices"))
     local_mesh = property(lambda self: self._none("local_mesh"))
 
-    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None,
-               **kwargs: Any) -> AbstractMesh:
+    def update(self, axis_sizes: Sequence[int] | None = None, axis_names: AxisNames | None = None,
+               axis_types: AxisTypes = None, **kwargs: AbstractDevice | None) -> AbstractMesh:
         """The same mesh but for what is given."""
         kwargs.setdefault("abstract_device", self.abstract_device)
         return AbstractMesh(self.axis_sizes if axis_sizes is None else axis_sizes,
                             self.axis_names if axis_names is None else axis_names,
                             self.axis_types if axis_types is None else axis_types, **kwargs)
 
-    def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
+    def update_axis_types(self, name_to_type: Mapping[AxisName, AxisType]) -> AbstractMesh:
         """The same mesh with other types of some axes."""
         return self.update(axis_types=tuple(
             name_to_type.get(name, kind)
@@ -397,8 +419,8 @@ class Mesh(_Axes):
       axis_types: an ``AxisType`` for each; None: Auto.
 
     Raises:
-      ValueError: as many names or types as there are dimensions are wanted.
-      TypeError: the types are none.
+      ValueError: there are not as many names or types as dimensions.
+      TypeError: the types are no ``AxisType``s.
 
     As a context (``with mesh:``, deprecated) or a decorator it gives meaning to a
     ``PartitionSpec`` in ``with_sharding_constraint`` and ``pjit``; ``set_mesh`` does more.
@@ -411,7 +433,8 @@ class Mesh(_Axes):
     _internal: tuple[Any, ...]
     _hash: int
 
-    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+    def __new__(cls, devices: np.ndarray | Sequence[object], axis_names: AxisNames,
+                axis_types: AxisTypes = None) -> Mesh:
         array = devices if isinstance(devices, np.ndarray) else np.array(devices, dtype=object)
         names = _names(axis_names)
         if array.ndim != len(names):
@@ -475,7 +498,8 @@ class Mesh(_Axes):
         """Whether devices belong to several processes: no."""
         return False
 
-    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+    def update(self, devices: np.ndarray | Sequence[object] | None = None,
+               axis_names: AxisNames | None = None, axis_types: AxisTypes = None) -> Mesh:
         """The same mesh but for what is given."""
         return Mesh(self.devices if devices is None else devices,
                     self.axis_names if axis_names is None else axis_names,
@@ -489,14 +513,14 @@ class Mesh(_Axes):
         _current.push(physical=self)
         return self
 
-    def __exit__(self, *_: Any) -> Literal[False]:
+    def __exit__(self, *_: object) -> Literal[False]:
         _current.pop()
         return False
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         """As a decorator: the function, called in the mesh's context."""
         @functools.wraps(function)
-        def within(*args: Any, **kwargs: Any) -> Any:
+        def within(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
             with self:
                 return function(*args, **kwargs)
 
@@ -528,10 +552,12 @@ _meshes: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
 
 
 def concrete_meshes(abstract: AbstractMesh) -> list[Mesh]:
-    """The meshes of devices, of those that live, that an abstract mesh may stand for."""
+    """The living meshes of devices that an abstract mesh may stand for."""
     return [mesh for mesh in list(_meshes.values()) if mesh.abstract_mesh == abstract]
 
 
+# With devices, or of axes alone.
+AnyMesh = Mesh | AbstractMesh
 EMPTY_MESH = Mesh(np.empty((), object), ())
 
 
@@ -551,8 +577,8 @@ NONE_AROUND = Around()
 
 
 class _Use:
-    """Whether anybody has ever set a mesh or asked for a sharding within a program: one look, where
-    nobody has."""
+    """Whether anybody has ever set a mesh or asked for a sharding within a program: a single check
+    where nobody has."""
 
     __slots__ = ("ever_set",)
 
@@ -575,12 +601,13 @@ class _Current(threading.local):
         # Programs traced under other meshes are other programs.
         set_trace_meshes(None if around == NONE_AROUND else around)
 
-    def push(self, **changes: Any) -> None:
-        self.previous.append(self.around)
+    def push(self, abstract: AbstractMesh | None = None, concrete: Mesh | None = None,
+             physical: Mesh | None = None) -> None:
         now = self.around
-        self.set(Around(changes.get("abstract", now.abstract),
-                        changes.get("concrete", now.concrete),
-                        changes.get("physical", now.physical)))
+        self.previous.append(now)
+        self.set(Around(now.abstract if abstract is None else abstract,
+                        now.concrete if concrete is None else concrete,
+                        now.physical if physical is None else physical))
 
     def pop(self) -> None:
         self.set(self.previous.pop())
@@ -595,7 +622,7 @@ def around() -> Around:
 
 
 def set_around(meshes: Around) -> Around:
-    """Puts other meshes around the code that follows, and gives those that were."""
+    """Puts other meshes around the code that follows, and returns the previous ones."""
     previous = _current.around
     _current.set(meshes)
     return previous
@@ -610,7 +637,7 @@ class use_abstract_mesh:
     """``with use_abstract_mesh(mesh):`` sets an abstract mesh.
 
     Raises:
-      ValueError: it is none.
+      ValueError: it is no abstract mesh.
     """
 
     __slots__ = ("mesh",)
@@ -624,5 +651,5 @@ class use_abstract_mesh:
     def __enter__(self) -> None:
         _current.push(abstract=self.mesh)
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         _current.pop()

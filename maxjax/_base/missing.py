@@ -9,7 +9,7 @@ from typing import Any
 
 
 def attribute_error(module: str, name: str) -> AttributeError:
-    """The error of a module without an attribute; tells a gap of maxjax from Python's own names."""
+    """The error of a module without an attribute; tells a gap in maxjax from Python's own names."""
     hint = "" if name.startswith("_") else " (maxjax does not have it yet)"
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 Listener = Callable[..., None]
 
@@ -72,7 +71,7 @@ def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
         listener(event, value, **kwargs)
 
 
-def record_phase(event: str, start_time: float, end_time: float, **kwargs: Any) -> None:
+def record_phase(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
     """A phase of maxjax's own work, as a duration and as a time span."""
     if duration_listeners:
         record_event_duration_secs(event, end_time - start_time, **kwargs)

@@ -43,7 +43,7 @@ def _read_boolean(name: str, variable: str, text: str) -> bool:
     raise ValueError(f"invalid truth value {lowered!r} for environment {variable!r}")
 
 
-def _read_as(kind: Callable[[str], Any]) -> Callable[[str, str, str], Any]:
+def _read_as(kind: Callable[[str], object]) -> Callable[[str, str, str], Any]:
     """Reads an environment variable by ``kind``; ValueError where that cannot."""
     def read(name: str, variable: str, text: str) -> Any:
         try:
@@ -55,7 +55,7 @@ def _read_as(kind: Callable[[str], Any]) -> Callable[[str, str, str], Any]:
 
 
 def _number(kind: type, accepts: type | tuple[type, ...]) -> Kind:
-    def parse(value: Any) -> Any:
+    def parse(value: object) -> Any:
         if value is not None and not isinstance(value, accepts):
             raise ValueError(
                 f"new {kind.__name__} config value must be None or of type {kind.__name__}, got "
@@ -65,14 +65,14 @@ def _number(kind: type, accepts: type | tuple[type, ...]) -> Kind:
     return Kind(parse, _read_as(kind))
 
 
-def _parse_string(value: Any) -> Any:
+def _parse_string(value: object) -> Any:
     if not isinstance(value, str):
         raise TypeError(f"new string config value must be of type str, got {value} of type "
                         f"{type(value)}.")
     return value
 
 
-def _parse_optional_string(value: Any) -> Any:
+def _parse_optional_string(value: object) -> Any:
     if value is not None and not isinstance(value, str):
         raise ValueError(f"new string config value must be None or of type str, got {value} of "
                          f"type {type(value)}.")
@@ -87,12 +87,12 @@ OPTIONAL_STRING = Kind(_parse_optional_string, _text_itself)
 ANYTHING = Kind(lambda value: value, _text_itself)
 
 
-def one_of(choices: tuple[Any, ...]) -> Kind:
+def one_of(choices: tuple[str | None, ...]) -> Kind:
     """One of some strings, and None where that is among the choices."""
     names = [choice for choice in choices if choice is not None]
     optional = len(names) < len(choices)
 
-    def parse(value: Any) -> Any:
+    def parse(value: object) -> Any:
         if not (value is None and optional) and (type(value) is not str or value not in names):
             raise ValueError(f"new enum value must be {'None or ' if optional else ''}in {names}, "
                              f"got {value} of type {type(value)}.")
@@ -108,7 +108,7 @@ def one_of(choices: tuple[Any, ...]) -> Kind:
 
 def member_of(kind: type[enum.Enum]) -> Kind:
     """A member of an enumeration, or its name in small letters."""
-    def parse(value: Any) -> Any:
+    def parse(value: object) -> Any:
         if isinstance(value, str):
             return kind(value)
         if not isinstance(value, kind):
@@ -119,8 +119,8 @@ def member_of(kind: type[enum.Enum]) -> Kind:
     return Kind(parse, _read_as(kind))
 
 
-def kind_of(default: Any) -> Kind:
-    """The kind of an option that is told by its default."""
+def kind_of(default: object) -> Kind:
+    """The kind of an option that follows from its default."""
     if isinstance(default, enum.Enum):
         return member_of(type(default))
     kinds = {bool: BOOLEAN, int: INTEGER, float: FLOATING, str: STRING}

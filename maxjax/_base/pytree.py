@@ -21,6 +21,14 @@ import optree
 NAMESPACE = "maxjax"
 PyTreeSpec = optree.PyTreeSpec
 T = TypeVar("T")
+# Nested containers with leaves of any type: no annotation says more.
+PyTree = Any
+IsLeaf = Callable[[PyTree], bool]
+# A key for each level, from the root.
+KeyPath = tuple[Hashable, ...]
+# The children and metadata of a node, and a node of them.
+Flatten = Callable[[PyTree], tuple[Iterable[PyTree], Any]]
+Unflatten = Callable[[Any, PyTree], PyTree]
 
 
 # --- flattening -----------------------------------------------------------------------------------
@@ -32,7 +40,7 @@ _leaf_types: set[type] = {bool, int, float, complex, str, bytes, np.ndarray,
 
 
 def leaf_type(cls: type[T]) -> type[T]:
-    """A decorator of a class whose instances are leaves always."""
+    """Decorates a class whose instances are always leaves."""
     _leaf_types.add(cls)
     return cls
 
@@ -43,31 +51,31 @@ def _flat_spec(is_list: bool, length: int) -> PyTreeSpec:
     return node([optree.treespec_leaf(namespace=NAMESPACE)] * length, namespace=NAMESPACE)
 
 
-def _is_flat(tree: Any) -> bool:
+def _is_flat(tree: PyTree) -> bool:
     kind = type(tree)
     return (kind is list or kind is tuple) and _leaf_types.issuperset(builtins.map(type, tree))
 
 
-def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[
+def flatten(tree: PyTree, is_leaf: IsLeaf | None = None) -> tuple[
         list[Any], PyTreeSpec]:
     if is_leaf is None and _is_flat(tree):
         return list(tree), _flat_spec(type(tree) is list, len(tree))
     return optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
 
 
-def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+def leaves(tree: PyTree, is_leaf: IsLeaf | None = None) -> list[Any]:
     if is_leaf is None and _is_flat(tree):
         return list(tree)
     return optree.tree_leaves(tree, is_leaf, namespace=NAMESPACE)
 
 
-def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeSpec:
+def structure(tree: PyTree, is_leaf: IsLeaf | None = None) -> PyTreeSpec:
     if is_leaf is None and _is_flat(tree):
         return _flat_spec(type(tree) is list, len(tree))
     return optree.tree_structure(tree, is_leaf, namespace=NAMESPACE)
 
 
-def unflatten(spec: PyTreeSpec, tree_leaves: Iterable[Any]) -> Any:
+def unflatten(spec: PyTreeSpec, tree_leaves: Iterable[object]) -> Any:
     return canonical(spec).unflatten(tree_leaves)
 
 
@@ -108,8 +116,8 @@ def _sort_keys(node: PyTreeSpec) -> PyTreeSpec:
     return node
 
 
-def map(function: Callable[..., Any], tree: Any, *rest: Any,
-        is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def map(function: Callable[..., object], tree: PyTree, *rest: PyTree,
+        is_leaf: IsLeaf | None = None) -> Any:
     """``function`` of the leaves of ``tree`` and what stands in their places in ``rest``.
 
     Raises:
@@ -183,12 +191,12 @@ class FlattenedIndexKey:
         return f"[<flat index {self.key}>]"
 
 
-# --- classes of the user's ------------------------------------------------------------------------
+# --- users' classes -------------------------------------------------------------------------------
 
 class Registration(NamedTuple):
-    flatten: Callable[[Any], tuple[Iterable[Any], Any]]
-    unflatten: Callable[[Any, Any], Any]
-    flatten_with_keys: Callable[[Any], tuple[Iterable[Any], Any]] | None
+    flatten: Flatten
+    unflatten: Unflatten
+    flatten_with_keys: Flatten | None
 
 
 registered: dict[type, Registration] = {}
@@ -212,9 +220,9 @@ class _NodeTypes(Mapping[type, Any]):
 node_types = _NodeTypes()
 
 
-def register(cls: type, flatten_function: Callable[[Any], tuple[Iterable[Any], Any]],
-             unflatten_function: Callable[[Any, Any], Any],
-             flatten_with_keys: Callable[[Any], tuple[Iterable[Any], Any]] | None = None) -> None:
+def register(cls: type, flatten_function: Flatten,
+             unflatten_function: Unflatten,
+             flatten_with_keys: Flatten | None = None) -> None:
     """Makes instances of ``cls`` nodes.
 
     Raises:
@@ -241,7 +249,7 @@ class Node(NamedTuple):
     metadata: Any
 
 
-def one_level(tree: Any) -> Node | None:
+def one_level(tree: PyTree) -> Node | None:
     """The keys, children and metadata of a node; None for a leaf."""
     kind = type(tree)
     # optree's deques are nodes, where JAX has leaves.
@@ -280,7 +288,7 @@ def is_namedtuple(kind: type) -> bool:
 _known_paths: dict[PyTreeSpec, list[tuple[Any, ...]] | None] = {}
 
 
-def flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
+def flatten_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = None,
                       is_leaf_takes_path: bool = False) -> tuple[
                           list[tuple[Any, ...]], list[Any], PyTreeSpec]:
     """Paths (tuples of keys), leaves, and the treedef."""
@@ -301,14 +309,14 @@ def flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
     return list(known) if known is not None else _visit(tree, stop)[0], found, spec
 
 
-def _visit(tree: Any, is_leaf: Callable[[Any, Any], bool] | None) -> tuple[
+def _visit(tree: PyTree, is_leaf: Callable[[KeyPath, PyTree], bool] | None) -> tuple[
         list[tuple[Any, ...]], list[Any], bool]:
     """Paths, leaves, and whether the paths follow from the structure alone."""
     paths: list[tuple[Any, ...]] = []
     found: list[Any] = []
     lasting = True
 
-    def visit(node: Any, path: tuple[Any, ...]) -> None:
+    def visit(node: PyTree, path: KeyPath) -> None:
         nonlocal lasting
         level = None if is_leaf is not None and is_leaf(path, node) else one_level(node)
         if level is None:
@@ -324,8 +332,8 @@ def _visit(tree: Any, is_leaf: Callable[[Any, Any], bool] | None) -> tuple[
     return paths, found, lasting
 
 
-def _structure_by_path(tree: Any, leaf_paths: set[tuple[Any, ...]]) -> PyTreeSpec:
-    def mark(node: Any, path: tuple[Any, ...]) -> Any:
+def _structure_by_path(tree: PyTree, leaf_paths: set[KeyPath]) -> PyTreeSpec:
+    def mark(node: PyTree, path: KeyPath) -> Any:
         level = None if path in leaf_paths else one_level(node)
         if level is None:
             return optree.treespec_leaf(namespace=NAMESPACE)
@@ -343,19 +351,19 @@ def _with_children(top: PyTreeSpec, children: list[PyTreeSpec]) -> PyTreeSpec:
     return top.transform(None, lambda leaf: next(given))
 
 
-def path_string(path: Iterable[Any]) -> str:
+def path_string(path: Iterable[Hashable]) -> str:
     """``['a'][0].field`` for a path of keys."""
     return "".join(str(key) for key in path)
 
 
 # --- prefixes -------------------------------------------------------------------------------------
 
-def broadcast_prefix(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | None = None,
+def broadcast_prefix(prefix: PyTree, tree: PyTree, is_leaf: IsLeaf | None = None,
                      what: str = "prefix") -> list[Any]:
     """One value of ``prefix`` for each leaf of ``tree``; ``None`` in the prefix is a value."""
     result: list[Any] = []
 
-    def is_prefix_leaf(node: Any) -> bool:
+    def is_prefix_leaf(node: PyTree) -> bool:
         return node is None or (is_leaf is not None and is_leaf(node))
 
     prefix_leaves, prefix_spec = flatten(prefix, is_prefix_leaf)
@@ -369,21 +377,21 @@ def broadcast_prefix(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | No
     return result
 
 
-def structure_error(prefix: Any, full: Any, name: str,
-                    is_leaf: Callable[[Any], bool] | None = None) -> ValueError:
+def structure_error(prefix: PyTree, full: PyTree, name: str,
+                    is_leaf: IsLeaf | None = None) -> ValueError:
     """The error for a ``prefix`` that is no prefix of ``full``: names the first place."""
     message = next(_differences(prefix, full, name, (), is_leaf), None)
     return ValueError(message or f"{name} is no prefix of the other tree")
 
 
-def structure_errors(prefix: Any, full: Any, name: str,
-                     is_leaf: Callable[[Any], bool] | None = None) -> list[str]:
+def structure_errors(prefix: PyTree, full: PyTree, name: str,
+                     is_leaf: IsLeaf | None = None) -> list[str]:
     """All places where a ``prefix`` is no prefix of ``full``, in words."""
     return list(_differences(prefix, full, name, (), is_leaf))
 
 
-def _differences(prefix: Any, full: Any, name: str, path: tuple[Any, ...],
-                 is_leaf: Callable[[Any], bool] | None) -> Iterator[str]:
+def _differences(prefix: PyTree, full: PyTree, name: str, path: KeyPath,
+                 is_leaf: IsLeaf | None) -> Iterator[str]:
     message = _difference_here(prefix, full, name, path, is_leaf)
     if message is not None:
         yield message
@@ -395,8 +403,8 @@ def _differences(prefix: Any, full: Any, name: str, path: tuple[Any, ...],
         yield from _differences(child, other_child, name, (*path, key), is_leaf)
 
 
-def _difference_here(prefix: Any, full: Any, name: str, path: tuple[Any, ...],
-                     is_leaf: Callable[[Any], bool] | None) -> str | None:
+def _difference_here(prefix: PyTree, full: PyTree, name: str, path: KeyPath,
+                     is_leaf: IsLeaf | None) -> str | None:
     if is_leaf is not None and is_leaf(prefix):
         return None
     mine = one_level(prefix)
@@ -442,7 +450,7 @@ def _difference_here(prefix: Any, full: Any, name: str, path: tuple[Any, ...],
     return None
 
 
-def _equal(left: Any, right: Any) -> bool:
+def _equal(left: object, right: object) -> bool:
     try:
         return bool(left == right)
     except Exception:      # arrays and the like, which give no truth value

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from maxjax._base import threads
 from maxjax._base.errors import DuplicateSpecError, IndivisibleError
 from maxjax._base.meshes import (
     UNCONSTRAINED,
-    AbstractMesh,
+    AnyMesh,
+    AxisName,
     AxisType,
     Mesh,
     PartitionSpec,
+    SpecEntry,
     entry_axes,
     spec_axes,
 )
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from maxjax._base.meshes import DeviceLike
+
+    class _Changes(TypedDict, total=False):
+        mesh: AnyMesh
+        spec: PartitionSpec
+        memory_kind: str | None
 
 Shape = Sequence[int]
 Index = tuple[slice, ...]
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 
 
-def is_device(value: Any) -> bool:
+def is_device(value: object) -> bool:
     return hasattr(value, "platform") and hasattr(value, "device_kind")
 
 
@@ -103,7 +115,7 @@ class Sharding:
 
     addressable_devices_indices_map = devices_indices_map
 
-    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+    def is_equivalent_to(self, other: object, ndim: int) -> bool:
         """Whether both put each element of an array of rank ``ndim`` on the same devices."""
         return (isinstance(other, Sharding) and self._devices() == other._devices()
                 and self.memory_kind == other.memory_kind
@@ -127,9 +139,9 @@ def _check_memory(kind: str | None) -> None:
 class SingleDeviceSharding(Sharding):
     """The whole array is on one device."""
 
-    def __init__(self, device: Any, *, memory_kind: str | None = None):
+    def __init__(self, device: DeviceLike, *, memory_kind: str | None = None):
         _check_memory(memory_kind)
-        self._device = device
+        self._device: Any = device
         self.memory_kind = memory_kind or "device"
 
     def _devices(self) -> tuple[Any, ...]:
@@ -156,7 +168,7 @@ class SingleDeviceSharding(Sharding):
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
 
-def make_single_device_sharding(device: Any, *, memory_kind: str | None = None
+def make_single_device_sharding(device: DeviceLike, *, memory_kind: str | None = None
                                 ) -> SingleDeviceSharding:
     """The sharding of arrays that are on one device."""
     return SingleDeviceSharding(device, memory_kind=memory_kind)
@@ -175,7 +187,7 @@ class NamedSharding(Sharding):
       DuplicateSpecError: it names one twice.
     """
 
-    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *,
+    def __init__(self, mesh: AnyMesh, spec: PartitionSpec, *,
                  memory_kind: str | None = None):
         if not isinstance(spec, PartitionSpec):
             if spec is None:
@@ -229,7 +241,7 @@ class NamedSharding(Sharding):
         """The axes along which the parts are the same."""
         return frozenset(self.mesh.axis_names) - set(spec_axes(self.spec)) - self.spec.unreduced
 
-    def first_along(self, axes: frozenset[Any]) -> list[bool]:
+    def first_along(self, axes: frozenset[AxisName]) -> list[bool]:
         """For each device whether it is the first along all of those axes."""
         names = self.mesh.axis_names
         return [not any(index for name, index in zip(names, indices, strict=True)
@@ -238,7 +250,7 @@ class NamedSharding(Sharding):
 
     @threads.cached
     def in_types(self) -> bool:
-        """Whether the type of an array tells of it: the mesh has Explicit axes."""
+        """Whether an array's type shows it: the mesh has Explicit axes."""
         return bool(self.mesh.explicit_axes)
 
     def check_compatible_aval(self, aval_shape: Shape) -> None:
@@ -250,7 +262,7 @@ class NamedSharding(Sharding):
     def with_memory_kind(self, kind: str) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
-    def update(self, **kwargs: Any) -> NamedSharding:
+    def update(self, **kwargs: Unpack[_Changes]) -> NamedSharding:
         """The same sharding but for what is given: mesh, spec or memory_kind."""
         return NamedSharding(kwargs.get("mesh", self.mesh), kwargs.get("spec", self.spec),
                              memory_kind=kwargs.get("memory_kind", self.memory_kind))
@@ -271,19 +283,20 @@ class NamedSharding(Sharding):
         return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{memory})"
 
 
-def _restore(mesh: Mesh | AbstractMesh, spec: PartitionSpec,
+def _restore(mesh: AnyMesh, spec: PartitionSpec,
              memory_kind: str | None) -> NamedSharding:
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
 
-def _position(axes: tuple[Any, ...], where: dict[Any, int], sizes: dict[Any, int]) -> int:
+def _position(axes: tuple[AxisName, ...], where: Mapping[AxisName, int],
+              sizes: Mapping[AxisName, int]) -> int:
     index = 0
     for axis in axes:
         index = index * sizes[axis] + where[axis]
     return index
 
 
-def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
+def _check_spec(mesh: AnyMesh, spec: PartitionSpec) -> None:
     seen = set()
     for axis in spec_axes(spec):
         if axis not in mesh.axis_names:
@@ -310,7 +323,7 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
                 f"{name.lower()} axes: {axes} and mesh: {mesh!s}")
 
 
-def refuse_unreduced(sharding: Any) -> None:
+def refuse_unreduced(sharding: object) -> None:
     """Of an unreduced array no device has a part, only a summand of the whole.
 
     Raises:
@@ -323,7 +336,7 @@ def refuse_unreduced(sharding: Any) -> None:
 
 
 def check_shape(sharding: Sharding, shape: Sequence[int], what: str) -> None:
-    """Raises ValueError where arrays of a shape cannot lie so: the rank, or a dimension."""
+    """Raises ValueError where arrays of a shape cannot have a sharding, by rank or a dimension."""
     try:
         sharding.check_compatible_aval(shape)
     except ValueError as error:
@@ -333,7 +346,7 @@ def check_shape(sharding: Sharding, shape: Sequence[int], what: str) -> None:
     sharding.shard_shape(shape)
 
 
-def trimmed(entries: Sequence[Any]) -> PartitionSpec:
+def trimmed(entries: Sequence[SpecEntry]) -> PartitionSpec:
     """The spec without the unsplit dimensions at its end, as results on Auto axes show it."""
     kept = list(entries)
     while kept and kept[-1] in (None, ()):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
-# Where code lies that is none of the user's: maxjax's, and that of libraries which say so.
+# The paths of code that is not the user's: maxjax, and libraries which say so.
 _internal_paths: tuple[str, ...] = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,)
 # A code object is asked about once: tracing looks at the stack for each equation.
@@ -118,8 +118,8 @@ def current_line(depth: int = 2) -> SourceLine | None:
     return None if frame is None else SourceLine(frame.f_code, frame.f_lasti, scopes.names)
 
 
-def unwrapped(function: Any) -> Any:
-    """The function that decorators and ``functools.partial`` have been put around."""
+def unwrapped(function: object) -> Any:
+    """The function inside decorators and ``functools.partial``."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     while hasattr(function, "func"):
@@ -127,7 +127,7 @@ def unwrapped(function: Any) -> Any:
     return function
 
 
-def function_location(function: Any) -> str:
+def function_location(function: object) -> str:
     """``name at file:line``, as far as they are known."""
     function = unwrapped(function)
     name = getattr(function, "__name__", None) or type(function).__name__

@@ -1,7 +1,7 @@
-"""Time spans for a profile: who wants them, and how they are told.
+"""Time spans for a profile, and who records them.
 
-``state.record`` is None but while a profile is being recorded; then it takes a name, a category,
-the two times in nanoseconds of ``clock`` and further arguments.
+``state.record`` is None except while a profile is recorded; then it takes a name, a category, the
+two times in nanoseconds of ``clock``, and further arguments.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def set_recorder(record: Recorder | None) -> None:
         call()
 
 
-def add(name: str, category: str, start: int, **arguments: Any) -> None:
+def add(name: str, category: str, start: int, **arguments: object) -> None:
     """A span that ends now, if anybody wants it."""
     record = state.record
     if record is not None:

@@ -1,4 +1,4 @@
-"""Locks, and what a fork makes of them: all that lets a thread wait for another is made here.
+"""Locks, and what a fork does to them: all by which one thread waits for another is made here.
 
 `os.fork` copies a process with all its memory, but of its threads only the one that forks. A lock
 that another thread holds is held for ever in the child, and a thread that was waited for is not
@@ -6,7 +6,7 @@ there. So
 
 - every lock is one of ``lock()``: in the child all are renewed, but for those that the forking
   thread holds itself (a callback may fork while a program runs), which it goes on to release;
-- what else has to change in a child is said to ``after_fork``;
+- what else has to change in a child is registered with ``after_fork``;
 - threads are waited for by ``Event``, which holds no lock;
 - what a child could neither renew nor do without is done ``with unforked``: importing a module,
   loading a library, starting a process, calling BLAS. A fork waits for that, some milliseconds as
@@ -34,7 +34,7 @@ _Result = TypeVar("_Result")
 
 _POLL_SECONDS = 0.01
 _SHORT_POLL_SECONDS = 0.0005
-# A fork goes on after this long: whatever holds it up, it is not to be for ever.
+# A fork goes on after this long, whatever holds it up.
 _LONGEST_WAIT_SECONDS = 10.0
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -45,7 +45,8 @@ class _Process:
     """This process.
 
     Attributes:
-      forks: how many it is away from the first: what belongs to a process is kept with this.
+      forks: how many forks it is away from the first process: what belongs to a process is kept
+        with this number.
     """
 
     __slots__ = ("forks",)
@@ -112,7 +113,7 @@ def lock() -> Any:
     return made
 
 
-def condition(of: Any) -> threading.Condition:
+def condition(of: threading.RLock) -> threading.Condition:
     """A condition on a lock that ``lock`` has made."""
     return threading.Condition(of)
 
@@ -164,16 +165,16 @@ class cached(Generic[_Result]):
     @overload
     def __get__(self, instance: object, owner: type) -> _Result: ...
 
-    def __get__(self, instance: Any, owner: type) -> Any:
+    def __get__(self, instance: object, owner: type) -> Any:
         if instance is None:
             return self
         return instance.__dict__.setdefault(self.name, self.compute(instance))
 
 
 def after_fork(call: Callable[[], None]) -> Callable[[], None]:
-    """Has a function called in every forked child, after the locks are new.
+    """Registers a function to be called in every forked child, after the locks are renewed.
 
-    Calls come in the order in which they were registered. Of a method the object is not kept.
+    Calls come in the order in which they were registered. A method does not keep its object alive.
     """
     _calls[:] = [known for known in _calls if known() is not None]
     _calls.append(weakref.WeakMethod(call) if hasattr(call, "__self__") else lambda: call)

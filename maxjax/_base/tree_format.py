@@ -1,4 +1,4 @@
-"""The structure of pytrees as plain JSON data. Classes of the user's go by registered names."""
+"""The structure of pytrees as plain JSON data. Users' classes go by registered names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def register_pytree_node_serialization(
         nodetype: T, *, serialized_name: str,
         serialize_auxdata: Callable[[Any], bytes | bytearray],
         deserialize_auxdata: Callable[[bytes], Any],
-        from_children: Callable[[Any, Any], Any] | None = None) -> T:
+        from_children: pytree.Unflatten | None = None) -> T:
     """Lets exported functions with instances of a class among arguments and results be saved.
 
     Args:

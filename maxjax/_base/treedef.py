@@ -9,7 +9,7 @@ from typing import Any
 import optree
 
 from maxjax._base import pytree
-from maxjax._base.pytree import NAMESPACE, PyTreeSpec
+from maxjax._base.pytree import NAMESPACE, PyTree, PyTreeSpec
 
 
 class PyTreeDef:
@@ -32,7 +32,7 @@ class PyTreeDef:
     def num_nodes(self) -> int:
         return self.spec.num_nodes
 
-    def unflatten(self, leaves: Iterable[Any]) -> Any:
+    def unflatten(self, leaves: Iterable[object]) -> Any:
         """The pytree of this structure with the given leaves.
 
         Raises:
@@ -46,7 +46,7 @@ class PyTreeDef:
             raise ValueError(f"Too many leaves for PyTreeDef; expected {self.num_leaves}.")
         return pytree.unflatten(self.spec, values)
 
-    def flatten_up_to(self, tree: Any) -> list[Any]:
+    def flatten_up_to(self, tree: PyTree) -> list[Any]:
         """The subtrees of ``tree`` that stand where this structure has leaves."""
         return self.spec.flatten_up_to(tree)
 
@@ -73,15 +73,15 @@ class PyTreeDef:
             data = None
         return kind, data
 
-    def walk(self, f_node: Callable[[Any, Any], Any], f_leaf: Callable[[Any], Any] | None,
-             leaves: Iterable[Any]) -> Any:
+    def walk(self, f_node: Callable[[tuple[PyTree, ...], Any], PyTree],
+             f_leaf: Callable[[PyTree], PyTree] | None, leaves: Iterable[object]) -> Any:
         """Rebuilds bottom up: ``f_node(children, node_data)`` and ``f_leaf(leaf)``."""
         return self.spec.walk(
             list(leaves), lambda kind, data, children: f_node(tuple(children), data), f_leaf)
 
-    def from_iterable_tree(self, tree: Any) -> Any:
+    def from_iterable_tree(self, tree: PyTree) -> Any:
         """The pytree of this structure from nested iterables of its children."""
-        def build(definition: PyTreeDef, node: Any) -> Any:
+        def build(definition: PyTreeDef, node: PyTree) -> Any:
             if definition.spec.is_leaf():
                 return node
             parts = [build(child, part)

@@ -29,7 +29,7 @@ def cache_max_bytes(default: int) -> int:
 
 
 def warn_of_unknown() -> None:
-    """Says which variables begin with MAXJAX_ and mean nothing."""
+    """Warns of variables that begin with MAXJAX_ and mean nothing."""
     known = [*_OTHERS, *(f"MAXJAX_{name.upper()}" for name in config.own_names)]
     for name in sorted(os.environ):
         if name.startswith("MAXJAX_") and name not in known and not name.startswith(_OF_TESTS):

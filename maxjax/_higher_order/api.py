@@ -12,8 +12,8 @@ from maxjax._higher_order.jit_function import PjitFunction, make_jit
 from maxjax._higher_order.jit_sharded import UNSPECIFIED, Shardings, checked, on_device
 from maxjax._higher_order.target import Target
 from maxjax._ir.axes import named_axes
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.staging import eval_jaxpr
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -14,32 +14,20 @@ from typing import Any
 from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._higher_order import refs
+from maxjax._higher_order.calls import call_primitive, without_dead_code
 from maxjax._higher_order.checkpoint_policies import Policy, saves
-from maxjax._higher_order.control import (
-    Traced,
-    chosen,
-    merged,
-    needed_inputs,
-    operands_of,
-    rearranged,
-    traced,
-)
+from maxjax._higher_order.control import Traced, chosen, merged, operands_of, traced
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.effects import io_effect, ordered_io_effect
-from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, derived
-from maxjax._ir.primitive import Primitive
-from maxjax._ir.refs import RefsTouched, read_all, write_back
-from maxjax._ir.staging import eval_jaxpr
+from maxjax._ir.evaluate import eval_jaxpr
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, derived, replaced
+from maxjax._ir.liveness import eliminate_dead_code, needed_equations, variables
+from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.trace import Tracer
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.identities import name_p
-from maxjax._primitives.rules import call_factors, is_linear
-from maxjax._transforms.batching import batch_jaxpr
-from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.simplify import called_by, eliminate_dead_code, inline_calls
-from maxjax._transforms.transpose import transpose_with_refs
+from maxjax._transforms.simplify import called_by, inline_calls
 
 # --- the primitive --------------------------------------------------------------------------------
 
@@ -71,20 +59,13 @@ def _split(closed: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None
         forward = inline_calls(forward, called_by(jit_p))
     jaxpr, count = forward.jaxpr, len(closed.out_avals)
     residuals = jaxpr.outvars[count:]
-    saveable = set() if policy is None else {
-        var for eqn in jaxpr.eqns if saves(policy, eqn) for var in eqn.outvars}
+    saveable = {} if policy is None else {
+        eqn: eqn.outvars for eqn in jaxpr.eqns if saves(policy, eqn)}
     # Backwards from the residuals, to what is saved.
-    wanted = {atom for atom in residuals if isinstance(atom, Var)}
-    again: list[JaxprEqn] = []
-    for eqn in reversed(jaxpr.eqns):
-        if any(var in wanted and var not in saveable for var in eqn.outvars):
-            wanted.update(atom for atom in eqn.invars if isinstance(atom, Var))
-            again.append(eqn)
-    again.reverse()
-    saved = [var for eqn in jaxpr.eqns for var in eqn.outvars if var in wanted and var in saveable]
-    # An equation that is run again for another of its results gives a saved one once more.
-    fresh = {var: Var(var.aval) for var in saved}
-    again = [eqn.replace(outvars=[fresh.get(var, var) for var in eqn.outvars]) for eqn in again]
+    wanted = set(variables(residuals))
+    again = needed_equations([eqn for eqn in jaxpr.eqns if eqn not in saveable], wanted,
+                             keeps=lambda eqn: False)
+    saved = [var for outvars in saveable.values() for var in outvars if var in wanted]
 
     split = _Split()
     split.out_nonzero = out_nonzero
@@ -102,29 +83,13 @@ def _joined(forward: ClosedJaxpr, eqns: list[JaxprEqn], residuals: Sequence[Atom
     """The equations that compute the residuals, and then the linear jaxpr of them."""
     inner = linear.jaxpr
     count = len(residuals)
-    values: dict[Var, Atom] = dict(zip(inner.invars[:count], residuals, strict=True))
-
-    def read(atom: Atom) -> Atom:
-        return values.get(atom, atom) if isinstance(atom, Var) else atom
-
+    values = dict(zip(inner.invars[:count], residuals, strict=True))
     joined = Jaxpr(
         [*forward.jaxpr.constvars, *inner.constvars], [*inputs, *inner.invars[count:]],
-        [read(atom) for atom in inner.outvars],
-        [*eqns, *(eqn.replace(invars=[read(atom) for atom in eqn.invars]) for eqn in inner.eqns)],
+        replaced(inner.outvars, values),
+        [*eqns, *(eqn.replace(invars=replaced(eqn.invars, values)) for eqn in inner.eqns)],
         forward.jaxpr.debug_info)
     return eliminate_dead_code(ClosedJaxpr(joined, [*forward.consts, *linear.consts]))
-
-
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
-         prevent_cse: Any, **params: Any) -> tuple[list[Any], list[Any]]:
-    nonzero = tuple(tangent is not None for tangent in tangents)
-    both, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
-    if isinstance(prevent_cse, tuple):
-        prevent_cse = (*prevent_cse, *(True,) * sum(nonzero))
-    results = remat_p.bind(*primals, *(t for t in tangents if t is not None), jaxpr=both,
-                           prevent_cse=prevent_cse, **params)
-    count = len(jaxpr.out_avals)
-    return results[:count], merged(out_nonzero, results[count:])
 
 
 def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
@@ -151,79 +116,17 @@ def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
     return outs, merged(split.out_nonzero, out_tangents)
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, prevent_cse: Any,
-               **params: Any) -> list[Any]:
-    linear = tuple(map(is_linear, operands))
-    known = [not flag for flag in linear]
-    given = tuple(cotangent is not None for cotangent in cotangents)
-    transposed, nonzero = transpose_with_refs(jaxpr, linear, given)
-    uses = transposed.refs
-    if isinstance(prevent_cse, tuple):
-        prevent_cse = (*chosen(prevent_cse, known), *(True,) * (sum(given) + len(uses)))
-    results = write_back(uses, remat_p.bind(
-        *chosen(operands, known), *(ct for ct in cotangents if ct is not None), *read_all(uses),
-        jaxpr=transposed, prevent_cse=prevent_cse, **params))
-    return merged(linear, merged(nonzero, results))
-
-
-def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
-           jaxpr: ClosedJaxpr, **params: Any) -> tuple[list[Any], list[int | None]]:
-    batched, out_batched = batch_jaxpr(jaxpr, size, tuple(axes))
-    return (remat_p.bind(*operands, jaxpr=batched, **params),
-            [0 if flag else None for flag in out_batched])
-
-
-@derived
-def _of_results(closed: ClosedJaxpr, used: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool]]:
-    """The jaxpr of some of the results, and which inputs it has."""
-    needed = needed_inputs(closed.jaxpr, used)
-    return eliminate_dead_code(rearranged(
-        closed, tuple(chosen(range(len(needed)), needed)),
-        tuple(chosen(range(len(used)), used)))), needed
-
-
-def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-    body, needed = _of_results(eqn.params["jaxpr"], tuple(used))
-    if all(used) and all(needed):
-        return eqn
-    prevent_cse = eqn.params["prevent_cse"]
-    if isinstance(prevent_cse, tuple):
-        prevent_cse = tuple(chosen(prevent_cse, needed))
-    return eqn.replace(invars=chosen(eqn.invars, needed), outvars=chosen(eqn.outvars, used),
-                       params={**eqn.params, "jaxpr": body, "prevent_cse": prevent_cse})
-
-
 def _guarded(eqn: JaxprEqn) -> Sequence[bool]:
     prevented = eqn.params["prevent_cse"] if eqn.params["differentiated"] else False
     return prevented if isinstance(prevented, tuple) else (prevented,) * len(eqn.invars)
 
 
-def _jit_without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-    if all(used):
-        return eqn
-    body, needed = _of_results(eqn.params["jaxpr"], tuple(used))
-    return eqn.replace(invars=chosen(eqn.invars, needed), outvars=chosen(eqn.outvars, used),
-                       params={**eqn.params, "jaxpr": body})
-
-
-remat_p = Primitive(
-    "remat2",
-    abstract=lambda *avals, jaxpr, **params: tuple(jaxpr.out_avals),
-    bodies=lambda *avals, jaxpr, **params: [(jaxpr, avals, None)],
-    evaluate=lambda *values, jaxpr, **params: interpreter(jaxpr)(*values),
-    lower=lambda ctx, *values, jaxpr, **params: ctx.lower_closed(jaxpr, values),
-    jvp=_jvp,
+remat_p = call_primitive(
+    "remat2", "jaxpr", follow=("jvp", "transpose", "batch"), per_operand={"prevent_cse": True},
     linearize=_linearize,
-    transpose=_transpose,
-    batch=_batch,
-    factors=call_factors,
-    multiple_results=True,
-    cacheable=False,
-    calls="jaxpr",
     guarded=_guarded,
-    dead_code=_without_dead_code,
+    dead_code=functools.partial(without_dead_code, per_operand=("prevent_cse",)),
 )
-jit_p.dead_code = _jit_without_dead_code
 
 # --- the functions --------------------------------------------------------------------------------
 

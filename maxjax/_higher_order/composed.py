@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.interpret import interpreter
@@ -12,40 +13,26 @@ from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import aval_of
-from maxjax._primitives.rules import call_factors
 from maxjax._transforms import simplify
 
 HIDDEN = "decomposition"
 
 
-def composed(name: str, **rules: Any) -> Primitive:
-    """A primitive whose rules are those of the jaxpr in its parameter ``decomposition``.
+def composed(name: str, follow: Collection[str] = ("jvp", "linearize", "transpose", "batch"),
+             **rules: Any) -> Primitive:
+    """A primitive that computes what the jaxpr in its parameter ``decomposition`` does.
 
-    Its other parameters are there to be read. ``rules`` replace those of the jaxpr.
+    Its other parameters are there to be read. ``follow`` names the rules that are those of the
+    jaxpr; what they make is an ordinary call. ``rules`` are the others.
     """
-    def jaxpr_of(rule: Callable[..., Any] | None) -> Callable[..., Any] | None:
-        if rule is None:
-            return None
-        return lambda *args, decomposition, **params: rule(
-            *args, jaxpr=decomposition, name=name)
-
-    return Primitive(
-        name,
-        abstract=lambda *avals, decomposition, **params: tuple(decomposition.out_avals),
-        evaluate=lambda *values, decomposition, **params: interpreter(
-            simplify.simplify_once(decomposition))(*values),
-        lower=lambda ctx, *values, decomposition, **params: ctx.lower_closed(
-            decomposition, values),
-        **{"jvp": jaxpr_of(jit_p.jvp), "linearize": jaxpr_of(jit_p.linearize),
-           "transpose": jaxpr_of(jit_p.transpose), "batch": jaxpr_of(jit_p.batch),
+    return call_primitive(
+        name, HIDDEN, follow=follow,
+        apply=lambda params, jaxpr, operands: jit_p.bind(*operands, jaxpr=jaxpr, name=name),
+        **{"evaluate": lambda *values, decomposition, **params: interpreter(
+               simplify.simplify_once(decomposition))(*values),
            "shown": lambda params: {
                key: value for key, value in params.items() if key != HIDDEN},
-           **rules},
-        factors=call_factors,
-        multiple_results=True,
-        cacheable=False,
-        calls=HIDDEN,
-    )
+           **rules})
 
 
 def bind_composed(primitive: Primitive, function: Callable[..., Sequence[Any]],
@@ -70,7 +57,7 @@ select_and_scatter_p = composed("select_and_scatter")
 approx_top_k_p = composed("approx_top_k")
 ragged_dot_general_p = composed("ragged_dot_general")
 scaled_dot_p = composed(
-    "scaled_dot", jvp=None, linearize=None, transpose=None,
+    "scaled_dot", follow=("batch",),
     no_derivative="a scaled product has no derivative in JAX either")
 
 
@@ -83,5 +70,4 @@ def _composite_batch(size: Any, operands: Any, axes: Any, **params: Any) -> Any:
     raise NotImplementedError("Batching rule for 'composite' not implemented")
 
 
-composite_p = composed("composite", jvp=_composite_jvp, linearize=None, transpose=None,
-                       batch=_composite_batch)
+composite_p = composed("composite", follow=(), jvp=_composite_jvp, batch=_composite_batch)

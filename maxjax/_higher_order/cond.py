@@ -18,20 +18,20 @@ from maxjax._higher_order.control import (
     chosen,
     either,
     merged,
-    needed_inputs,
-    on_host,
     operands_of,
     rearranged,
     split_linearized,
     traced,
 )
 from maxjax._higher_order.python_control import known
+from maxjax._higher_order.structured import Batched, structured
+from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.effects import io_effect, ordered_io_effect
+from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
-from maxjax._ir.primitive import Primitive
+from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
-from maxjax._ir.staging import eval_jaxpr, eval_with_refs, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.broadcasting import broadcast_in_dim
@@ -39,16 +39,19 @@ from maxjax._primitives.comparison import clamp_p, eq_p, ne_p, select_n_p
 from maxjax._primitives.convert import convert_element_type, stop_gradient_p
 from maxjax._primitives.creation import full
 from maxjax._primitives.random_bits import Generator, random_wrap_p
-from maxjax._primitives.rules import call_factors, is_linear, scalar_like
+from maxjax._primitives.rules import is_linear, scalar_like
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.batching import batch_jaxpr, to_axis
-from maxjax._transforms.jvp import instantiate, jvp_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code, simplify_once
+from maxjax._transforms.jvp import instantiate
+from maxjax._transforms.simplify import simplify_once
 from maxjax._transforms.transpose import transpose_with_refs
 
 # --- the primitive --------------------------------------------------------------------------------
 
 Branches = tuple[ClosedJaxpr, ...]
+
+_FLOW = ControlFlow(groups=(Group(Role.INDEX, 1), Group(Role.CONSTANT)),
+                    bodies=(BodyRule("branches", "branch", takes=(1,)),))
 
 
 def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
@@ -68,24 +71,13 @@ def _evaluate(index: Any, *values: Any, branches: Branches) -> list[Any]:
     return _specialize((), {"branches": branches}, ())(index, *values)
 
 
-def _union(branches: Branches, outputs: Callable[[ClosedJaxpr, Any], tuple[bool, ...]]
+def _union(branches: Branches, outputs: Callable[[ClosedJaxpr], tuple[bool, ...]]
            ) -> tuple[bool, ...]:
     """What ``outputs`` marks for any of the branches."""
     marks = (False,) * len(branches[0].out_avals)
     for branch in branches:
-        marks = either(marks, outputs(branch, marks))
+        marks = either(marks, outputs(branch))
     return marks
-
-
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches) -> tuple[
-        list[Any], list[Any]]:
-    nonzero = tuple(tangent is not None for tangent in tangents[1:])
-    out_nz = _union(branches, lambda branch, _: jvp_jaxpr(branch, nonzero)[1])
-    results = cond_p.bind(
-        *primals, *(t for t in tangents if t is not None),
-        branches=tuple(jvp_jaxpr(branch, nonzero, out_nz)[0] for branch in branches))
-    count = len(out_nz)
-    return results[:count], merged(out_nz, results[count:])
 
 
 def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
@@ -95,7 +87,7 @@ def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
     count, num_operands = len(branches[0].out_avals), len(operands)
     nothing = (False,) * count
     at_hand = (True,) * num_operands, (True,) * count
-    out_nz = _union(branches, lambda branch, _: split_linearized(
+    out_nz = _union(branches, lambda branch: split_linearized(
         branch, nonzero, nothing, *at_hand, 0).out_nonzero)
     splits = [split_linearized(branch, nonzero, out_nz, *at_hand, 0) for branch in branches]
     # Residuals of one type share a place: a branch fills its own and leaves the others zero.
@@ -211,17 +203,14 @@ def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: 
 def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
            branches: Branches) -> tuple[list[Any], list[int | None]]:
     (index, *values), (index_axis, *value_axes) = operands, axes
-    if index_axis is not None and any(
-            effect in branch.effects for branch in branches
-            for effect in (io_effect, ordered_io_effect)):
+    if index_axis is None:
+        batched = Batched(_FLOW.structure({"branches": branches}, len(operands)), size, axes)
+        results = cond_p.bind(*operands, branches=tuple(batched.jaxprs))
+        return results, batched.out_axes
+    if any(effect in branch.effects for branch in branches
+           for effect in (io_effect, ordered_io_effect)):
         raise NotImplementedError("IO effect not supported in vmap-of-cond.")
-    if index_axis is not None:
-        return _select_branches(size, index, values, value_axes, branches)
-    out_batched = _union(
-        branches, lambda branch, _: batch_jaxpr(branch, size, tuple(value_axes))[1])
-    results = cond_p.bind(index, *values, branches=tuple(
-        batch_jaxpr(branch, size, tuple(value_axes), out_batched)[0] for branch in branches))
-    return results, [0 if flag else None for flag in out_batched]
+    return _select_branches(size, index, values, value_axes, branches)
 
 
 def _select_branches(size: int, index: Any, operands: Sequence[Any],
@@ -256,41 +245,14 @@ def _over(which: Any, shape: tuple[int, ...]) -> Any:
     return which if which.shape == shape else broadcast_in_dim(which, shape, (0,))
 
 
-def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-    """Without the results that nothing uses and the operands that no branch needs."""
-    branches = eqn.params["branches"]
-    needed = (False,) * (len(eqn.invars) - 1)
-    for branch in branches:
-        needed = either(needed, needed_inputs(branch.jaxpr, used))
-    if all(used) and all(needed):
-        return eqn
-    inputs = tuple(chosen(range(len(needed)), needed))
-    outputs = tuple(chosen(range(len(used)), used))
-    return eqn.replace(
-        invars=[eqn.invars[0], *chosen(eqn.invars[1:], needed)],
-        outvars=chosen(eqn.outvars, used),
-        params={"branches": tuple(
-            eliminate_dead_code(rearranged(branch, inputs, outputs)) for branch in branches)})
-
-
-cond_p = Primitive(
+cond_p = structured(
     "cond",
-    abstract=lambda index, *avals, branches: tuple(branches[0].out_avals),
-    bodies=lambda index, *avals, branches: [
-        (branch, avals, branches[0].out_avals) for branch in branches],
+    _FLOW,
     evaluate=_evaluate,
     specialize=_specialize,
-    lower=lambda ctx, index, *values, branches: ctx.cond(branches, index, list(values)),
-    host_condition=on_host,
-    jvp=_jvp,
     linearize=_linearize,
     transpose=_transpose,
     batch=_batch,
-    factors=call_factors,
-    multiple_results=True,
-    cacheable=False,
-    control_flow=("branches",),
-    dead_code=_without_dead_code,
     shown=lambda params: {"branches": params["branches"]} if "branches" in params else params,
 )
 

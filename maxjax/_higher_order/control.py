@@ -11,22 +11,14 @@ import numpy as np
 from maxjax._base import config, dtypes, pytree
 from maxjax._base.source import function_location
 from maxjax._higher_order.outputs import check_outputs
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, derived
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, derived, replaced
+from maxjax._ir.liveness import eliminate_dead_code, has_effects, variables
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code, has_effects
-
-HOST_REASON = "MAX graphs do without control flow"
-
-
-def on_host(*avals: ShapedArray, **params: Any) -> str | None:
-    """Why the graph backend leaves control flow to the host; other backends need not ask."""
-    return HOST_REASON
-
 
 # --- tracing --------------------------------------------------------------------------------------
 
@@ -314,25 +306,6 @@ def rearranged(closed: ClosedJaxpr, inputs: tuple[int | ShapedArray, ...],
     return ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars), closed.consts)
 
 
-def dependent(jaxpr: Jaxpr, inputs: Sequence[bool]) -> list[bool]:
-    """Which outputs depend on the inputs that are marked."""
-    marked = {var for var, mark in zip(jaxpr.invars, inputs, strict=True) if mark}
-    for eqn in jaxpr.eqns:
-        if any(isinstance(atom, Var) and atom in marked for atom in eqn.invars):
-            marked.update(eqn.outvars)
-    return [isinstance(atom, Var) and atom in marked for atom in jaxpr.outvars]
-
-
-def needed_inputs(jaxpr: Jaxpr, outputs: Sequence[bool]) -> list[bool]:
-    """Which inputs the marked outputs need, and what has effects."""
-    needed = {atom for atom, mark in zip(jaxpr.outvars, outputs, strict=True)
-              if mark and isinstance(atom, Var)}
-    for eqn in reversed(jaxpr.eqns):
-        if any(var in needed for var in eqn.outvars) or has_effects(eqn):
-            needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
-    return [var in needed for var in jaxpr.invars]
-
-
 class Split:
     """A jaxpr split for linearization, with the residuals sorted by where they come from.
 
@@ -370,19 +343,18 @@ def split_linearized(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
     jaxpr = forward.jaxpr
     positions = {var: number for number, var in enumerate(jaxpr.invars)}
     outputs = {atom: number for number, atom in enumerate(jaxpr.outvars[:count])
-               if isinstance(atom, Var) and given_outputs[number]}
+               if given_outputs[number]}
     invariant: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:num_invariant]}
     hoisted_eqns = []
     for eqn in jaxpr.eqns if num_invariant else ():
-        if not has_effects(eqn) and all(
-                isinstance(atom, Literal) or atom in invariant for atom in eqn.invars):
+        if not has_effects(eqn) and invariant.issuperset(variables(eqn.invars)):
             invariant.update(eqn.outvars)
             hoisted_eqns.append(eqn)
     split.sources = []
     hoisted: list[Any] = []
     inside: list[Any] = []
     for atom in jaxpr.outvars[count:]:
-        if isinstance(atom, Var) and atom in positions and given[positions[atom]]:
+        if atom in positions and given[positions[atom]]:
             split.sources.append(("input", positions[atom]))
         elif atom in invariant:
             split.sources.append(("hoisted", len(hoisted)))
@@ -409,19 +381,14 @@ def _with_literals(forward: ClosedJaxpr, linear: ClosedJaxpr, count: int) -> tup
         if isinstance(atom, Literal)}
     if not literals:
         return forward, linear
-
-    def read(atom: Any) -> Any:
-        return literals.get(atom, atom) if isinstance(atom, Var) else atom
-
     jaxpr = linear.jaxpr
     return (
         ClosedJaxpr(forward.jaxpr.replace(outvars=[
-            *forward.jaxpr.outvars[:count],
-            *(atom for atom in residuals if not isinstance(atom, Literal))]), forward.consts),
+            *forward.jaxpr.outvars[:count], *variables(residuals)]), forward.consts),
         ClosedJaxpr(jaxpr.replace(
             invars=[var for var in jaxpr.invars if var not in literals],
-            eqns=[eqn.replace(invars=[read(atom) for atom in eqn.invars]) for eqn in jaxpr.eqns],
-            outvars=[read(atom) for atom in jaxpr.outvars]), linear.consts))
+            eqns=[eqn.replace(invars=replaced(eqn.invars, literals)) for eqn in jaxpr.eqns],
+            outvars=replaced(jaxpr.outvars, literals)), linear.consts))
 
 
 def chosen(values: Sequence[Any], marks: Sequence[bool]) -> list[Any]:

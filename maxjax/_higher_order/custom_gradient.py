@@ -8,14 +8,14 @@ from typing import Any
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.control import Traced, operands_of, traced
 from maxjax._higher_order.custom_vjp import custom_vjp
-from maxjax._ir.interpret import interpreter
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import DynamicJaxprTracer, eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import DynamicJaxprTracer, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of
-from maxjax._primitives.rules import call_factors, is_linear
+from maxjax._primitives.rules import is_linear
 from maxjax._transforms.autodiff import leaf_operand
 from maxjax._transforms.batching import BatchTracer
 from maxjax._transforms.jvp import JVPTracer, instantiate
@@ -176,18 +176,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, callee: ClosedJaxpr,
         found, operands[start:], strict=True))]
 
 
-linear_call_p = Primitive(
-    "linear_call",
-    abstract=lambda *avals, callee, **params: tuple(callee.out_avals),
-    evaluate=lambda *values, callee, **params: interpreter(callee)(*values),
-    lower=lambda ctx, *values, callee, **params: ctx.lower_closed(callee, values),
-    jvp=_jvp,
-    transpose=_transpose,
-    factors=call_factors,
-    multiple_results=True,
-    cacheable=False,
-    calls="callee",
-)
+linear_call_p = call_primitive("linear_call", "callee", jvp=_jvp, transpose=_transpose)
 
 
 def linear_call(fun: Callable[[Any, Any], Any], fun_transpose: Callable[[Any, Any], Any],

@@ -10,11 +10,13 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.calls import call_primitive, only_shown
 from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.custom_rules import (
     Positional,
     Results,
     SymbolicZero,
+    batched_call,
     check_results,
     fixed_numbers,
     forwarded,
@@ -24,20 +26,15 @@ from maxjax._higher_order.custom_rules import (
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.axes import ANY_AXIS
-from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Result
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.convert import stop_gradient_p
-from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._transforms.autodiff import leaf_operand
-from maxjax._transforms.batching import BatchTrace
-from maxjax._transforms.transpose import transpose_jaxpr
 
 # --- the primitive --------------------------------------------------------------------------------
 
@@ -65,46 +62,20 @@ def _call_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call_jaxpr: Cl
 def _call_batch(size: int, operands: Sequence[Any], axes: Sequence[Any], *,
                 call_jaxpr: ClosedJaxpr, jvp: JvpRule, num_consts: int, name: str,
                 symbolic_zeros: bool) -> Any:
-    trace = BatchTrace(context.trace, size, context.batch_axis)
-    boxed = [trace.box(x, axis) for x, axis in zip(operands, axes, strict=True)]
-    consts, args = boxed[:num_consts], boxed[num_consts:]
-    outs = trace.apply_custom_jvp(
-        lambda *xs: eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *consts, *xs), jvp, args,
-        stage=functools.partial(
-            stage, name=name, rule_name=jvp.__name__, symbolic_zeros=symbolic_zeros))
-    pairs = [trace.unbox(out) for out in outs]
-    return [value for value, _ in pairs], [axis for _, axis in pairs]
+    staged = functools.partial(
+        stage, name=name, rule_name=jvp.__name__, symbolic_zeros=symbolic_zeros)
+    return batched_call(
+        size, operands, axes, call_jaxpr, num_consts,
+        lambda trace, function, args: trace.apply_custom_jvp(function, jvp, args, stage=staged))
 
 
-def _call_transpose(cotangents: Sequence[Any], *operands: Any, call_jaxpr: ClosedJaxpr, name: str,
-                    **params: Any) -> list[Any]:
-    linear = tuple(map(is_linear, operands))
-    given = tuple(cotangent is not None for cotangent in cotangents)
-    transposed, nonzero = transpose_jaxpr(call_jaxpr, linear, given)
-    results = iter(jit_p.bind(
-        *(x for x, is_lin in zip(operands, linear, strict=True) if not is_lin),
-        *(ct for ct in cotangents if ct is not None), jaxpr=transposed, name=name))
-    flags = iter(nonzero)
-    return [(next(results) if next(flags) else None) if is_lin else None for is_lin in linear]
-
-
-custom_jvp_call_p = Primitive(
-    "custom_jvp_call",
-    abstract=lambda *avals, call_jaxpr, **params: tuple(call_jaxpr.out_avals),
-    bodies=lambda *avals, call_jaxpr, **params: [(call_jaxpr, avals, None)],
-    evaluate=lambda *values, call_jaxpr, **params: interpreter(call_jaxpr)(*values),
-    lower=lambda ctx, *values, call_jaxpr, **params: ctx.lower_closed(call_jaxpr, values),
+custom_jvp_call_p = call_primitive(
+    "custom_jvp_call", "call_jaxpr", follow=("transpose",),
+    apply=lambda params, jaxpr, operands: jit_p.bind(*operands, jaxpr=jaxpr, name=params["name"]),
     jvp=_call_jvp,
-    transpose=_call_transpose,
     batch=_call_batch,
     axis_names=lambda **params: (ANY_AXIS,),
-    factors=call_factors,
-    multiple_results=True,
-    cacheable=False,
-    calls="call_jaxpr",
-    shown=lambda params: {
-        name: params[name] for name in ("name", "call_jaxpr", "jvp", "symbolic_zeros")
-        if name in params},
+    shown=only_shown("name", "call_jaxpr", "jvp", "symbolic_zeros"),
 )
 
 

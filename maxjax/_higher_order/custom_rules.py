@@ -1,5 +1,5 @@
-"""What custom_jvp, custom_vjp and custom_vmap share: arguments by position, symbolic zeros, and
-the check that a rule gives what the function gives."""
+"""What custom_jvp, custom_vjp and custom_vmap share: arguments by position, symbolic zeros, the
+check that a rule gives what the function gives, and calls that keep their rule under vmap."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.signatures import signature_of
-from maxjax._ir.trace import aval_of
+from maxjax._ir.evaluate import eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.trace import aval_of, context
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
 from maxjax._transforms.autodiff import leaf_operand
+from maxjax._transforms.batching import BatchTrace
 from maxjax._transforms.jvp import instantiate
 
 
@@ -182,3 +185,22 @@ def check_results(results: Results, function: Results | None, messages: tuple[st
             f"    {results.described()}\n"
             f"while the {decorated} had output shapes/dtypes of:\n"
             f"    {function.described()}")
+
+
+def batched_call(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+                 closed: ClosedJaxpr, num_consts: int,
+                 apply: Callable[[BatchTrace, Callable[..., list[Any]], list[Any]], list[Any]]
+                 ) -> tuple[list[Any], list[int | None]]:
+    """The batching rule of a call that keeps a rule of the user's, which is batched with it.
+
+    Args:
+      num_consts: so many of the operands are values that the function closes over.
+      apply: ``(trace, function, arguments) -> results``: applies the function with its rule.
+    """
+    trace = BatchTrace(context.trace, size, context.batch_axis)
+    boxed = [trace.box(x, axis) for x, axis in zip(operands, axes, strict=True)]
+    consts = boxed[:num_consts]
+    outs = apply(trace, lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *consts, *xs),
+                 boxed[num_consts:])
+    pairs = [trace.unbox(out) for out in outs]
+    return [value for value, _ in pairs], [axis for _, axis in pairs]

@@ -18,12 +18,14 @@ import numpy as np
 from maxjax._base import config, dtypes, pytree
 from maxjax._base.errors import UnexpectedTracerError
 from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.calls import call_primitive, only_shown
 from maxjax._higher_order.composed import composed
 from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.custom_rules import (
     Positional,
     Results,
     SymbolicZero,
+    batched_call,
     check_results,
     fixed_numbers,
     forwarded,
@@ -32,19 +34,18 @@ from maxjax._higher_order.custom_rules import (
 )
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.axes import ANY_AXIS
-from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
+from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import Ref
-from maxjax._ir.staging import StagingTrace, eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Result
 from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.autodiff import leaf_operand
-from maxjax._transforms.batching import BatchTrace, batch_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code
+from maxjax._transforms.batching import batch_jaxpr
 
 Backward = Callable[[list[Any], list[Any]], list[Any]]
 
@@ -135,32 +136,18 @@ def _call_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, fwd: VJPRule, 
 def _call_batch(size: int, operands: Sequence[Any], axes: Sequence[Any], *,
                 call_jaxpr: ClosedJaxpr, fwd: VJPRule, bwd: Any, num_consts: int, name: str,
                 symbolic_zeros: bool) -> Any:
-    trace = BatchTrace(context.trace, size, context.batch_axis)
-    boxed = [trace.box(x, axis) for x, axis in zip(operands, axes, strict=True)]
-    consts, args = boxed[:num_consts], boxed[num_consts:]
-    outs = trace.apply_custom_vjp(
-        lambda *xs: eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *consts, *xs), fwd, args,
-        **_hooks(name, fwd.__name__, bwd, symbolic_zeros))
-    pairs = [trace.unbox(out) for out in outs]
-    return [value for value, _ in pairs], [axis for _, axis in pairs]
+    hooks = _hooks(name, fwd.__name__, bwd, symbolic_zeros)
+    return batched_call(
+        size, operands, axes, call_jaxpr, num_consts,
+        lambda trace, function, args: trace.apply_custom_vjp(function, fwd, args, **hooks))
 
 
-custom_vjp_call_p = Primitive(
-    "custom_vjp_call",
-    abstract=lambda *avals, call_jaxpr, **params: tuple(call_jaxpr.out_avals),
-    bodies=lambda *avals, call_jaxpr, **params: [(call_jaxpr, avals, None)],
-    evaluate=lambda *values, call_jaxpr, **params: interpreter(call_jaxpr)(*values),
-    lower=lambda ctx, *values, call_jaxpr, **params: ctx.lower_closed(call_jaxpr, values),
+custom_vjp_call_p = call_primitive(
+    "custom_vjp_call", "call_jaxpr",
     jvp=_call_jvp,
     batch=_call_batch,
     axis_names=lambda **params: (ANY_AXIS,),
-    factors=call_factors,
-    multiple_results=True,
-    cacheable=False,
-    calls="call_jaxpr",
-    shown=lambda params: {
-        name: params[name] for name in ("name", "bwd", "call_jaxpr", "fwd", "symbolic_zeros")
-        if name in params},
+    shown=only_shown("name", "bwd", "call_jaxpr", "fwd", "symbolic_zeros"),
 )
 
 

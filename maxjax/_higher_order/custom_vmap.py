@@ -9,15 +9,13 @@ from typing import Any
 
 from maxjax._base import pytree
 from maxjax._base.treedef import PyTreeDef
+from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.control import operands_of, traced
 from maxjax._higher_order.custom_rules import Positional, forwarded, name_of
 from maxjax._higher_order.scan import scan_for
-from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import aval_of
 from maxjax._primitives.layout import move_axis
-from maxjax._primitives.rules import call_factors
 from maxjax._transforms.autodiff import jvp, leaf_operand
 from maxjax._transforms.batching import batch_flat
 from maxjax._transforms.jvp import instantiate, jvp_jaxpr
@@ -137,18 +135,11 @@ def _linearize(*_: Any, **__: Any) -> Any:
         "reverse-mode autodiff.")
 
 
-custom_vmap_p = Primitive(
-    "custom_vmap_call",
-    abstract=lambda *avals, call, **params: tuple(call.out_avals),
-    evaluate=lambda *values, call, **params: interpreter(call)(*values),
-    lower=lambda ctx, *values, call, **params: ctx.lower_closed(call, values),
+custom_vmap_p = call_primitive(
+    "custom_vmap_call", "call",
     jvp=_jvp,
     linearize=_linearize,
     batch=_batch,
-    factors=call_factors,
-    multiple_results=True,
-    cacheable=False,
-    calls="call",
     shown=lambda params: {**params, "in_tree": PyTreeDef(params["in_tree"]),
                           "out_tree": PyTreeDef(params["out_tree"])},
 )

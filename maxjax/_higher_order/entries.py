@@ -11,7 +11,8 @@ from typing import Any
 from maxjax._base import pytree
 from maxjax._higher_order.dynamic import MAX_SIZES, Variant
 from maxjax._higher_order.shape_struct import shape_structs
-from maxjax._ir.jaxpr import ClosedJaxpr, Var, derived
+from maxjax._ir.jaxpr import ClosedJaxpr, derived
+from maxjax._ir.liveness import count_as_read, read_inputs
 from maxjax._ir.types import ShapedArray
 
 # So many traces of functions that touch array references are kept: each holds the references.
@@ -58,7 +59,7 @@ def _reading_all(closed: ClosedJaxpr) -> ClosedJaxpr:
     result = ClosedJaxpr(closed.jaxpr, closed.consts, closed.refs)
     result.cache.update({name: closed.cache[name] for name in ("name", "argument names")
                          if name in closed.cache})
-    result.cache["used"] = [True] * len(closed.in_avals)
+    count_as_read(result)
     return result
 
 
@@ -68,20 +69,18 @@ def usable_donations(closed: ClosedJaxpr, donated: Sequence[int], keep_unused: b
 
     Inputs that nothing reads are no part of the program, unless they are to be kept.
     """
-    jaxpr = closed.jaxpr
-    read = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
-    read.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
-    room = Counter(aval.nbytes for aval in jaxpr.out_avals)
+    read = read_inputs(closed)
+    room = Counter(aval.nbytes for aval in closed.out_avals)
     taken, unusable = [], []
     for position in donated:
-        var = jaxpr.invars[position]
-        if var not in read and not keep_unused:
+        aval = closed.invars[position].aval
+        if not read[position] and not keep_unused:
             continue
-        if room[var.aval.nbytes]:
-            room[var.aval.nbytes] -= 1
+        if room[aval.nbytes]:
+            room[aval.nbytes] -= 1
             taken.append(position)
         else:
-            unusable.append(var.aval)
+            unusable.append(aval)
     return tuple(taken), unusable
 
 # What functions were traced to: jitted again, they are not traced again. Held weakly, it goes with

@@ -20,7 +20,8 @@ from maxjax._higher_order.dynamic import MAX_SIZES
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck
 from maxjax._ir.dimensions import is_dimension
-from maxjax._ir.jaxpr import ClosedJaxpr, Var
+from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.liveness import read_inputs
 from maxjax._ir.runtime import installed
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.symbolic import scope_of, solve
@@ -84,11 +85,9 @@ class Exported:
     @property
     def module_kept_var_idx(self) -> tuple[int, ...]:
         """The arguments that the result depends on."""
-        jaxpr = self.program.jaxpr
-        used = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
-        used.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
         taken = [n for n, aval in enumerate(self.in_avals) if aval.dtype != dtypes.float0]
-        return tuple(n for n, var in zip(taken, jaxpr.invars, strict=True) if var in used)
+        return tuple(
+            n for n, read in zip(taken, read_inputs(self.program), strict=True) if read)
 
     @property
     def uses_global_constants(self) -> bool:

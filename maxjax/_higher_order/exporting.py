@@ -14,15 +14,16 @@ from maxjax._higher_order.exported import Exported, argument_names
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
+from maxjax._ir.evaluate import eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, every_equation
+from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.refs import RefsTouched
 from maxjax._ir.serialize import NotSerializable, encode
-from maxjax._ir.staging import eval_jaxpr
 from maxjax._ir.symbolic import solve
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, placements
 from maxjax._transforms import autodiff
-from maxjax._transforms.simplify import eliminate_dead_code, inline_calls
+from maxjax._transforms.simplify import inline_calls
 
 
 def export_function(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -57,16 +58,11 @@ def _specs(places: Sequence[Any]) -> tuple[PartitionSpec | None, ...]:
 
 def _mesh_in(closed: ClosedJaxpr) -> Any:
     """The mesh that a program names: of a ``shard_map``, or of how a value lies."""
-    for eqn in closed.eqns:
+    for eqn in every_equation(closed):
         named = placements(eqn.primitive, eqn.params) if eqn.primitive.placement else []
         for value in (*eqn.params.values(), *[getattr(place, "mesh", None) for place in named]):
             if isinstance(value, (Mesh, AbstractMesh)) and not value.empty:
                 return value
-        if not eqn.primitive.cacheable:
-            for inner in subjaxprs(eqn.params):
-                found = _mesh_in(inner) if isinstance(inner, ClosedJaxpr) else None
-                if found is not None:
-                    return found
     return None
 
 

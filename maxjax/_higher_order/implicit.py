@@ -12,10 +12,11 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.control import Traced, merged, operands_of, traced
 from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import aval_of
 from maxjax._primitives.arithmetic import neg_p, sub_p
 from maxjax._primitives.rules import call_factors, is_linear

@@ -32,10 +32,11 @@ from maxjax._higher_order.static_arguments import (
     split,
 )
 from maxjax._higher_order.target import Target
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import Ref, RefsTouched, RefUse, read, write_back
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.symbolic import scope_of
 from maxjax._ir.trace import Tracer, context
 from maxjax._ir.types import ShapedArray

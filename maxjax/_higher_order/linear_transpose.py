@@ -12,12 +12,13 @@ from maxjax._higher_order.custom_jvp import custom_jvp_call_p
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.shape_struct import abstract_leaf
 from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Var
+from maxjax._ir.liveness import dependent_equations, eliminate_dead_code
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.rules import Linear
-from maxjax._transforms.simplify import called_by, eliminate_dead_code, inline_calls
-from maxjax._transforms.transpose import backward_pass, missing_transpose
+from maxjax._transforms.simplify import called_by, inline_calls
+from maxjax._transforms.transpose import missing_transpose, transpose_partly
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any,
@@ -68,7 +69,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any,
             raise TypeError(f"cotangent type does not match function output, expected "
                             f"{tuple(out_avals)} but got {given}")
         _check_linear(closed.jaxpr, len(body.consts))
-        results = backward_pass(closed.jaxpr, closed.consts, operands, values)[len(body.consts):]
+        results = transpose_partly(closed.jaxpr, closed.consts, operands, values)
         return pytree.unflatten(tree, [
             _zeros(aval) if x is None else x for x, aval in zip(results, avals, strict=True)])
 
@@ -83,11 +84,8 @@ def _check_linear(jaxpr: Jaxpr, num_consts: int) -> None:
     """Raises where an equation is not linear in what depends on the arguments."""
     linear: set[Var] = set(jaxpr.invars[num_consts:])
     is_real = any(dtypes.is_inexact(var.aval.dtype) for var in linear)
-    for eqn in jaxpr.eqns:
-        dependent = [atom for atom in eqn.invars if isinstance(atom, Var) and atom in linear]
-        if not dependent:
-            continue
-        linear.update(eqn.outvars)
+    for eqn in dependent_equations(jaxpr.eqns, linear):
+        dependent = [atom for atom in eqn.invars if atom in linear]
         if eqn.primitive.transpose is None:
             raise missing_transpose(eqn.primitive)
         linearity = eqn.primitive.linearity

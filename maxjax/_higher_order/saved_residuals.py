@@ -9,12 +9,12 @@ from maxjax._base import pytree
 from maxjax._base.signatures import argument_names
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.jit import jit_p
-from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.jaxpr import Jaxpr, JaxprEqn, Literal
 from maxjax._ir.staging import StagingTrace
 from maxjax._ir.trace import current_trace
 from maxjax._primitives.identities import name_p
 from maxjax._transforms.autodiff import FlatFunction
-from maxjax._transforms.linearize import LinearVar, linearize_flat
+from maxjax._transforms.linearize import linearize_flat
 
 
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
@@ -29,18 +29,17 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
     trace = StagingTrace()
     inputs = [trace.new_input(x.aval) for x in values]
     with current_trace(trace):
-        _, linear = linearize_flat(FlatFunction(call, tree), inputs)
-    found: dict[int, Any] = {}
-    for eqn in linear.equations:
-        found.update((id(x), x) for x in eqn.operands if type(x) is not LinearVar)
-    jaxpr = trace.close(list(found.values())).jaxpr
+        _, linear, _ = linearize_flat(FlatFunction(call, tree), inputs)
+    literals = {id(atom.val): atom.val for eqn in linear.eqns for atom in eqn.invars
+                if isinstance(atom, Literal)}
+    jaxpr = trace.close([*literals.values(), *linear.consts]).jaxpr
     return _sources(jaxpr, argument_names(f, tree))
 
 
 def _sources(jaxpr: Jaxpr, names: Sequence[str]) -> list[tuple[Any, str]]:
     results: list[tuple[Any, str]] = [
         (atom.aval, "from a literal") for atom in jaxpr.outvars if isinstance(atom, Literal)]
-    saved = {atom for atom in jaxpr.outvars if isinstance(atom, Var)}
+    saved = set(jaxpr.outvars)
     results += [(var.aval, "from a constant") for var in jaxpr.constvars if var in saved]
     results += [(var.aval, f"from the argument {name}")
                 for var, name in zip(jaxpr.invars, names, strict=True) if var in saved]

@@ -18,12 +18,9 @@ from maxjax._higher_order.control import (
     Traced,
     check_carry,
     chosen,
-    dependent,
     either,
     empty_like,
     merged,
-    needed_inputs,
-    on_host,
     operands_of,
     promote_weak,
     rearranged,
@@ -31,19 +28,20 @@ from maxjax._higher_order.control import (
     split_linearized,
     traced,
 )
+from maxjax._higher_order.structured import structured
+from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
+from maxjax._ir.evaluate import eval_jaxpr, eval_with_refs
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived
-from maxjax._ir.primitive import Primitive
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, derived
+from maxjax._ir.liveness import dependent_outputs, eliminate_dead_code, needed_inputs
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
-from maxjax._ir.staging import eval_jaxpr, eval_with_refs, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
-from maxjax._primitives.layout import move_axis
-from maxjax._primitives.rules import Linear, call_factors, is_linear
-from maxjax._transforms.batching import batch_jaxpr, to_axis
-from maxjax._transforms.jvp import instantiate, jvp_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code, simplify_once
+from maxjax._primitives.rules import Linear, is_linear
+from maxjax._transforms.jvp import instantiate
+from maxjax._transforms.simplify import simplify_once
 from maxjax._transforms.transpose import transpose_with_refs
 
 # --- the primitive --------------------------------------------------------------------------------
@@ -64,23 +62,6 @@ def _parts(values: Sequence[Any], num_consts: int, num_carry: int) -> tuple[
     """Constants, carries, stacked inputs."""
     end = num_consts + num_carry
     return list(values[:num_consts]), list(values[num_consts:end]), list(values[end:])
-
-
-def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_carry: int,
-              **params: Any) -> tuple[ShapedArray, ...]:
-    outs = jaxpr.out_avals
-    return (*outs[:num_carry],
-            *(aval.with_leading(length)
-              for aval in outs[num_carry:]))
-
-
-def _bodies(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int,
-            **params: Any) -> list[Any]:
-    consts, carry, xs = _parts(avals, num_consts, num_carry)
-    if any(aval.shape[0] != length for aval in xs):
-        raise ValueError(f"not all of {xs} are of length {length}")
-    outs = [*carry, *jaxpr.out_avals[num_carry:]]
-    return [(jaxpr, [*consts, *carry, *[aval.without_dim(0) for aval in xs]], outs)]
 
 
 @derived
@@ -136,50 +117,9 @@ def _evaluate(*values: Any, jaxpr: ClosedJaxpr, length: int, num_carry: int, num
     return _loop(jaxpr, length, num_carry, num_consts, reverse)(*values)
 
 
-def _lower(ctx: Any, *values: Any, jaxpr: ClosedJaxpr, length: int, num_carry: int,
-           num_consts: int, reverse: bool, **params: Any) -> list[Any]:
-    consts, init, xs = _parts(values, num_consts, num_carry)
-    return ctx.scan(jaxpr, consts, init, xs, length=length, reverse=reverse)
-
-
 def _settings(params: dict[str, Any]) -> dict[str, Any]:
     return {"length": params["length"], "reverse": params["reverse"], "unroll": params["unroll"],
             "split_transpose": params["_split_transpose"]}
-
-
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, num_carry: int,
-         num_consts: int, **params: Any) -> tuple[list[Any], list[Any]]:
-    nonzero = tuple(tangent is not None for tangent in tangents)
-    consts_nz, carry_nz, xs_nz = map(tuple, _parts(nonzero, num_consts, num_carry))
-    num_ys = len(jaxpr.out_avals) - num_carry
-    while True:
-        both, out_nz = jvp_jaxpr(
-            jaxpr, (*consts_nz, *carry_nz, *xs_nz), (*carry_nz, *(False,) * num_ys))
-        if out_nz[:num_carry] == carry_nz:
-            break
-        carry_nz = out_nz[:num_carry]
-    # The body takes and gives primals before tangents; the loop wants its kinds together.
-    n, consts_t, carry_t = len(nonzero), sum(consts_nz), sum(carry_nz)
-    in_consts, in_carry, in_xs = _parts(range(n), num_consts, num_carry)
-    t_consts, t_carry, t_xs = _parts(
-        range(n, n + consts_t + carry_t + sum(xs_nz)), consts_t, carry_t)
-    out_carry, out_ys = range(num_carry), range(num_carry, num_carry + num_ys)
-    start = num_carry + num_ys
-    body = rearranged(
-        both, (*in_consts, *t_consts, *in_carry, *t_carry, *in_xs, *t_xs),
-        (*out_carry, *range(start, start + carry_t), *out_ys,
-         *range(start + carry_t, start + sum(out_nz))))
-    consts, init, xs = _parts(primals, num_consts, num_carry)
-    consts_dot, init_dot, xs_dot = _parts(tangents, num_consts, num_carry)
-    init_dot = [instantiate(t, aval_of(x)) for x, t, flag in zip(
-        init, init_dot, carry_nz, strict=True) if flag]
-    results = bind(
-        [*consts, *(t for t in consts_dot if t is not None)], [*init, *init_dot],
-        [*xs, *(t for t in xs_dot if t is not None)], body, **_settings(params))
-    carry, results = results[:num_carry], results[num_carry:]
-    carry_dot, results = results[:carry_t], results[carry_t:]
-    ys, ys_dot = results[:num_ys], results[num_ys:]
-    return [*carry, *ys], merged(out_nz, [*carry_dot, *ys_dot])
 
 
 def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
@@ -234,7 +174,7 @@ def _linear_carries(jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int,
     """Which carries are linear in the loop: that their start is known does not make them known."""
     consts, carry, xs = map(tuple, _parts(linear, num_consts, num_carry))
     while True:
-        new = either(carry, dependent(jaxpr.jaxpr, (*consts, *carry, *xs))[:num_carry])
+        new = either(carry, dependent_outputs(jaxpr.jaxpr, (*consts, *carry, *xs))[:num_carry])
         if new == carry:
             return carry
         carry = new
@@ -359,70 +299,17 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, nu
     return [*to_consts, *to_init, *to_xs]
 
 
-def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: ClosedJaxpr,
-           num_carry: int, num_consts: int, **params: Any) -> tuple[list[Any], list[int | None]]:
-    consts, init, xs = _parts(operands, num_consts, num_carry)
-    const_axes, init_axes, xs_axes = _parts(axes, num_consts, num_carry)
-    carry_batched = tuple(axis is not None for axis in init_axes)
-    num_ys = len(jaxpr.out_avals) - num_carry
-    while True:
-        body_axes = (*const_axes, *(0 if flag else None for flag in carry_batched),
-                     *(None if axis is None else 0 for axis in xs_axes))
-        body, out_batched = batch_jaxpr(
-            jaxpr, size, body_axes, (*carry_batched, *(False,) * num_ys))
-        if out_batched[:num_carry] == carry_batched:
-            break
-        carry_batched = out_batched[:num_carry]
-    init = [to_axis(x, axis, 0, size) if flag else x
-            for x, axis, flag in zip(init, init_axes, carry_batched, strict=True)]
-    xs = [x if axis is None else move_axis(x, axis, 1)
-          for x, axis in zip(xs, xs_axes, strict=True)]
-    results = bind(consts, init, xs, body, **_settings(params))
-    return results, [
-        (0 if n < num_carry else 1) if flag else None for n, flag in enumerate(out_batched)]
-
-
-def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-    """Without the carries, outputs, constants and inputs that nothing needs."""
-    params = eqn.params
-    jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
-    live = tuple(used)
-    while True:
-        needed = needed_inputs(jaxpr.jaxpr, live)
-        new = (*either(live[:num_carry], needed[num_consts:num_consts + num_carry]),
-               *live[num_carry:])
-        if new == live:
-            break
-        live = new
-    needed[num_consts:num_consts + num_carry] = live[:num_carry]
-    if all(live) and all(needed):
-        return eqn
-    body = eliminate_dead_code(rearranged(
-        jaxpr, tuple(chosen(range(len(needed)), needed)), tuple(chosen(range(len(live)), live))))
-    consts, carry, _ = _parts(needed, num_consts, num_carry)
-    return eqn.replace(
-        invars=chosen(eqn.invars, needed), outvars=chosen(eqn.outvars, live),
-        params={**params, "jaxpr": body, "num_consts": sum(consts), "num_carry": sum(carry),
-                "linear": tuple(chosen(params["linear"], needed))})
-
-
-scan_p = Primitive(
+scan_p = structured(
     "scan",
-    abstract=_abstract,
-    bodies=_bodies,
+    ControlFlow(
+        groups=(Group(Role.CONSTANT, "num_consts"), Group(Role.CARRY, "num_carry"),
+                Group(Role.SCANNED)),
+        bodies=(BodyRule("jaxpr", "body", takes=(0, 1, 2)),),
+        length="length", reverse="reverse", marks="linear"),
     evaluate=_evaluate,
     specialize=_specialize,
-    lower=_lower,
-    host_condition=on_host,
-    jvp=_jvp,
     linearize=_linearize,
     transpose=_transpose,
-    batch=_batch,
-    factors=call_factors,
-    multiple_results=True,
-    cacheable=False,
-    control_flow=("jaxpr",),
-    dead_code=_without_dead_code,
     shown=lambda params: {name: value for name, value in params.items()
                           if name not in ("linear", "_split_transpose")},
 )
@@ -626,9 +513,8 @@ def _handed_on(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Any:
     _, carries, slices = _parts(jaxpr.invars, num_consts, num_carry)
     fixed = tuple(before is after for before, after in zip(
         carries, jaxpr.outvars[:num_carry], strict=True))
-    numbers = {var: number for number, var in enumerate(slices)}
-    copies = tuple(numbers.get(atom) if isinstance(atom, Var) else None
-                   for atom in jaxpr.outvars[num_carry:])
+    numbers: dict[Atom, int] = {var: number for number, var in enumerate(slices)}
+    copies = tuple(numbers.get(atom) for atom in jaxpr.outvars[num_carry:])
     if not any(fixed) and all(source is None for source in copies):
         return False
     before = range(num_consts, num_consts + num_carry)

@@ -17,6 +17,7 @@ from maxjax._higher_order.entries import Entry
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct, shape_structs
 from maxjax._higher_order.static_arguments import Static
 from maxjax._higher_order.target import check_options
+from maxjax._ir.control_flow import iterations
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Tracer
@@ -304,7 +305,7 @@ def flops_of(eqn: JaxprEqn) -> float:
     inner = [flops_of(inner_eqn) for sub in subjaxprs(eqn.params)
              for inner_eqn in sub.eqns]
     if inner:
-        return sum(inner) * float(eqn.params.get("length", 1))
+        return sum(inner) * float(iterations(eqn))
     return eqn.primitive.flops_of([atom.aval for atom in eqn.invars],
                                   [var.aval for var in eqn.outvars], eqn.params)
 

@@ -8,7 +8,7 @@ from typing import Any
 from maxjax._base import pytree
 from maxjax._base.errors import ShardingTypeError
 from maxjax._base.meshes import PartitionSpec
-from maxjax._ir.jaxpr import JaxprEqn, Var
+from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.primitive import result_types
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array
@@ -44,8 +44,7 @@ def check_unreduced_out_sharding(function: Callable[..., Any], unreduced: frozen
     if last is None:
         return
     for eqn in jaxpr.eqns:
-        operands = tuple([types.get(atom, atom.aval) if isinstance(atom, Var) else atom.aval
-                          for atom in eqn.invars])
+        operands = tuple([types.get(atom, atom.aval) for atom in eqn.invars])
         if eqn is last:
             _check(eqn, operands, unreduced)
             return

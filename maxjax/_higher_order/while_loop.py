@@ -17,37 +17,29 @@ from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
     check_carry,
-    chosen,
-    either,
-    merged,
-    needed_inputs,
-    on_host,
     operands_of,
     promote_weak,
-    rearranged,
     scalars,
     traced,
 )
 from maxjax._higher_order.scan import scan_for
+from maxjax._higher_order.structured import Batched, Differentiated, bind_jvp, structured
+from maxjax._ir.control_flow import BodyRule, ControlFlow, Group, Role
 from maxjax._ir.effects import io_effect, ordered_io_effect
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
-from maxjax._ir.primitive import Primitive
+from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import Tracer, aval_of
-from maxjax._ir.types import ShapedArray
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import Tracer
 from maxjax._ir.typing import Tree
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import lt_p, select_n_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.reduction import reduce_or_p
-from maxjax._primitives.rules import call_factors
-from maxjax._transforms.batching import batch_jaxpr, to_axis
-from maxjax._transforms.jvp import instantiate, jvp_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code, simplify_once
+from maxjax._transforms.simplify import simplify_once
 
 REVERSE_MODE = (
     "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic "
@@ -63,11 +55,11 @@ def bind(cond_consts: Sequence[Any], body_consts: Sequence[Any], init: Sequence[
         cond_jaxpr=cond_jaxpr, cond_nconsts=len(cond_consts))
 
 
-def _parts(values: Sequence[Any], cond_nconsts: int, body_nconsts: int) -> tuple[
-        list[Any], list[Any], list[Any]]:
-    """The predicate's constants, the body's, and carries."""
-    end = cond_nconsts + body_nconsts
-    return list(values[:cond_nconsts]), list(values[cond_nconsts:end]), list(values[end:])
+_FLOW = ControlFlow(
+    groups=(Group(Role.CONSTANT, "cond_nconsts"), Group(Role.CONSTANT, "body_nconsts"),
+            Group(Role.CARRY)),
+    bodies=(BodyRule("cond_jaxpr", "condition", takes=(0, 2), decides=True),
+            BodyRule("body_jaxpr", "body", takes=(1, 2))))
 
 
 @derived
@@ -102,102 +94,38 @@ def _evaluate(*values: Any, body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jax
     return _loop(body_jaxpr, cond_jaxpr, cond_nconsts, body_nconsts)(*values)
 
 
-def _lower(ctx: Any, *values: Any, body_jaxpr: ClosedJaxpr, body_nconsts: int,
-           cond_jaxpr: ClosedJaxpr, cond_nconsts: int) -> list[Any]:
-    cond_consts, body_consts, init = _parts(values, cond_nconsts, body_nconsts)
-    return ctx.while_loop(cond_jaxpr, cond_consts, body_jaxpr, body_consts, init)
-
-
-def _differentiated(tangents: Sequence[Any], body_jaxpr: ClosedJaxpr, cond_jaxpr: ClosedJaxpr,
-                    cond_nconsts: int, body_nconsts: int) -> tuple[
-                        ClosedJaxpr, ClosedJaxpr, tuple[bool, ...]]:
-    """The predicate and the body for carries with their tangents, and which carries have one."""
-    _, consts_nz, carry_nz = map(tuple, _parts(
-        [tangent is not None for tangent in tangents], cond_nconsts, body_nconsts))
-    while True:
-        both, new = jvp_jaxpr(body_jaxpr, (*consts_nz, *carry_nz), carry_nz)
-        if new == carry_nz:
-            break
-        carry_nz = new
-    count = len(body_jaxpr.in_avals)
-    tangent_numbers = range(count, count + sum(consts_nz) + sum(carry_nz))
-    body = rearranged(both, (
-        *range(body_nconsts), *tangent_numbers[:sum(consts_nz)], *range(body_nconsts, count),
-        *tangent_numbers[sum(consts_nz):]))
-    unused = [aval.tangent() for aval in chosen(body_jaxpr.out_avals, carry_nz)]
-    cond = rearranged(cond_jaxpr, (*range(len(cond_jaxpr.in_avals)), *unused))
-    return cond, body, carry_nz
-
-
-def _with_tangents(primals: Sequence[Any], tangents: Sequence[Any], cond: ClosedJaxpr,
-                   body: ClosedJaxpr, carry_nz: Sequence[bool], cond_nconsts: int,
-                   body_nconsts: int) -> tuple[list[Any], list[Any]]:
-    cond_consts, consts, init = _parts(primals, cond_nconsts, body_nconsts)
-    _, consts_dot, init_dot = _parts(tangents, cond_nconsts, body_nconsts)
-    init_dot = [instantiate(t, aval_of(x)) for x, t, flag in zip(
-        init, init_dot, carry_nz, strict=True) if flag]
-    results = bind(cond_consts, [*consts, *(t for t in consts_dot if t is not None)],
-                   [*init, *init_dot], cond, body)
-    return results[:len(init)], merged(carry_nz, results[len(init):])
-
-
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, body_jaxpr: ClosedJaxpr,
-         body_nconsts: int, cond_jaxpr: ClosedJaxpr, cond_nconsts: int) -> tuple[
-             list[Any], list[Any]]:
-    cond, body, carry_nz = _differentiated(
-        tangents, body_jaxpr, cond_jaxpr, cond_nconsts, body_nconsts)
-    return _with_tangents(primals, tangents, cond, body, carry_nz, cond_nconsts, body_nconsts)
-
-
-def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *,
-               body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr,
-               cond_nconsts: int) -> tuple[list[Any], list[Any]]:
+def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any],
+               **params: Any) -> tuple[list[Any], list[Any]]:
     # How many iterations' residuals there will be is not known: the linear map runs the loop again.
-    outs = while_p.bind(*primals, body_jaxpr=body_jaxpr, body_nconsts=body_nconsts,
-                        cond_jaxpr=cond_jaxpr, cond_nconsts=cond_nconsts)
-    cond, body, carry_nz = _differentiated(
-        tangents, body_jaxpr, cond_jaxpr, cond_nconsts, body_nconsts)
-    if not any(carry_nz):
+    outs = while_p.bind(*primals, **params)
+    both = Differentiated(_FLOW.structure(params, len(primals)), tangents)
+    if not any(both.results):
         return outs, [None] * len(outs)
-    _, out_tangents = _with_tangents(
-        primals, tangents, cond, body, carry_nz, cond_nconsts, body_nconsts)
-    return outs, out_tangents
+    return outs, bind_jvp(while_p, primals, tangents, params, both)[1]
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
     raise ValueError(REVERSE_MODE)
 
 
-def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *,
-           body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr,
-           cond_nconsts: int) -> tuple[list[Any], list[int | None]]:
-    effects = cond_jaxpr.effects | body_jaxpr.effects
+def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+           **params: Any) -> tuple[list[Any], list[int | None]]:
+    effects = params["cond_jaxpr"].effects | params["body_jaxpr"].effects
     if ordered_io_effect in effects:
         raise Exception("Ordered IO effects not supported in vmap.")
-    cond_consts, body_consts, init = _parts(operands, cond_nconsts, body_nconsts)
-    cond_axes, body_axes, init_axes = _parts(axes, cond_nconsts, body_nconsts)
-    carry_batched = tuple(axis is not None for axis in init_axes)
-    while True:
-        carry_axes = tuple(0 if flag else None for flag in carry_batched)
-        cond, (predicate_batched,) = batch_jaxpr(cond_jaxpr, size, (*cond_axes, *carry_axes))
-        if predicate_batched and not all(carry_batched):
-            carry_batched = (True,) * len(init)
-            continue
-        body, new = batch_jaxpr(body_jaxpr, size, (*body_axes, *carry_axes), carry_batched)
-        if new == carry_batched:
-            break
-        carry_batched = new
-    init = [to_axis(x, axis, 0, size) if flag else x
-            for x, axis, flag in zip(init, init_axes, carry_batched, strict=True)]
-    out_axes = [0 if flag else None for flag in carry_batched]
-    if not predicate_batched:
-        return bind(cond_consts, body_consts, init, cond, body), out_axes
+    flow = _FLOW.structure(params, len(operands))
+    batched = Batched(flow, size, axes)
+    cond_consts, body_consts, init = flow.parts(batched.operands(operands))
+    cond, body = batched.jaxprs
+    if not batched.predicate:
+        return bind(cond_consts, body_consts, init, cond, body), batched.out_axes
     if io_effect in effects:
         raise Exception(
             "Unordered IO effects not supported in while_loop with batched predicate")
     going, = eval_jaxpr(cond.jaxpr, cond.consts, *cond_consts, *init)
-    any_going, step = _until_all_are_done(body, cond, cond_nconsts, body_nconsts)
-    return bind([], [*cond_consts, *body_consts], [going, *init], any_going, step)[1:], out_axes
+    any_going, step = _until_all_are_done(body, cond, len(cond_consts), len(body_consts))
+    results = bind([], [*cond_consts, *body_consts], [going, *init], any_going, step)
+    return results[1:], batched.out_axes
 
 
 @derived
@@ -208,7 +136,8 @@ def _until_all_are_done(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int,
     going_aval = cond.out_avals[0]
 
     def step(*args: Any) -> list[Any]:
-        cond_consts, body_consts, (going, *carry) = _parts(args, cond_nconsts, body_nconsts)
+        cond_consts, args = args[:cond_nconsts], args[cond_nconsts:]
+        body_consts, (going, *carry) = args[:body_nconsts], args[body_nconsts:]
         new = eval_jaxpr(body.jaxpr, body.consts, *body_consts, *carry)
         kept = [select_n_p.bind(_over(going, after.shape), before, after)
                 for before, after in zip(carry, new, strict=True)]
@@ -232,61 +161,13 @@ def _over(mask: Any, shape: tuple[int, ...]) -> Any:
     return mask if mask.shape == shape else broadcast_in_dim(mask, shape, (0,))
 
 
-def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-    """Without the carries and constants that neither the predicate nor a used result needs."""
-    params = eqn.params
-    cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
-    body, cond = params["body_jaxpr"], params["cond_jaxpr"]
-    cond_needed = needed_inputs(cond.jaxpr, [True])
-    live = either(used, cond_needed[cond_nconsts:])
-    while True:
-        needed = needed_inputs(body.jaxpr, live)
-        new = either(live, needed[body_nconsts:])
-        if new == live:
-            break
-        live = new
-    cond_needed[cond_nconsts:] = live
-    needed[body_nconsts:] = live
-    if all(cond_needed) and all(needed):
-        return eqn
-    numbers = tuple(chosen(range(len(needed)), needed))
-    cond_consts, body_consts, init = _parts(eqn.invars, cond_nconsts, body_nconsts)
-    return eqn.replace(
-        invars=[*chosen(cond_consts, cond_needed[:cond_nconsts]),
-                *chosen(body_consts, needed[:body_nconsts]), *chosen(init, live)],
-        outvars=chosen(eqn.outvars, live),
-        params={
-            "body_jaxpr": eliminate_dead_code(rearranged(
-                body, numbers, tuple(chosen(range(len(live)), live)))),
-            "body_nconsts": sum(needed[:body_nconsts]),
-            "cond_jaxpr": rearranged(
-                cond, tuple(chosen(range(len(cond_needed)), cond_needed))),
-            "cond_nconsts": sum(cond_needed[:cond_nconsts])})
-
-
-def _bodies(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
-            cond_nconsts: int, body_nconsts: int) -> list[Any]:
-    cond_consts, body_consts, carry = _parts(avals, cond_nconsts, body_nconsts)
-    return [(cond_jaxpr, [*cond_consts, *carry], [ShapedArray((), dtypes.bool_)]),
-            (body_jaxpr, [*body_consts, *carry], carry)]
-
-
-while_p = Primitive(
+while_p = structured(
     "while",
-    abstract=lambda *avals, body_jaxpr, **params: tuple(body_jaxpr.out_avals),
-    bodies=_bodies,
+    _FLOW,
     evaluate=_evaluate,
-    lower=_lower,
-    host_condition=on_host,
-    jvp=_jvp,
     linearize=_linearize,
     transpose=_transpose,
     batch=_batch,
-    factors=call_factors,
-    multiple_results=True,
-    cacheable=False,
-    control_flow=("cond_jaxpr", "body_jaxpr"),
-    dead_code=_without_dead_code,
 )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import InternalError
+from maxjax._ir.control_flow import Structure, structure_of
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from maxjax._ir.trace import aval_of
 from maxjax._ir.types import ShapedArray, match_up_to_weak_type
@@ -80,16 +82,17 @@ def check_operands(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         if primitive.same_dtypes is not None and len(set(kinds[primitive.same_dtypes])) > 1:
             raise InternalError(f"{_Place(position, eqn)} has operands of different dtypes: "
                                 f"{', '.join(map(str, kinds))}")
-        if primitive.bodies is not None:
+        if primitive.bodies is not None or primitive.control_flow is not None:
             _check_bodies(eqn, _Place(position, eqn))
         for inner in subjaxprs(eqn.params):
             check_operands(inner)
 
 
 def _check_bodies(eqn: JaxprEqn, where: object) -> None:
+    avals = [atom.aval for atom in eqn.invars]
     try:
-        bodies = list(eqn.primitive.bodies(      # type: ignore[misc]
-            *[atom.aval for atom in eqn.invars], **eqn.params))
+        bodies = (_bodies(structure_of(eqn), avals) if eqn.primitive.bodies is None
+                  else eqn.primitive.bodies(*avals, **eqn.params))
     except Exception as error:
         raise InternalError(f"{where} has parameters of another kind: {error}") from error
     for body, given, wanted in bodies:
@@ -101,6 +104,18 @@ def _check_bodies(eqn: JaxprEqn, where: object) -> None:
                     map(match_up_to_weak_type, have, want))):
                 raise InternalError(f"{where} has a jaxpr with {what} of other types: "
                                     f"{list(have)} for {list(want)}")
+
+
+def _bodies(flow: Structure, avals: Sequence[ShapedArray]) -> list[tuple[Any, ...]]:
+    """The jaxprs of a loop or a choice, with the types of operands and results as each has them."""
+    scanned = [avals[number] for number in flow.scanned]
+    if any(aval.shape[0] != flow.length for aval in scanned):
+        raise ValueError(f"not all of {scanned} are of length {flow.length}")
+    carries = [avals[number] for number in flow.carries]
+    outs = flow.producers[0].jaxpr.out_avals
+    wanted = [*carries, *outs[len(carries):]]
+    return [(body.jaxpr, [flow.inside(number, avals[number]) for number in body.takes],
+             [ShapedArray((), dtypes.bool_)] if body.decides else wanted) for body in flow.bodies]
 
 
 def _check_types(eqn: JaxprEqn, where: object) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
+from maxjax._ir.liveness import last_uses
 from maxjax._ir.primitive import op_spec
 from maxjax._ir.types import ShapedArray
 
@@ -49,19 +50,7 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, object]) -> str:
         return name(atom)
 
     parameters = [name(var) for var in (*jaxpr.constvars, *jaxpr.invars)]
-    last_use: dict[Var, int] = {}
-    for position, eqn in enumerate(jaxpr.eqns):
-        for atom in eqn.invars:
-            if isinstance(atom, Var):
-                last_use[atom] = position
-    for atom in jaxpr.outvars:
-        if isinstance(atom, Var):
-            last_use.pop(atom, None)
-    frees: dict[int, list[str]] = {}
-    for var, position in last_use.items():
-        if var.aval.nbytes > _FREE_BYTES:
-            frees.setdefault(position, []).append(name(var))
-
+    last = last_uses(jaxpr)
     lines = [f"def program({', '.join(parameters)}):"]
     for position, eqn in enumerate(jaxpr.eqns):
         run = runner(eqn)
@@ -77,8 +66,10 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, object]) -> str:
             if not eqn.outvars:
                 results = "_"
         lines.append(f"    {results} = {expression}")
-        if position in frees:
-            lines.append(f"    {' = '.join(frees[position])} = None")
+        freed = [atom for atom in eqn.invars if last.get(atom) == position
+                 and atom.aval.nbytes > _FREE_BYTES]
+        if freed:
+            lines.append(f"    {' = '.join(map(read, dict.fromkeys(freed)))} = None")
     lines.append(f"    return [{', '.join(map(read, jaxpr.outvars))}]")
     return "\n".join(lines)
 

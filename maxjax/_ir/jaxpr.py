@@ -7,7 +7,7 @@ Every variable is assigned once. Higher-order primitives hold jaxprs in their pa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._ir.effects import Effect
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from maxjax._base.source import SourceLine
     from maxjax._ir.primitive import Primitive
     from maxjax._ir.refs import RefUse
-    from maxjax._ir.typing import Function, Params, Value
+    from maxjax._ir.typing import Function, Value
 
 
 class Var:
@@ -67,6 +67,13 @@ class Literal:
 
 
 Atom = Var | Literal
+# Of an application, by name; what they are, each primitive says.
+Params = dict[str, Any]
+
+
+def replaced(atoms: Iterable[Atom], env: Mapping[Any, Atom]) -> list[Atom]:
+    """The atoms, with what has come in the place of some."""
+    return [env.get(atom, atom) for atom in atoms]
 
 
 class JaxprEqn:
@@ -82,9 +89,9 @@ class JaxprEqn:
     def __init__(self, primitive: Primitive, invars: Sequence[Atom], params: Params,
                  outvars: Sequence[Var], source: SourceLine | None = None):
         self.primitive = primitive
-        self.invars = list(invars)
+        self.invars = [*invars]
         self.params = params
-        self.outvars = list(outvars)
+        self.outvars = [*outvars]
         self.source = source
 
     @property
@@ -122,10 +129,10 @@ class Jaxpr:
     def __init__(self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom],
                  eqns: Sequence[JaxprEqn], debug_info: str = "", *, effects: object = None):
         # JAX's constructor is told the effects, which follow from the equations.
-        self.constvars = list(constvars)
-        self.invars = list(invars)
-        self.outvars = list(outvars)
-        self.eqns = list(eqns)
+        self.constvars = [*constvars]
+        self.invars = [*invars]
+        self.outvars = [*outvars]
+        self.eqns = [*eqns]
         self.debug_info = debug_info
 
     @property
@@ -158,7 +165,7 @@ class ClosedJaxpr:
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Value] = (), refs: tuple[RefUse, ...] = ()):
         self.jaxpr = jaxpr
-        self.consts = list(consts)
+        self.consts = [*consts]
         # The array references that the last inputs are values of, and, of those that are written,
         # the last outputs.
         self.refs = refs
@@ -229,3 +236,12 @@ def subjaxprs(params: Params) -> Iterator[ClosedJaxpr | Jaxpr]:
             for item in value:
                 if isinstance(item, (ClosedJaxpr, Jaxpr)):
                     yield item
+
+
+def every_equation(jaxpr: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
+    """The equations of a jaxpr, each before those of the jaxprs inside it."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        if not eqn.primitive.cacheable:      # the parameters of those that are hold no jaxprs
+            for inner in subjaxprs(eqn.params):
+                yield from every_equation(inner)

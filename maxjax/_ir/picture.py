@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
+from maxjax._ir.control_flow import iterations, structure_of
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 
 # Parameters longer than this are left out of a label.
@@ -92,8 +93,9 @@ class _Writer:
         title = eqn.primitive.name
         if isinstance(eqn.params.get("name"), str):
             title += f" {eqn.params['name']}"
-        if "length" in eqn.params:
-            title += f", {eqn.params['length']} times"
+        flow = eqn.primitive.control_flow
+        if flow is not None and flow.length is not None:
+            title += f", {iterations(eqn)} times"
         self._open(f"{title}: {remark}" if remark else title)
         results: list[list[str]] = [[] for _ in eqn.outvars]
         for what, jaxpr, operands in inner:
@@ -134,17 +136,10 @@ class _Writer:
 def _called(eqn: JaxprEqn) -> list[tuple[str, Jaxpr, Sequence[Atom]]]:
     """The jaxprs of an equation with what they are called with; those whose inputs are others (a
     rule of differentiation, say) are left out."""
-    params = eqn.params
-    if "cond_jaxpr" in params:
-        first, second = params["cond_nconsts"], params["body_nconsts"]
-        carry = eqn.invars[first + second:]
-        return [("condition", _open_jaxpr(params["cond_jaxpr"]), [*eqn.invars[:first], *carry]),
-                ("body", _open_jaxpr(params["body_jaxpr"]),
-                 [*eqn.invars[first:first + second], *carry])]
-    if "branches" in params:
-        return [(f"branch {number}", _open_jaxpr(branch), eqn.invars[1:])
-                for number, branch in enumerate(params["branches"])]
-    return [(name, _open_jaxpr(value), eqn.invars) for name, value in params.items()
+    if eqn.primitive.control_flow is not None:
+        return [(body.label, body.jaxpr.jaxpr, [eqn.invars[number] for number in body.takes])
+                for body in structure_of(eqn).bodies]
+    return [(name, _open_jaxpr(value), eqn.invars) for name, value in eqn.params.items()
             if isinstance(value, (ClosedJaxpr, Jaxpr))
             and len(_open_jaxpr(value).invars) == len(eqn.invars)
             and len(_open_jaxpr(value).outvars) == len(eqn.outvars)]

@@ -46,7 +46,8 @@ their signatures for type checkers):
     check it of what they are given, ``check_operands`` of programs that were read.
 ``bodies(*avals, **params)``
     Of a higher-order primitive: each of its jaxprs, with the types of the operands that it is
-    called with and those that its results must have (None: any).
+    called with and those that its results must have (None: any). Of loops and branches
+    ``control_flow`` says it.
 ``joins_scalars``
     True of elementwise operations of which a scalar operand may stand for an array that it fills.
 ``keeps_zero``
@@ -67,7 +68,8 @@ their signatures for type checkers):
 ``expand(in_avals, params)``
     The jaxpr of what stands for several operations until it is compiled.
 ``control_flow``
-    Of loops and branches: the parameters that hold their jaxprs, or tuples of them.
+    Of loops and branches: what their operands are, and how their jaxprs and results belong to them
+    (``ControlFlow`` of ``maxjax._ir.control_flow``).
 ``dead_code(eqn, used)``
     Where jaxprs are inside: an equation of the used results (and others that they need), with only
     the operands that it needs.
@@ -113,6 +115,7 @@ from typing import TYPE_CHECKING, Any
 
 from maxjax._base import caches, threads
 from maxjax._base.errors import InternalError
+from maxjax._ir.control_flow import ControlFlow
 from maxjax._ir.dimensions import state as dimensions
 from maxjax._ir.linearity import Linearity
 from maxjax._ir.trace import context
@@ -191,7 +194,7 @@ class Primitive:
                  guarded: rules.Guarded | None = None,
                  inlined_late: bool = False,
                  expand: rules.Expand | None = None,
-                 control_flow: tuple[str, ...] = (),
+                 control_flow: ControlFlow | None = None,
                  dead_code: rules.DeadCode | None = None,
                  expression: rules.Expression | None = None,
                  known: rules.Known | None = None,

@@ -139,7 +139,7 @@ class Program(Protocol):
     """A jaxpr of whole values, and the sharding of each of its results."""
 
     def __call__(self, *args: Any, **params: Any
-                 ) -> tuple[ClosedJaxpr, Sequence[Sharding | None]]: ...
+                 ) -> tuple[ClosedJaxpr, Sequence[Any]]: ...
 
 
 class Called(Protocol):

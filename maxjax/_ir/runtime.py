@@ -10,13 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from maxjax._base.shardings import Sharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.trace import Array, Trace, set_base
 from maxjax._ir.types import ShapedArray
 
 if TYPE_CHECKING:
-    from maxjax._ir.typing import HostValue
+    pass
 
 
 class Runtime(Trace, ABC):
@@ -52,15 +54,15 @@ class Runtime(Trace, ABC):
         """
 
     @abstractmethod
-    def constant(self, value: HostValue, aval: ShapedArray) -> Array:
+    def constant(self, value: np.ndarray, aval: ShapedArray) -> Array:
         """An array of a NumPy value, which nobody else writes to."""
 
     @abstractmethod
-    def put(self, leaf: object, sharding: Sharding) -> Array:
-        """A concrete leaf as an array that lies as a sharding says.
+    def put(self, leaf: Any, sharding: Sharding) -> Array:
+        """A concrete leaf as an array with a sharding.
 
         Raises:
-          ValueError: it cannot lie so.
+          ValueError: it cannot have that sharding.
         """
 
     # --- types ---
@@ -74,7 +76,7 @@ class Runtime(Trace, ABC):
 
     # --- programs ---
     @abstractmethod
-    def call(self, closed: ClosedJaxpr, leaves: Sequence[object], donated: Sequence[int] = (),
+    def call(self, closed: ClosedJaxpr, leaves: Sequence[Any], donated: Sequence[int] = (),
              name: str = "", out_shardings: Sequence[Sharding | None] | None = None
              ) -> Sequence[Array]:
         """Runs a jaxpr on concrete leaves.

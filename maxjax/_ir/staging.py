@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
-from maxjax._base.errors import InternalError
-from maxjax._base.source import current_line, scopes
+from maxjax._base.source import current_line
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.liveness import needed_equations, read_variables
 from maxjax._ir.primitive import Primitive, result_types
-from maxjax._ir.refs import Ref, RefState, RefsTouched, RefUse, check_not_both, read_all, write_back
+from maxjax._ir.refs import Ref, RefState, RefsTouched, RefUse, check_not_both
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import (
     Array,
@@ -26,7 +26,7 @@ from maxjax._ir.trace import (
 from maxjax._ir.types import ShapedArray
 
 if TYPE_CHECKING:
-    from maxjax._ir.typing import FlatFunction, FlatJvp, Params, Value
+    from maxjax._ir.typing import FlatFunction, Params, Value
 
 
 @pytree.leaf_type
@@ -120,12 +120,12 @@ class StagingTrace(Trace):
             return [DynamicJaxprTracer(self, var) for var in outvars]
         return DynamicJaxprTracer(self, outvars[0])
 
-    def apply_custom_jvp(self, function: FlatFunction, jvp: FlatJvp, args: list[Value],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Any]], jvp: Callable[..., object],
+                         args: list[Value], **params: Any) -> list[Any]:
         return params["stage"](self, function, jvp, args)
 
-    def apply_custom_vjp(self, function: FlatFunction, rule: FlatFunction, args: list[Value],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Any]], rule: Callable[..., object],
+                         args: list[Value], **params: Any) -> list[Any]:
         return params["stage"](self, function, rule, args)
 
     def reference(self, ref: Ref) -> RefState:
@@ -174,12 +174,8 @@ class StagingTrace(Trace):
     def _ancestry(self, var: Var) -> tuple[list[int], list[JaxprEqn]]:
         """The positions of the inputs that a variable depends on, and the operations between."""
         needed = {var}
-        operations = []
-        for eqn in reversed(self.eqns):
-            if not needed.isdisjoint(eqn.outvars) or self.dropped.get(var) is eqn:
-                operations.append(eqn)
-                needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
-        operations.reverse()
+        operations = needed_equations(
+            self.eqns, needed, keeps=lambda eqn: self.dropped.get(var) is eqn)
         return [n for n, invar in enumerate(self.invars) if invar in needed], operations
 
     def leak(self, var: Var) -> str:
@@ -195,6 +191,16 @@ class StagingTrace(Trace):
                      f"operation {eqn.primitive.name}.")
         return text
 
+    def drop_unused(self, eqns: Sequence[JaxprEqn], outvars: Sequence[Atom]) -> Collection[Var]:
+        """Drops the results that neither equations nor outputs read; returns what they do read."""
+        used = read_variables(eqns, outvars)
+        for eqn in eqns:
+            unused = [var for var in eqn.outvars if var not in used]
+            if unused:
+                self.dropped.update(dict.fromkeys(unused, eqn))
+                eqn.outvars = [var if var in used else DropVar(var.aval) for var in eqn.outvars]
+        return used
+
     def close(self, outputs: Sequence[Value], with_refs: bool = False) -> ClosedJaxpr:
         """The finished jaxpr that gives ``outputs`` (tracers or concrete values).
 
@@ -206,11 +212,7 @@ class StagingTrace(Trace):
         outvars = [self.atom(value) for value in [*outputs, *(x.value for x in written)]]
         invars = [*self.invars, *(state.initial._var for state in captured)]
         self.live = False
-        used = {v for eqn in self.eqns for v in eqn.invars if type(v) is Var}
-        used.update(v for v in outvars if type(v) is Var)
-        for eqn in self.eqns:
-            self.dropped.update((v, eqn) for v in eqn.outvars if v not in used)
-            eqn.outvars = [v if v in used else DropVar(v.aval) for v in eqn.outvars]
+        used = self.drop_unused(self.eqns, outvars)
         constvars, consts = [], []
         for var, value in self.constants.values():
             if var in used:
@@ -271,59 +273,3 @@ def _traced(function: FlatFunction, in_avals: Sequence[ShapedArray], debug_info:
         return trace.close(outputs, with_refs), weakref.ref(trace)
     finally:
         trace.live = False
-
-
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Value], *args: Value) -> list[Any]:
-    """Binds each equation of ``jaxpr`` in turn under the current trace."""
-    values: dict[Var, Any] = {}
-    values.update(zip(jaxpr.constvars, consts, strict=True))
-    if len(args) != len(jaxpr.invars):
-        raise InternalError(f"a jaxpr of {len(jaxpr.invars)} inputs was given {len(args)} values")
-    values.update(zip(jaxpr.invars, args, strict=True))
-
-    def read(atom: Atom) -> Any:
-        return values[atom] if isinstance(atom, Var) else literal_operand(atom)
-
-    last_use = _last_uses(jaxpr)
-    inherits_lines = scopes.source_line.__class__ is not str
-    for position, eqn in enumerate(jaxpr.eqns):
-        if inherits_lines:
-            scopes.source_line = eqn.source
-        operands = tuple([read(atom) for atom in eqn.invars])
-        result = context.trace.apply(eqn.primitive, operands, eqn.params)
-        if eqn.primitive.multiple_results:
-            values.update(zip(eqn.outvars, result, strict=True))
-        else:
-            values[eqn.outvars[0]] = result
-        for var in last_use.get(position, ()):
-            values.pop(var, None)
-    return [read(atom) for atom in jaxpr.outvars]
-
-
-def eval_with_refs(closed: ClosedJaxpr, *args: Value) -> list[Any]:
-    """``eval_jaxpr`` of a jaxpr that uses references."""
-    return write_back(closed.refs, eval_jaxpr(
-        closed.jaxpr, closed.consts, *args, *read_all(closed.refs)))
-
-
-def literal_operand(literal: Literal) -> Any:
-    """A literal as an operand: weakly typed ones keep their weakness."""
-    if literal.aval.weak_type:
-        return installed.runtime.constant(literal.val, literal.aval)
-    return literal.val
-
-
-def _last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
-    """For each equation, the variables that nothing reads after it."""
-    last: dict[Var, int] = {}
-    for position, eqn in enumerate(jaxpr.eqns):
-        for atom in eqn.invars:
-            if isinstance(atom, Var):
-                last[atom] = position
-    for atom in jaxpr.outvars:
-        if isinstance(atom, Var):
-            last.pop(atom, None)
-    uses: dict[int, list[Var]] = {}
-    for var, position in last.items():
-        uses.setdefault(position, []).append(var)
-    return uses

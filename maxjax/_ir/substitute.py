@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base.errors import InternalError
 from maxjax._ir.dimensions import Dimension
+from maxjax._ir.evaluate import eval_jaxpr, itself
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.types import ShapedArray
 
@@ -64,33 +65,27 @@ class _Substitution:
         return known
 
     def _jaxpr(self, jaxpr: Jaxpr) -> Jaxpr:
-        env: dict[Var, Atom] = {}
-
-        def define(var: Var) -> Var:
-            new = type(var)(self.aval(var.aval))
-            env[var] = new
-            return new
-
-        def read(atom: Atom) -> Atom:
-            return env[atom] if isinstance(atom, Var) else atom
-
-        constvars = [define(var) for var in jaxpr.constvars]
-        invars = [define(var) for var in jaxpr.invars]
         eqns = []
-        for eqn in jaxpr.eqns:
+
+        def sized(var: Var) -> Var:
+            return type(var)(self.aval(var.aval))
+
+        def write(eqn: JaxprEqn, invars: Sequence[Atom]) -> Sequence[Atom]:
             params = {name: self.value(value) for name, value in eqn.params.items()}
             if eqn.primitive.known is not None:
                 aval = eqn.outvars[0].aval
                 value = eqn.primitive.known(params)
-                env[eqn.outvars[0]] = Literal(np.asarray(value, aval.dtype)[()], aval)
-                continue
-            invars_ = [read(atom) for atom in eqn.invars]
-            outvars = [define(var) for var in eqn.outvars]
-            new = eqn.replace(invars=invars_, outvars=outvars, params=params)
+                return [Literal(np.asarray(value, aval.dtype)[()], aval)]
+            outvars = list(map(sized, eqn.outvars))
+            new = eqn.replace(invars=invars, outvars=outvars, params=params)
             _check(new)
             eqns.append(new)
-        return jaxpr.replace(constvars=constvars, invars=invars, eqns=eqns,
-                             outvars=[read(atom) for atom in jaxpr.outvars])
+            return outvars
+
+        constvars = list(map(sized, jaxpr.constvars))
+        invars = list(map(sized, jaxpr.invars))
+        outvars = eval_jaxpr(jaxpr, constvars, *invars, rule=write, literal=itself)
+        return jaxpr.replace(constvars=constvars, invars=invars, eqns=eqns, outvars=outvars)
 
 
 def _check(eqn: JaxprEqn) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from maxjax._ir.array_members import ArrayMembers
     from maxjax._ir.primitive import Primitive
     from maxjax._ir.refs import Ref
-    from maxjax._ir.typing import FlatFunction, FlatJvp, Params, Value
+    from maxjax._ir.typing import Params
 else:
     ArrayMembers = object
 
@@ -45,13 +45,13 @@ class Trace:
     def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         raise NotImplementedError(type(self).__name__)
 
-    def apply_custom_jvp(self, function: FlatFunction, jvp: FlatJvp, args: list[Value],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Any]], jvp: Callable[..., object],
+                         args: list[Value], **params: Any) -> list[Any]:
         """Calls a function that has a derivative rule of its own; flat operands and results."""
         raise NotImplementedError(type(self).__name__)
 
-    def apply_custom_vjp(self, function: FlatFunction, rule: FlatFunction, args: list[Value],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Any]], rule: Callable[..., object],
+                         args: list[Value], **params: Any) -> list[Any]:
         """Calls a function that has a reverse-mode rule of its own: ``rule(primals, perturbed)``
         gives results, residuals and ``backward(residuals, cotangents)``."""
         raise NotImplementedError(type(self).__name__)
@@ -134,13 +134,13 @@ class CompileTimeTrace(Trace):
         with self._target(args, primitive.axis_names is not None) as trace:
             return trace.apply(primitive, args, params)
 
-    def apply_custom_jvp(self, function: FlatFunction, jvp: FlatJvp, args: list[Value],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Any]], jvp: Callable[..., object],
+                         args: list[Value], **params: Any) -> list[Any]:
         with self._target(args) as trace:
             return trace.apply_custom_jvp(function, jvp, args, **params)
 
-    def apply_custom_vjp(self, function: FlatFunction, rule: FlatFunction, args: list[Value],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Any]], rule: Callable[..., object],
+                         args: list[Value], **params: Any) -> list[Any]:
         with self._target(args) as trace:
             return trace.apply_custom_vjp(function, rule, args, **params)
 
@@ -196,6 +196,10 @@ class Array(ArrayMembers):
 
     def __len__(self) -> int:
         return len(self.aval)
+
+
+# What a primitive is applied to.
+Value = Array | np.ndarray | np.generic
 
 
 class Tracer(Array):

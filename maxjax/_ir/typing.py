@@ -1,51 +1,41 @@
-"""What values, parameters and axes are, for annotations: one name for each."""
+"""What values, parameters and axes are, for annotations: one name for each.
+
+Those that lower modules need stand there, and are brought together here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from maxjax._base.dtypes import KeyDType
+from maxjax._base.dtypes import DType as DType
+from maxjax._base.meshes import AxisName as AxisName
+from maxjax._base.pytree import PyTree as PyTree
+from maxjax._ir.jaxpr import Params as Params
 from maxjax._ir.trace import Array
+from maxjax._ir.trace import Value as Value
 
 # --- values ---------------------------------------------------------------------------------------
-# What primitives are applied to: arrays and tracers; while a program is evaluated also its
-# literals, NumPy's scalars. Rules are written for ``Array``: a literal has its shape, dtype and
-# operators.
-Value = Array | np.ndarray | np.generic
 # None: known to be zero.
 Tangent = Array | None
 # A result of a NumPy rule; NumPy's functions give scalars for arrays of rank 0.
 HostValue = np.ndarray | np.generic
 # A scalar that no function is traced over.
 StaticScalar = np.bool_ | np.number | bool | int | float | complex
-# A tree of containers with leaves of any class: a type checker knows none of its structure.
-PyTree = Any
 
 # --- types of values ------------------------------------------------------------------------------
 # Sizes; symbolic ones, which are objects of their own, act as integers.
 Shape = tuple[int, ...]
-# NumPy's, or of random keys.
-DType = np.dtype | KeyDType
 
 # --- axes -----------------------------------------------------------------------------------------
 # The position of the mapped axis; None: the same for all elements.
 BatchAxis = int | None
-# Of an axis that ``vmap``, ``shard_map`` or a mesh names.
-AxisName = Hashable
-
-# --- parameters -----------------------------------------------------------------------------------
-# Those of an application. What they are depends on the primitive: each rule that needs one names
-# and types it as a keyword argument.
-Params = dict[str, Any]
-
 
 # --- functions ------------------------------------------------------------------------------------
-# Of a flat list of values, with one as its result; and its jvp, of primals and tangents.
+# Of values, with a flat sequence of them as its result.
 FlatFunction = Callable[..., Sequence[Any]]
-FlatJvp = Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]]
 
 
 # --- users' arguments -----------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from maxjax._ir.evaluate import eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.simplify import simplify
@@ -61,17 +62,7 @@ class Lowering:
     def lower_jaxpr(self, jaxpr: Jaxpr, consts: Sequence[Any],
                     xs: Sequence[Any]) -> list[Any]:
         """The outputs of a jaxpr for given values of its inputs."""
-        values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-        values.update(zip(jaxpr.invars, xs, strict=True))
-
-        def read(atom: Any) -> Any:
-            if isinstance(atom, Literal):
-                return self.constant(np.asarray(atom.val))
-            return values[atom]
-
-        outer = self.in_avals, self.out_avals
-        for eqn in jaxpr.eqns:
-            operands = [read(atom) for atom in eqn.invars]
+        def lowered(eqn: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
             self.in_avals = [atom.aval for atom in eqn.invars]
             self.out_avals = [var.aval for var in eqn.outvars]
             try:
@@ -88,9 +79,14 @@ class Lowering:
                 if shape != var.aval.shape or dtype != dtypes.physical(var.aval.dtype):
                     raise LoweringError(f"{eqn.primitive.name} lowered to {dtype}{shape}, not "
                                         f"{var.aval.str_short()}")
-                values[var] = value
+            return results
+
+        outer = self.in_avals, self.out_avals
+        results = eval_jaxpr(
+            jaxpr, consts, *xs, rule=lowered,
+            literal=lambda literal: self.constant(np.asarray(literal.val)))
         self.in_avals, self.out_avals = outer
-        return [read(atom) for atom in jaxpr.outvars]
+        return results
 
 
 class LoweringError(Exception):

@@ -203,8 +203,8 @@ def _is_finite_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
 is_finite_p = elementwise(
     "is_finite", accepts=FLOATING, evaluate=np.isfinite, specialize=_is_finite_specialize,
     out_dtype=dtypes.bool_,
-    lower=lambda ctx, x: ctx.kernel("is_finite", x, out_dtype=dtypes.bool_), keeps_zero=True,
-    cheap=True, kernels=(Kernel("is_finite", dtypes.FLOATS, results=to_bool),))
+    lower=lambda ctx, x: ctx.kernel("is_finite", x, out_dtype=dtypes.bool_), cheap=True,
+    kernels=(Kernel("is_finite", dtypes.FLOATS, results=to_bool),))
 
 nextafter_p = elementwise(
     "nextafter", accepts=FLOATING,

@@ -12,7 +12,7 @@ from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import Params, Shape
+from maxjax._ir.typing import Params, Shape, Value
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.rules import (
     OnShard,
@@ -73,7 +73,7 @@ def full(shape: Shape, value: float | np.generic, dtype: np.dtype) -> Array:
     return broadcast_in_dim(scalar_like(value, dtype), tuple(shape), ())
 
 
-def zeros_like(x: Array) -> Array:
+def zeros_like(x: Value) -> Array:
     return full(x.shape, 0, x.dtype)
 
 

@@ -13,7 +13,7 @@ from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.linearity import MOVEMENT
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import AxisName, Params, Shape
+from maxjax._ir.typing import AxisName, Params, Shape, Value
 from maxjax._primitives.rules import (
     FactorRule,
     OnShard,
@@ -230,12 +230,12 @@ copy_p = linear_primitive(
 # --- operations that rules are written with -------------------------------------------------------
 # Operands are trusted; what changes nothing binds nothing.
 
-def reshape(x: Array, shape: Shape) -> Array:
+def reshape(x: Value, shape: Shape) -> Any:
     shape = tuple(shape)
     return x if x.shape == shape else reshape_p.bind(x, new_sizes=shape, dimensions=None)
 
 
-def transpose(x: Array, permutation: Sequence[int]) -> Array:
+def transpose(x: Value, permutation: Sequence[int]) -> Any:
     permutation = tuple(permutation)
     if permutation == tuple(range(len(permutation))):
         return x

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base.meshes import (
@@ -23,7 +23,7 @@ from maxjax._base.meshes import (
 )
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, every_equation
 from maxjax._ir.linearity import ALL_REDUCED_FIRST
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
@@ -34,9 +34,10 @@ from maxjax._primitives.unreduced import in_states
 
 if TYPE_CHECKING:
     from maxjax._primitives.rules import Linear
+    from maxjax._runtime.devices import Device
 
 
-def type_on(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
+def type_on(aval: ShapedArray, sharding: Sharding | Device) -> ShapedArray:
     """The type of a value with a sharding.
 
     Raises:
@@ -250,7 +251,10 @@ def named_shardings(closed: ClosedJaxpr) -> Sequence[tuple[str, Sharding]]:
     """The shardings that a program's equations name, with those equations' names."""
     known = closed.cache.get("named shardings")
     if known is None:
-        known = closed.cache["named shardings"] = list(_shardings_in(closed.eqns))
+        known = closed.cache["named shardings"] = [
+            (eqn.primitive.name, sharding) for eqn in every_equation(closed)
+            if eqn.primitive.placement is not None
+            for sharding in placements(eqn.primitive, eqn.params) if isinstance(sharding, Sharding)]
     return known
 
 
@@ -259,17 +263,6 @@ def placements(primitive: Primitive, params: Params) -> Sequence[Any]:
     assert primitive.placement is not None
     found: Any = primitive.placement(**params)
     return found if primitive.multiple_results else [found]
-
-
-def _shardings_in(eqns: Sequence[JaxprEqn]) -> Iterator[tuple[str, Sharding]]:
-    for eqn in eqns:
-        if eqn.primitive.placement is not None:
-            for sharding in placements(eqn.primitive, eqn.params):
-                if isinstance(sharding, Sharding):
-                    yield eqn.primitive.name, sharding
-        if not eqn.primitive.cacheable:
-            for inner in subjaxprs(eqn.params):
-                yield from _shardings_in(inner.eqns)
 
 
 def constrained_spec(eqn: JaxprEqn, mesh: Mesh) -> tuple[PartitionSpec, bool] | None:

@@ -12,7 +12,7 @@ from maxjax._ir.linearity import MOVEMENT, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import BatchAxis, Params, Shape
+from maxjax._ir.typing import BatchAxis, Params, Shape, Value
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, reduce_sum
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.layout import move_axis
@@ -219,7 +219,7 @@ def pad(x: Array, value: Any, padding_config: Sequence[tuple[int, int, int]]) ->
     return pad_p.bind(x, scalar_like(value, x.dtype), padding_config=tuple(padding_config))
 
 
-def select(which: Array, on_false: Array, on_true: Array) -> Array:
+def select(which: Value, on_false: Value, on_true: Value) -> Array:
     return _later["select_n"].bind(which, on_false, on_true)
 
 

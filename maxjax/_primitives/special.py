@@ -135,7 +135,7 @@ bessel_i1e_p = _special(
     # SciPy's loses the sign of a zero.
     "bessel_i1e",
     vectorized("bessel_i1e", lambda x: np.where(x == 0, x, scipy_special.i1e(x))),
-    lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)), may_give_nan=True)
+    lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)), keeps_zero=True)
 bessel_i0e_p = _special(
     "bessel_i0e", vectorized("bessel_i0e", lambda x: scipy_special.i0e(x)),
     lambda t, x, out: mul(t, sub(bessel_i1e_p.bind(x), mul(sign(x), out))))

@@ -2,17 +2,17 @@
 
 Two things hold of every value, in tier 0, in compiled code and in what a callback sees:
 
-- It is a plain ``np.ndarray`` of the physical dtype and the shape that its type says. What comes
-  from outside is made one in one place (``maxjax._runtime.pending.plain``; subclasses of ndarray
-  compute in their own ways), and ``checked`` is what the value of every array goes through.
-- Nobody else writes to its memory. What the caller may write to later is copied when it enters, or,
-  where it is an argument of a program, before anything that outlives the call can hold it; what
-  leaves is a view that NumPy does not let anybody make writable.
+- It is a plain ``np.ndarray`` of the physical dtype and the shape that its type says. Values from
+  outside are converted in one place (``maxjax._runtime.pending.plain``; subclasses of ndarray
+  compute in their own ways), and every array's value passes through ``checked``.
+- Nobody else writes to its memory. Memory that the caller may write to later is copied on entry or,
+  for an argument of a program, before anything that outlives the call can hold it; what is handed
+  out is a view that NumPy does not let anybody make writable.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from maxjax._ir.trace import Array, truth_value_message
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.cells import Cell, checked, pending
 from maxjax._runtime.devices import Device, first_device
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @pytree.leaf_type
@@ -114,7 +117,7 @@ class ArrayImpl(Array):
         return self._value is None and self._cell is None
 
     def delete(self) -> None:
-        """Frees the memory; the array cannot be used after."""
+        """Frees the memory; the array cannot be used afterwards."""
         self._cell = None
         self._value = None
 
@@ -128,7 +131,7 @@ class ArrayImpl(Array):
         if not self.aval.plain:
             refuse_unreduced(self.aval.sharding)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         self._refuse_unreduced()
         value = self.host()
         if type(self.aval.dtype) is dtypes.KeyDType:
@@ -183,12 +186,12 @@ class ArrayImpl(Array):
         """The elements as nested lists of Python scalars."""
         return np.asarray(self).tolist()
 
-    def tobytes(self, order: Any = "C") -> bytes:
+    def tobytes(self, order: Literal["C", "F", "A", "K"] | None = "C") -> bytes:
         """The elements' bytes."""
         return np.asarray(self).tobytes(order)
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
-                   copy: bool | None = None) -> Any:
+    def __dlpack__(self, *, stream: object = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         count = len(self.devices())
         if count > 1:
             raise BufferError(
@@ -221,8 +224,8 @@ class ArrayImpl(Array):
         return copied
 
 
-def is_spread(x: Any) -> bool:
-    """Whether an array, outside ``jit``, lies over the Auto axes of a mesh."""
+def is_spread(x: object) -> bool:
+    """Whether an array, outside ``jit``, is spread over the Auto axes of a mesh."""
     placement = getattr(x, "_placement", None)
     return isinstance(placement, NamedSharding) and bool(placement.mesh.auto_axes)
 
@@ -233,18 +236,18 @@ def _restore(value: np.ndarray, weak_type: bool) -> ArrayImpl:
     return ArrayImpl(ShapedArray(value.shape, dtype, weak_type), np.array(value, dtype))
 
 
-def _restore_keys(dtype: Any, shape: tuple[int, ...], content: bytes) -> ArrayImpl:
+def _restore_keys(dtype: dtypes.KeyDType, shape: tuple[int, ...], content: bytes) -> ArrayImpl:
     return ArrayImpl(ShapedArray(shape, dtype),
                      np.frombuffer(content, dtypes.physical(dtype)).reshape(shape))
 
 
 def read_only(value: np.ndarray) -> np.ndarray:
-    """A view that nobody can write through, or make writable: what owns the memory is not to be
-    found from it as an array."""
+    """A view that nobody can write through, or make writable: the array that owns the memory cannot
+    be reached from it."""
     try:
         return np.asarray(value.data.toreadonly())
     except (ValueError, TypeError):
-        # No element of a buffer, but its bytes are: bfloat16 and the like.
+        # Not a dtype of buffers, but its bytes are: bfloat16 and the like.
         bits = value.view(_BITS[value.dtype.itemsize])
         return np.asarray(bits.data.toreadonly()).view(value.dtype)
 

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.meshes import PartitionSpec
-from maxjax._base.shardings import NamedSharding, Sharding
+from maxjax._base.pytree import PyTree
+from maxjax._base.shardings import Index, NamedSharding, Sharding
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.pending import plain, put
 from maxjax._runtime.placement import device_put
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 
 def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
-                             data_callback: Callable[[Any], Any], dtype: Any = None
-                             ) -> ArrayImpl:
-    """An array whose parts a function gives.
+                             data_callback: Callable[[Index], npt.ArrayLike],
+                             dtype: npt.DTypeLike | None = None) -> ArrayImpl:
+    """An array whose parts a function computes.
 
     Args:
       shape: the whole array's.
       sharding: how it lies.
       data_callback: from the index of a part, a tuple of slices, its value.
-      dtype: what that has to have.
+      dtype: that of the values.
 
     Raises:
       ValueError: a part is of another shape or dtype, or a masked array.
@@ -58,7 +62,8 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding,
 
 
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Sharding,
-                                         arrays: Sequence[Any], *, dtype: Any = None) -> ArrayImpl:
+                                         arrays: Sequence[ArrayImpl], *,
+                                         dtype: npt.DTypeLike | None = None) -> ArrayImpl:
     """An array of parts that are on the devices already.
 
     Args:
@@ -93,7 +98,8 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
 
 
 def make_array_from_process_local_data(sharding: Sharding | PartitionSpec | Device,
-                                       local_data: Any, global_shape: Any = None) -> Any:
+                                       local_data: PyTree, global_shape: Sequence[int] | None = None
+                                       ) -> Any:
     """Arrays of a process's part of the data: there is one process, so that is all of it.
 
     Args:
@@ -104,7 +110,7 @@ def make_array_from_process_local_data(sharding: Sharding | PartitionSpec | Devi
     Raises:
       ValueError: ``global_shape`` is another.
     """
-    def put_whole(data: Any) -> ArrayImpl:
+    def put_whole(data: npt.ArrayLike) -> ArrayImpl:
         value = np.asarray(data)
         if global_shape is not None and tuple(global_shape) != value.shape:
             raise ValueError(

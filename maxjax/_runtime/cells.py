@@ -1,7 +1,7 @@
 """Cells: values that are still to be computed, and the pending graph that they make.
 
-An array that has no value yet holds the cell of it (``maxjax._runtime.array``). Running the graph
-gives the array its value.
+An array without a value yet holds its cell (``maxjax._runtime.array``). Running the graph gives the
+array its value.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from maxjax._base import dtypes, spans, threads
 from maxjax._base.errors import InternalError
+from maxjax._ir.primitive import OpSpec
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.memory import out_of_memory
 from maxjax._runtime.program import run_heavy
@@ -21,8 +22,12 @@ from maxjax._runtime.program import run_heavy
 LIGHT_BYTES = 1 << 20
 
 
+# What an operation gives on the host, and what it takes: a scalar stays one.
+HostValue = np.ndarray | np.generic
+
+
 class Cell:
-    """The place of one value in the pending graph.
+    """One value in the pending graph.
 
     An operation is a cell with a ``spec`` and ``inputs`` (cells or NumPy values). The further
     results of an operation with several are cells of their own, whose ``origin`` it is.
@@ -30,9 +35,10 @@ class Cell:
 
     __slots__ = ("array", "done", "inputs", "origin", "parts", "spec", "value")
 
-    def __init__(self, spec: Any, inputs: Any):
-        self.spec = spec
-        self.inputs = inputs
+    def __init__(self, spec: OpSpec | None, inputs: list[Cell | HostValue] | None):
+        # A cell of a further result has neither.
+        self.spec: Any = spec
+        self.inputs: Any = inputs
         self.value: Any = None
         self.done = False
         self.array: Any = None      # a weak reference to the array that waits for the value
@@ -128,7 +134,7 @@ def run_cell(cell: Cell) -> None:
         cell.inputs = None
 
 
-def settle(cell: Cell, value: Any) -> None:
+def settle(cell: Cell, value: HostValue) -> None:
     """Gives a cell, and the array that waits for it, its value."""
     cell.value = value
     cell.done = True
@@ -187,7 +193,7 @@ def _ancestors(cell: Cell) -> list[Cell]:
 pending = PendingGraph()
 
 
-def checked(value: Any, aval: ShapedArray) -> np.ndarray:
+def checked(value: HostValue, aval: ShapedArray) -> np.ndarray:
     """A computed value, which nobody else writes to, as what an array of type ``aval`` holds.
 
     Raises:

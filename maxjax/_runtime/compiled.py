@@ -11,6 +11,7 @@ from maxjax._base import dtypes, spans
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from maxjax._max.backend import Run, Runs
+from maxjax._runtime.cells import HostValue
 from maxjax._transforms.partition import Piece
 
 
@@ -50,13 +51,13 @@ class CompiledProgram:
             if inputs == list(range(len(jaxpr.invars))) and outputs == self.outputs:
                 self.direct = run
 
-    def __call__(self, values: Sequence[Any]) -> list[Any]:
+    def __call__(self, values: Sequence[HostValue]) -> list[Any]:
         direct = self.direct
         if direct is not None:
             for x in values:
                 if x.__class__ is not np.ndarray:
                     return direct([np.asarray(x) for x in values])
-            return direct(values)
+            return direct(values)      # type: ignore[arg-type]  # all are arrays
         buffers: list[Any] = [None] * self.slots
         buffers[:len(values)] = values
         recorded = spans.state.record is not None
@@ -75,7 +76,7 @@ def _host_step(jaxpr: Jaxpr) -> Run:
     run = interpreter(ClosedJaxpr(jaxpr))
     types = [(var.aval.shape, dtypes.physical(var.aval.dtype)) for var in jaxpr.outvars]
 
-    def step(values: Sequence[Any]) -> list[Any]:
+    def step(values: Sequence[HostValue]) -> list[Any]:
         with np.errstate(all="ignore"):
             results = [np.asarray(x) for x in run(*values)]
         # Compiled pieces read memory as these types: nothing else may reach them.

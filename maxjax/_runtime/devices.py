@@ -16,7 +16,7 @@ logger = logging.getLogger("maxjax")
 num_cpu_devices = config.config.define(
     "jax_num_cpu_devices", -1, "How many CPU devices to simulate; -1: as XLA_FLAGS says, or one.")
 
-# What the names that stand for several platforms stand for, in JAX.
+# Names that stand for several platforms, as in JAX.
 _ALIASES = {"gpu": ("cuda", "rocm")}
 _KNOWN = ("cpu",)
 
@@ -115,7 +115,7 @@ def _check_platforms(wanted: str) -> None:
     hint = "(set JAX_PLATFORMS='' to automatically choose an available backend)"
     platforms = [platform for name in wanted.split(",") for platform in _ALIASES.get(name, (name,))]
     for platform in platforms:
-        # JAX passes CUDA over, too, on a machine without such a device.
+        # JAX, too, skips CUDA on a machine without such a device.
         if platform not in (*_KNOWN, "cuda"):
             raise RuntimeError(
                 f"Unable to initialize backend '{platform}': Backend '{platform}' is not in the "
@@ -169,13 +169,13 @@ def first_device() -> Device:
 
 
 def default_device_override() -> Device | None:
-    """The device that ``jax_default_device`` has new arrays on, if that is not the first one."""
+    """The device that ``jax_default_device`` names for new arrays, if it is not the first one."""
     default = config.default_device.value
     return default if isinstance(default, Device) and default is not first_device() else None
 
 
 def allow_execution(name: str) -> None:
-    """Sees to it that something may run.
+    """Checks that something may run.
 
     Args:
       name: the primitive's, or the function's.
@@ -197,7 +197,7 @@ def _named_platform() -> str:
 
 # --- what the options take ------------------------------------------------------------------------
 
-def _check_default_device(value: Any) -> None:
+def _check_default_device(value: object) -> None:
     if not (value is None or isinstance(value, Device) or value in ("cpu", "gpu", "tpu")):
         raise ValueError(
             "jax.default_device must be passed either a Device object (e.g. "
@@ -206,7 +206,7 @@ def _check_default_device(value: Any) -> None:
 
 
 def _refuse_once_started(name: str) -> Callable[[Any], None]:
-    def check(value: Any) -> None:
+    def check(value: object) -> None:
         if _devices and value is not None and value != config.config.option(name).value:
             raise RuntimeError(
                 f"{name} config should be updated before backends are initialized i.e. before any "

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from maxjax._base import pytree
 from maxjax._base.meshes import AbstractMesh, Mesh, PartitionSpec
-from maxjax._base.shardings import NamedSharding
+from maxjax._base.pytree import PyTree
+from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct
+from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array
 from maxjax._runtime import on_mesh
 from maxjax._runtime.array import ArrayImpl
+from maxjax._sharding.auto import Choice
 from maxjax._sharding.auto import auto as choose
 from maxjax._sharding.report import Report
 from maxjax._sharding.report_picture import svg
@@ -27,7 +30,7 @@ class Explanation:
       jaxpr: the program of one shard.
     """
 
-    def __init__(self, report: Report, jaxpr: Any):
+    def __init__(self, report: Report, jaxpr: ClosedJaxpr):
         self.report = report
         self.jaxpr = jaxpr
 
@@ -46,7 +49,7 @@ class Explanation:
     __repr__ = text
 
 
-def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+def explain(f: Callable[..., PyTree], *args: PyTree, **kwargs: PyTree) -> Explanation:
     """How the engine spreads a function over the mesh that its arguments are on.
 
     Args:
@@ -71,7 +74,8 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     return Explanation(made.partitioned.report, made.partitioned.jaxpr)
 
 
-def _mesh(closed: Any, leaves: Any, outs: Any) -> Mesh:
+def _mesh(closed: ClosedJaxpr, leaves: Sequence[Array], outs: Sequence[Sharding | None] | None
+          ) -> Mesh:
     for leaf in leaves:
         if leaf.__class__ is ArrayImpl and isinstance(leaf._placement, NamedSharding):
             return leaf._placement.mesh      # type: ignore[return-value]
@@ -92,7 +96,7 @@ class AutoSharding:
       report: each value's sharding, and each collective.
     """
 
-    def __init__(self, choice: Any, in_shardings: Any):
+    def __init__(self, choice: Choice, in_shardings: PyTree):
         self.in_shardings = in_shardings
         self.name: str = choice.name
         self.seconds: Mapping[str, float] = choice.seconds
@@ -114,8 +118,8 @@ class AutoSharding:
     __repr__ = text
 
 
-def auto(f: Callable[..., Any], mesh: Mesh | AbstractMesh, *args: Any,
-         by_hand: Mapping[str, Any] | None = None, seconds: float = 10.0) -> AutoSharding:
+def auto(f: Callable[..., PyTree], mesh: Mesh | AbstractMesh, *args: PyTree,
+         by_hand: Mapping[str, PyTree] | None = None, seconds: float = 10.0) -> AutoSharding:
     """Chooses how the arguments of a function are best spread over a mesh.
 
     An integer program over the engine's rules and prices; never dearer by the model than whole

@@ -1,19 +1,28 @@
-"""``debug_nans`` and ``debug_infs``: results are looked at, and the operation to blame is found."""
+"""``debug_nans`` and ``debug_infs``: results are checked, and the operation to blame is found."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import config, dtypes
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
-from maxjax._ir.staging import literal_operand
+from maxjax._ir.evaluate import eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Params
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Value
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from maxjax._runtime.array import ArrayImpl
+
+Apply = Callable[[Primitive, tuple[Value, ...], Params], Any]
 
 
-def kind_of(value: Any) -> str | None:
-    """What is wrong with a value: "nan" or "inf"; None if nothing that is asked for."""
+def kind_of(value: npt.ArrayLike) -> str | None:
+    """What is wrong with a value: "nan" or "inf"; None if nothing that is checked for."""
     value = np.asarray(value)
     if value.dtype == dtypes.float0 or not dtypes.is_inexact(value.dtype):
         return None
@@ -25,8 +34,8 @@ def kind_of(value: Any) -> str | None:
     return None
 
 
-def check(name: str, results: Sequence[Any]) -> None:
-    """Looks at the results (arrays) of a primitive.
+def check(name: str, results: Sequence[ArrayImpl]) -> None:
+    """Checks the results (arrays) of a primitive.
 
     Raises:
       FloatingPointError: one is invalid.
@@ -39,13 +48,13 @@ def check(name: str, results: Sequence[Any]) -> None:
             raise FloatingPointError(f"invalid value ({kind}) encountered in {name}")
 
 
-def check_program(closed: ClosedJaxpr, operands: Sequence[Any], results: Sequence[Any],
-                  apply: Callable[..., Any]) -> None:
-    """Looks at a program's results; with an invalid one its operations run one by one.
+def check_program(closed: ClosedJaxpr, operands: Sequence[Value], results: Sequence[ArrayImpl],
+                  apply: Apply) -> None:
+    """Checks a program's results; if one is invalid, the operations run one by one.
 
     Args:
       operands: arrays, before they are donated.
-      apply: runs a primitive and looks at its results.
+      apply: runs a primitive and checks its results.
 
     Raises:
       FloatingPointError: names the first operation whose result is invalid, and its line.
@@ -64,23 +73,17 @@ def check_program(closed: ClosedJaxpr, operands: Sequence[Any], results: Sequenc
         "otherwise.")
 
 
-def _run_each(closed: ClosedJaxpr, operands: Sequence[Any], apply: Callable[..., Any]) -> None:
-    jaxpr = closed.jaxpr
-    values: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    values.update(zip(jaxpr.invars, operands, strict=True))
-    for eqn in jaxpr.eqns:
+def _run_each(closed: ClosedJaxpr, operands: Sequence[Value], apply: Apply) -> None:
+    def run(eqn: JaxprEqn, given: Sequence[Value]) -> Sequence[Any]:
         if not eqn.outvars:        # only its effects: they have been
-            continue
-        given = tuple([values[atom] if isinstance(atom, Var) else literal_operand(atom)
-                       for atom in eqn.invars])
+            return []
         try:
-            result = apply(eqn.primitive, given, eqn.params)
+            result = apply(eqn.primitive, tuple(given), eqn.params)
         except FloatingPointError as error:
             raise FloatingPointError(_with_line(str(error), eqn)) from None
-        if eqn.primitive.multiple_results:
-            values.update(zip(eqn.outvars, result, strict=True))
-        else:
-            values[eqn.outvars[0]] = result
+        return result if eqn.primitive.multiple_results else [result]
+
+    eval_jaxpr(closed.jaxpr, closed.consts, *operands, rule=run)
 
 
 def _with_line(message: str, eqn: JaxprEqn) -> str:

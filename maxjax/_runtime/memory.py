@@ -1,4 +1,4 @@
-"""Out of memory, as JAX tells it."""
+"""Out of memory, as JAX reports it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -84,7 +83,7 @@ def _function(address: int, threads: Callable[[], int]) -> native.Function:
     return call
 
 
-def _in_background(target: Callable[[], Any]) -> threading.Thread:
+def _in_background(target: Callable[[], object]) -> threading.Thread:
     def run() -> None:
         with contextlib.suppress(Exception):    # NumPy can do without
             target()

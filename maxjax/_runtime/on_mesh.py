@@ -1,8 +1,8 @@
-"""Arrays over several devices: where results are, and the programs that run on a mesh.
+"""Arrays over several devices: the shardings of results, and the programs that run on a mesh.
 
 An array holds its global value once, whatever its sharding: simulated devices share one memory. An
-operation outside ``jit`` is computed on global values, and the engine says how its result lies; a
-jitted program is partitioned, and runs as what its shards do.
+operation outside ``jit`` is computed on global values, and the engine derives the sharding of its
+result; a jitted program is partitioned, and runs as the program of its shards.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from maxjax._base import meshes
 from maxjax._base.meshes import UNCONSTRAINED, Mesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, trimmed
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.liveness import read_inputs
 from maxjax._ir.primitive import OpSpec, Primitive
+from maxjax._ir.trace import Value
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.sharding import (
@@ -39,6 +41,10 @@ from maxjax._sharding.specs import Dim, Dims, Spec
 from maxjax._transforms.simplify import expand
 
 Placement = Device | Sharding
+# With whether it is committed.
+Placed = tuple[Placement, bool]
+# What a program is called with: arrays, and what becomes arrays.
+Leaf = Value | bool | int | float | complex
 
 
 def engine_spec(spec: PartitionSpec, ndim: int) -> Spec:
@@ -74,8 +80,8 @@ def partition_spec(dims: Dims, axes: Mapping[str, int], mesh: Mesh) -> Partition
 _known: dict[Any, list[Sharding]] = {}
 
 
-def result_shardings(spec: OpSpec, operands: Sequence[Any], mesh: Mesh) -> list[Sharding]:
-    """How the results of one operation lie, from its operands' shardings."""
+def result_shardings(spec: OpSpec, operands: Sequence[Value], mesh: Mesh) -> list[Sharding]:
+    """The shardings of the results of one operation, from those of its operands."""
     shardings = tuple([_on(mesh, operand) for operand in operands])
     key = (spec.primitive, spec.in_avals, tuple(spec.params.items()), mesh, shardings)
     known = _known.get(key)
@@ -98,7 +104,7 @@ def result_shardings(spec: OpSpec, operands: Sequence[Any], mesh: Mesh) -> list[
 
 
 def _gathered_where_sliced(sharding: Sharding, spec: OpSpec) -> Sharding:
-    """Of an index outside ``jit`` nothing is known: the dimension that it cuts is put together."""
+    """Outside ``jit`` nothing is known of an index: the dimension that it slices is gathered."""
     if not isinstance(sharding, NamedSharding):
         return sharding
     kept = [entry if before == after else None for entry, before, after in zip(
@@ -107,7 +113,7 @@ def _gathered_where_sliced(sharding: Sharding, spec: OpSpec) -> Sharding:
         spec=trimmed(tuple(map(entry_axes, kept))))
 
 
-def _on(mesh: Mesh, operand: Any) -> NamedSharding | None:
+def _on(mesh: Mesh, operand: Leaf) -> NamedSharding | None:
     """The operand's sharding, if it is over this mesh, or one that has other names for its axes."""
     own = operand._placement if operand.__class__ is ArrayImpl else None
     if not isinstance(own, NamedSharding):
@@ -142,7 +148,7 @@ def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSh
 
 def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
                    mesh: Mesh, ins: Sequence[NamedSharding | None]) -> list[Sharding]:
-    # A result that lies as an input does has that one's spec, as it was written.
+    # A result with the sharding of an input has its spec as it was written.
     written = {trimmed(tuple(sharding.spec)): sharding.spec for sharding in reversed(ins)
                if sharding is not None}
     result: list[Sharding] = []
@@ -163,25 +169,14 @@ def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
 # --- programs -------------------------------------------------------------------------------------
 
 
-def mesh_of(placement: Any) -> Mesh | None:
-    """The mesh that a program runs on, its operands being at ``placement``; None: on one device."""
+def mesh_of(placement: Placement | None) -> Mesh | None:
+    """The mesh that a program with operands at ``placement`` runs on; None: one device."""
     if isinstance(placement, NamedSharding):
         return placement.mesh      # type: ignore[return-value]
     if placement is None and meshes.use.ever_set:
         around = meshes.around().concrete
         return None if around.empty else around
     return None
-
-
-def used_inputs(closed: ClosedJaxpr) -> Sequence[bool]:
-    """Which inputs anything reads."""
-    known = closed.cache.get("used")
-    if known is None:
-        jaxpr = closed.jaxpr
-        read = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
-        read.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
-        known = closed.cache["used"] = [var in read for var in jaxpr.invars]
-    return known
 
 
 class MeshProgram:
@@ -197,8 +192,8 @@ class MeshProgram:
         self.partitioned = partitioned
 
 
-def shardings_on(mesh: Mesh, leaves: Sequence[Any]) -> tuple[NamedSharding | None, ...]:
-    """How operands lie over a mesh; None: not at all."""
+def shardings_on(mesh: Mesh, leaves: Sequence[Leaf]) -> tuple[NamedSharding | None, ...]:
+    """The operands' shardings over a mesh; None for those that are not on it."""
     return tuple([_on(mesh, leaf) for leaf in leaves])
 
 
@@ -252,7 +247,7 @@ def _without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(closed.jaxpr, [_plain(value) for value in closed.consts])
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Value) -> Any:
     """A constant without what its type says of a mesh."""
     if value.__class__ is ArrayImpl and not value.aval.plain:
         return ArrayImpl(value.aval.off_mesh(), value.host())
@@ -260,14 +255,14 @@ def _plain(value: Any) -> Any:
 
 
 def programs_of(closed: ClosedJaxpr) -> list[ClosedJaxpr]:
-    """What has been made of a jaxpr to run it over meshes."""
+    """The programs made from a jaxpr to run it over meshes."""
     return [made.closed for made in closed.cache.values() if isinstance(made, MeshProgram)]
 
 
-def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Any,
+def placed_program(closed: ClosedJaxpr, leaves: Sequence[Leaf], placed: Placed | None,
                    out_shardings: Sequence[Sharding | None] | None) -> tuple[ClosedJaxpr, Any]:
-    """What runs a jaxpr with its operands where they are, and where each result is (with whether
-    on purpose; None: the default device)."""
+    """What runs a jaxpr with its operands where they are, and each result's placement (with whether
+    it is committed; None: the default device)."""
     wanted = out_shardings or [None] * len(closed.out_avals)
     mesh = mesh_for(closed, leaves, None if placed is None else placed[0], wanted)
     if mesh is None:
@@ -281,7 +276,7 @@ def placed_program(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Any,
     return made.closed, [(sharding, True) for sharding in made.out_shardings]
 
 
-def _check_devices(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any, mesh: Mesh,
+def _check_devices(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement, mesh: Mesh,
                    wanted: Sequence[Sharding | None]) -> None:
     """Raises ValueError where an operand was put on other devices than a program is for."""
     if (not is_read(closed, leaves, placement)
@@ -291,15 +286,15 @@ def _check_devices(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any, m
                   if getattr(sharding, "mesh", None) is mesh), "shard_map")
     what = ("explicit output sharding" if any(
         getattr(sharding, "mesh", None) is mesh for sharding in wanted) else f"{named} inside jit")
-    leaf = next(leaf for leaf in leaves if getattr(leaf, "_placement", None) is placement)
+    leaf: Any = next(leaf for leaf in leaves if getattr(leaf, "_placement", None) is placement)
     raise ValueError(incompatible(
         "", leaves, leaf, device_ids(what, list(mesh.devices.flat)), closed))
 
 
-def _on_one_device(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Any,
-               wanted: Sequence[Sharding | None]) -> Any:
-    """Where a program without a mesh runs, and whether on purpose: with the operands that are read,
-    or where it, or its caller, says; None: anywhere.
+def _on_one_device(closed: ClosedJaxpr, leaves: Sequence[Leaf], placed: Placed | None,
+                   wanted: Sequence[Sharding | None]) -> Any:
+    """The placement of a program without a mesh, and whether it is committed: that of the operands
+    that are read, or what the program or its caller says; None: anywhere.
 
     Raises:
       ValueError: that is on different devices.
@@ -318,7 +313,8 @@ def _on_one_device(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Any,
     for name, sharding in said:
         if placed is not None and placed[1] and (
                 set(devices_of(placed[0])) != set(sharding._devices())):
-            leaf = next(leaf for leaf in leaves if getattr(leaf, "_placement", None) is placed[0])
+            leaf: Any = next(
+                leaf for leaf in leaves if getattr(leaf, "_placement", None) is placed[0])
             raise ValueError(incompatible(
                 "", leaves, leaf, device_ids(name, sharding._devices()), closed))
         if set(first) != set(sharding._devices()):
@@ -329,7 +325,8 @@ def _on_one_device(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Any,
 
 
 def _manual_shardings(closed: ClosedJaxpr) -> Sequence[Sharding | None]:
-    """Where results are that a ``shard_map`` over devices leads to, with operands on one device."""
+    """The shardings of results that depend on a ``shard_map`` over devices, with operands on one
+    device."""
     known = closed.cache.get("manual shardings")
     if known is None:
         known = list(manual_results(closed))
@@ -369,16 +366,16 @@ def compiled_for(closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
                          ], made.out_shardings
 
 
-def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any,
+def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement | None,
              wanted: Sequence[Sharding | None]) -> Mesh | None:
-    """The mesh that a program runs on: of what it reads, of what is asked, or around it."""
+    """The mesh that a program runs on: of what it reads, of what is asked for, or around it."""
     if isinstance(placement, NamedSharding):
-        # What nothing reads is no part of the program.
+        # Operands that nothing reads do not count.
         if any(used and leaf.__class__ is ArrayImpl and isinstance(leaf._placement, NamedSharding)
-               for used, leaf in zip(used_inputs(closed), leaves, strict=True)):
+               for used, leaf in zip(read_inputs(closed), leaves, strict=True)):
             mesh: Any = placement.mesh
             named = inner_mesh(closed) or manual_mesh(closed)
-            # What is not in types can lie over another mesh of the same devices.
+            # What is not in types can be sharded over another mesh of the same devices.
             return mesh if (named is None or named is mesh or mesh.explicit_axes
                             or named.shape_tuple == mesh.shape_tuple) else named
         placement = None
@@ -391,15 +388,15 @@ def mesh_for(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any,
 # --- devices --------------------------------------------------------------------------------------
 
 
-def devices_of(placement: Any) -> tuple[Any, ...]:
+def devices_of(placement: Placement) -> tuple[Any, ...]:
     return placement._devices() if isinstance(placement, Sharding) else (placement,)
 
 
-def with_devices(sharding: Any, value: ArrayImpl) -> Any:
-    """How a value comes to lie, which an abstract mesh or open dimensions do not tell.
+def with_devices(sharding: Placement, value: ArrayImpl) -> Any:
+    """The sharding that a value gets, where an abstract mesh or open dimensions leave that open.
 
-    An abstract mesh is over the devices that the value or the context has; an open dimension lies
-    as it did.
+    An abstract mesh takes the devices of the value or of the context; an open dimension keeps its
+    sharding.
 
     Raises:
       ValueError: neither has that mesh.
@@ -433,20 +430,20 @@ def _closed(sharding: NamedSharding, value: ArrayImpl) -> PartitionSpec:
     return PartitionSpec(*entries, unreduced=spec.unreduced, reduced=spec.reduced)
 
 
-def check_devices(primitive: Primitive, value: ArrayImpl, sharding: Any) -> None:
-    """Raises ValueError where what only says how a value lies names other devices than it is on."""
+def check_devices(primitive: Primitive, value: ArrayImpl, sharding: Placement) -> None:
+    """Raises ValueError where a sharding constraint names other devices than the value is on."""
     if not value._committed or primitive is device_put_p or sharding is value._placement or (
             not isinstance(getattr(sharding, "mesh", meshes.EMPTY_MESH), Mesh)):
         return
     devices = devices_of(sharding)
-    if set(devices_of(value._placement)) != set(devices):
+    if set(devices_of(value.device)) != set(devices):
         name, what = (("reshard", "jit's context mesh") if primitive is reshard_p else
                       ("_identity_fn", "explicit output sharding"))
         raise ValueError(incompatible(name, [value], value, device_ids(what, devices), None))
 
 
-def of_shard_map(sharding: NamedSharding, values: Sequence[Any]) -> NamedSharding:
-    """How a result of a ``shard_map`` lies, which may be over an abstract mesh.
+def of_shard_map(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedSharding:
+    """The sharding of a result of a ``shard_map``, which may be over an abstract mesh.
 
     Raises:
       ValueError: it is, and neither an operand nor the context has that mesh; or an operand is on
@@ -459,7 +456,7 @@ def of_shard_map(sharding: NamedSharding, values: Sequence[Any]) -> NamedShardin
             "`AbstractMesh` to the mesh argument.")
     for value in values:
         if value._committed and getattr(value._placement, "mesh", None) is not found.mesh and (
-                set(devices_of(value._placement)) != set(found._devices())):
+                set(devices_of(value.device)) != set(found._devices())):
             raise ValueError(incompatible("shard_map", values, value, device_ids(
                 "shard_map inside jit", found._devices()), None))
     return found
@@ -475,24 +472,24 @@ def _over_devices(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> Named
     return None
 
 
-def is_one_device(placement: Any) -> bool:
+def is_one_device(placement: Placement) -> bool:
     return not isinstance(placement, Sharding) or isinstance(placement, SingleDeviceSharding)
 
 
-def is_read(closed: ClosedJaxpr, leaves: Sequence[Any], placement: Any) -> bool:
+def is_read(closed: ClosedJaxpr, leaves: Sequence[Leaf], placement: Placement) -> bool:
     """Whether anything reads an operand of a program that is at a placement."""
     return any(used and leaf.__class__ is ArrayImpl and leaf._placement is placement
-               for used, leaf in zip(used_inputs(closed), leaves, strict=True))
+               for used, leaf in zip(read_inputs(closed), leaves, strict=True))
 
 
-def device_ids(what: str, devices: Sequence[Any]) -> str:
+def device_ids(what: str, devices: Sequence[Device]) -> str:
     """Where something is, in JAX's words."""
     return f"{what} with device ids {[device.id for device in devices]} on platform CPU"
 
 
-def incompatible(name: str, operands: Sequence[Any], first: ArrayImpl, second: ArrayImpl | str,
+def incompatible(name: str, operands: Sequence[Leaf], first: ArrayImpl, second: ArrayImpl | str,
                  closed: ClosedJaxpr | None) -> str:
-    """JAX's words for two operands on different devices, or one and what is told in words."""
+    """JAX's message for two operands on different devices, or one and something named in words."""
     names: Sequence[str] = "xyzw" if len(operands) < 4 else [
         f"args[{number}]" for number in range(len(operands))]
     if closed is not None:
@@ -504,7 +501,7 @@ def incompatible(name: str, operands: Sequence[Any], first: ArrayImpl, second: A
             return operand
         number = next(n for n, x in enumerate(operands) if x is operand)
         return device_ids(f"argument {names[number]} of {name} with shape "
-                          f"{operand.aval.off_mesh()} and", devices_of(operand._placement))
+                          f"{operand.aval.off_mesh()} and", devices_of(operand.device))
 
     return ("Received incompatible devices for jitted computation. Got "
             f"{shown(first)} and {shown(second)}")

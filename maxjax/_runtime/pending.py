@@ -22,25 +22,26 @@ from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.meshes import Mesh
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
-from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._ir.jaxpr import ClosedJaxpr, Params
+from maxjax._ir.primitive import OpSpec, Primitive, op_spec
 from maxjax._ir.runtime import Runtime, install
-from maxjax._ir.trace import Array, Tracer, aval_of, is_scalar, leaked_tracer_error
+from maxjax._ir.trace import Array, Tracer, Value, aval_of, is_scalar, leaked_tracer_error
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.sharding import placements, type_on
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl
-from maxjax._runtime.cells import Cell, pending
+from maxjax._runtime.cells import Cell, HostValue, pending
 from maxjax._runtime.devices import Device, allow_execution, default_device, default_device_override
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.memory import out_of_memory
+from maxjax._runtime.on_mesh import Leaf, Placed, Placement
 from maxjax._runtime.program import Program, program_of
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
 MAX_OPERATIONS = 4096
 MAX_BYTES = 256 << 20
-# Arrays that a result is held against one by one, whether it shares memory with them.
+# Up to so many arrays are compared with a result one by one: whether they share memory.
 _FEW = 8
 
 _new_array = ArrayImpl.__new__
@@ -57,7 +58,7 @@ class LazyTrace(Runtime):
         """That of the default device."""
         return default_device().platform
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         inputs: list[Any] = []
         avals = []
         placed: Any = None
@@ -118,8 +119,8 @@ class LazyTrace(Runtime):
             graph.flush()
         return result
 
-    def apply_program(self, primitive: Primitive, args: tuple[Any, ...],
-                      params: dict[str, Any]) -> Any:
+    def apply_program(self, primitive: Primitive, args: tuple[Value, ...],
+                      params: Params) -> Any:
         """A higher-order primitive runs at once, as a program of its jaxpr; a callback too."""
         if primitive.placement is not None:
             results = []
@@ -143,9 +144,9 @@ class LazyTrace(Runtime):
         return self.call(program_module.call_of(primitive, avals, params), args,
                          name=primitive.name)
 
-    def apply_global(self, closed: ClosedJaxpr, shardings: Sequence[Any],
-                    args: tuple[Any, ...]) -> list[Any]:
-        """Runs a jaxpr of global values, wherever they are; the results lie as told.
+    def apply_global(self, closed: ClosedJaxpr, shardings: Sequence[NamedSharding],
+                    args: tuple[Value, ...]) -> list[Any]:
+        """Runs a jaxpr of global values, wherever they are; the results get the given shardings.
 
         Raises:
           ValueError: they lie over an abstract mesh, and no value is on such a mesh.
@@ -160,8 +161,8 @@ class LazyTrace(Runtime):
             result.aval = type_on(result.aval, sharding)
         return results
 
-    def apply_eager(self, primitive: Primitive, args: tuple[Any, ...],
-                    params: dict[str, Any]) -> list[Any]:
+    def apply_eager(self, primitive: Primitive, args: tuple[Value, ...],
+                    params: Params) -> list[Any]:
         """Calls the primitive's own rule on arrays, without a program around it."""
         operands = [self.operand(arg) for arg in args]
         spec = op_spec(primitive, tuple([x.aval for x in operands]), params)
@@ -170,12 +171,12 @@ class LazyTrace(Runtime):
         return [ArrayImpl(aval, value)
                 for aval, value in zip(spec.out_avals, results, strict=True)]
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Array]], jvp: Callable[..., object],
+                         args: list[Value], **params: object) -> list[Any]:
         return function(*args)
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Array]], rule: Callable[..., object],
+                         args: list[Value], **params: object) -> list[Any]:
         return function(*args)
 
     # --- what transformations ask of the runtime: see ``Runtime`` for what each is ---
@@ -183,11 +184,11 @@ class LazyTrace(Runtime):
         """All devices of a platform; None: of the default one."""
         return all_devices(backend)
 
-    def put(self, leaf: Any, sharding: Sharding) -> ArrayImpl:
-        """A concrete leaf as an array that lies as a sharding says."""
+    def put(self, leaf: Leaf, sharding: Sharding) -> ArrayImpl:
+        """A concrete leaf as an array with a sharding."""
         return put(self.operand(leaf), sharding)
 
-    def constant(self, value: Any, aval: ShapedArray) -> ArrayImpl:
+    def constant(self, value: np.ndarray, aval: ShapedArray) -> ArrayImpl:
         """An array of a NumPy value, which nobody else writes to."""
         return self._on_default_device(ArrayImpl(aval, value))
 
@@ -196,7 +197,7 @@ class LazyTrace(Runtime):
             put_on_default_device([made])
         return made
 
-    def signature(self, leaves: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
+    def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:
         """The types of concrete leaves; None if one is a tracer or no array at all."""
         avals = []
         for leaf in leaves:
@@ -216,7 +217,7 @@ class LazyTrace(Runtime):
                 return None
         return tuple([value.aval for value in values])
 
-    def call(self, closed: ClosedJaxpr, leaves: Sequence[Any],
+    def call(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
              donated: Sequence[int] = (), name: str = "",
              out_shardings: Sequence[Sharding | None] | None = None) -> list[ArrayImpl]:
         """Runs a jaxpr on concrete leaves; ``name`` is that of the one primitive it holds."""
@@ -277,8 +278,8 @@ class LazyTrace(Runtime):
             put_on_default_device(results)
         return results
 
-    def _kept_operands(self, closed: ClosedJaxpr, leaves: Sequence[Any],
-                       values: Sequence[Any]) -> list[Any]:
+    def _kept_operands(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
+                       values: Sequence[np.ndarray]) -> list[Any]:
         """The operands of a program whose operations may have to run again one by one."""
         return [leaf if leaf.__class__ is ArrayImpl else ArrayImpl(aval, value)
                 for leaf, value, aval in zip(leaves, values, closed.in_avals, strict=True)]
@@ -286,15 +287,15 @@ class LazyTrace(Runtime):
     def compile(self, closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
                 out_shardings: Sequence[Sharding | None] | None
                 ) -> tuple[list[Sharding], list[Sharding]]:
-        """Compiles a jaxpr ahead of time, as far as the mode allows, for operands at given places
-        (None: anywhere); waits for it. Gives the shardings of all operands and results."""
+        """Compiles a jaxpr ahead of time, as far as the mode allows, for operands with given
+        shardings (None: any), and waits. Returns the shardings of all operands and results."""
         ran, ins, outs = on_mesh.compiled_for(closed, in_shardings, out_shardings)
         program = program_of(ran)
         if program_module.config.compile_mode.value != "never":
             program_module.policy.tiering.compile_now(program)
         return ins, outs
 
-    def operand(self, leaf: Any) -> Any:
+    def operand(self, leaf: object) -> Any:
         """A leaf as an operand of primitives: an array or tracer.
 
         Raises:
@@ -326,7 +327,7 @@ def _sharing(arrays: Sequence[np.ndarray]) -> Callable[[Any], bool]:
     begins = [begin for begin, _ in bounds]
     ends = list(itertools.accumulate((end for _, end in bounds), max))
 
-    def shares(value: Any) -> bool:
+    def shares(value: HostValue) -> bool:
         if value.__class__ is not np.ndarray or not value.size:     # NumPy's scalars are copies
             return False
         begin, end = byte_bounds(value)
@@ -336,7 +337,7 @@ def _sharing(arrays: Sequence[np.ndarray]) -> Callable[[Any], bool]:
     return shares
 
 
-def _check_donated_once(leaves: Sequence[Any], donated: Sequence[int]) -> None:
+def _check_donated_once(leaves: Sequence[Leaf], donated: Sequence[int]) -> None:
     """Raises JaxRuntimeError where an argument is donated and used a second time."""
     first: dict[int, int] = {}
     given = {id(leaves[position]) for position in donated}
@@ -351,14 +352,14 @@ def _check_donated_once(leaves: Sequence[Any], donated: Sequence[int]) -> None:
             first[id(leaf)] = position
 
 
-def python_value(value: Any, dtype: Any) -> np.ndarray:
+def python_value(value: object, dtype: np.dtype) -> np.ndarray:
     try:
         return np.asarray(value, dtype)
     except OverflowError:
         raise OverflowError(f"Python int {value} too large to convert to {dtype.name}") from None
 
 
-def leaf_aval(leaf: Any) -> ShapedArray | None:
+def leaf_aval(leaf: object) -> ShapedArray | None:
     """The type of a concrete leaf, or None."""
     kind = leaf.__class__
     if kind in dtypes.PYTHON_SCALARS:
@@ -377,10 +378,10 @@ def leaf_aval(leaf: Any) -> ShapedArray | None:
 
 
 def plain(value: Any) -> np.ndarray:
-    """What enters from outside as what programs compute on: a NumPy array of no subclass, and of
-    the dtype that stands for its own. Arguments of ``jit``, operands, leaves, constants and what
-    Python functions give all come through here; where nothing had to be converted, the memory is
-    still the caller's.
+    """A value from outside as what programs compute on: a NumPy array, of no subclass and of the
+    canonical dtype. Arguments of ``jit``, operands, leaves, constants and results of Python
+    functions all come through here; where nothing had to be converted, the memory is still the
+    caller's.
 
     Raises:
       ValueError: it is a masked array.
@@ -395,16 +396,16 @@ def plain(value: Any) -> np.ndarray:
     return value if dtype is value.dtype or dtype == value.dtype else value.astype(dtype)
 
 
-def common_placement(name: str, known: Any, operand: ArrayImpl, operands: Sequence[Any],
+def common_placement(name: str, known: Placed | None, operand: ArrayImpl, operands: Sequence[Leaf],
                  closed: ClosedJaxpr | None = None) -> Any:
-    """Where a result is, and whether on purpose, from the operands that are somewhere on purpose.
+    """The placement of a result, and whether it is committed, from the operands that have one.
 
     Raises:
       ValueError: two are on different devices.
     """
-    here = (operand._placement, operand._committed)
+    here: Placed = (operand._placement, operand._committed)      # type: ignore[assignment]
     if not here[1] and here[0].__class__ is Device:
-        return known        # where it happens to be, results need not be
+        return known        # results need not follow an operand that is not committed
     if known is None or known[0] is here[0]:
         return here if known is None or here[1] else known
     if not (known[1] and here[1]):
@@ -426,7 +427,7 @@ def common_placement(name: str, known: Any, operand: ArrayImpl, operands: Sequen
 
 
 def put_on_default_device(results: Sequence[ArrayImpl]) -> None:
-    """Puts what lies nowhere yet on the device that ``jax_default_device`` names."""
+    """Puts results without a placement on the device that ``jax_default_device`` names."""
     device = default_device_override()
     if device is not None:
         for result in results:
@@ -434,9 +435,9 @@ def put_on_default_device(results: Sequence[ArrayImpl]) -> None:
                 result._placement = device
 
 
-def put_results(results: Sequence[ArrayImpl], placed: Any, spec: Any,
-                operands: Sequence[Any]) -> None:
-    """Says where the results of an operation are."""
+def put_results(results: Sequence[ArrayImpl], placed: Placed | None, spec: OpSpec,
+                operands: Sequence[Value]) -> None:
+    """Sets the placements of an operation's results."""
     mesh = on_mesh.mesh_of(None if placed is None else placed[0])
     if mesh is None:
         if placed is not None:
@@ -448,11 +449,11 @@ def put_results(results: Sequence[ArrayImpl], placed: Any, spec: Any,
         result._placement, result._committed = sharding, True
 
 
-def put(value: ArrayImpl, placement: Any) -> ArrayImpl:
-    """The array on a device, or lying as a sharding says.
+def put(value: ArrayImpl, placement: Placement) -> ArrayImpl:
+    """The array on a device, or with a sharding.
 
     Raises:
-      ValueError: it cannot lie so.
+      ValueError: it cannot have that sharding.
     """
     if isinstance(placement, SingleDeviceSharding) and placement.memory_kind == "device":
         placement = placement._device
@@ -460,7 +461,7 @@ def put(value: ArrayImpl, placement: Any) -> ArrayImpl:
         return value
     placed = ArrayImpl(type_on(value.aval, placement), value.host())
     if isinstance(placement, NamedSharding) and not isinstance(placement.mesh, Mesh):
-        # Out of the type alone: the value stays where it is.
+        # Only the type changes: the value stays where it is.
         where = value._placement
         if isinstance(where, NamedSharding):
             where = where.update(

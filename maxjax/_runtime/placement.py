@@ -12,6 +12,7 @@ import numpy as np
 from maxjax._base import meshes, pytree
 from maxjax._base.dtypes import is_key
 from maxjax._base.meshes import PartitionSpec
+from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import (
     NamedSharding,
     Sharding,
@@ -26,7 +27,7 @@ from maxjax._runtime.devices import Device
 from maxjax._runtime.devices import devices as all_devices
 
 
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False,
+def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: PyTree = False,
                may_alias: bool | None = None) -> Any:
     """Copies the leaves of a pytree to a device.
 
@@ -39,7 +40,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
         pytree of them. None: where they are found to be.
 
     Raises:
-      ValueError: the device is none; the value's rank is too small for the sharding, or a
+      ValueError: it is no device; the value's rank is too small for the sharding, or a
         dimension not divisible.
       TypeError: a leaf is no array.
     """
@@ -64,12 +65,12 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     return pytree.unflatten(spec, results)
 
 
-def is_placement(node: Any) -> bool:
+def is_placement(node: object) -> bool:
     return node is None or isinstance(node, (Device, Sharding, PartitionSpec))
 
 
-def _checked(value: Any, placement: Any) -> Any:
-    """Where a value is to be, a spec as a sharding of the mesh that is set."""
+def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) -> Any:
+    """The placement for a value; a spec becomes a sharding of the mesh that is set."""
     if not is_placement(placement):
         raise ValueError(
             "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, "
@@ -90,9 +91,10 @@ def _checked(value: Any, placement: Any) -> Any:
     return placement
 
 
-def _put_traced(values: Sequence[Any], placements: Sequence[Any], sources: Sequence[Any],
-                semantics: ArrayCopySemantics) -> list[Any]:
-    """Under a transformation equations say where values are to be."""
+def _put_traced(values: Sequence[Array], placements: Sequence[Device | Sharding | None],
+                sources: Sequence[Device | Sharding | None], semantics: ArrayCopySemantics
+                ) -> list[Any]:
+    """Under a transformation, equations place the values."""
     if any(isinstance(placement, Sharding) for placement in placements):
         meshes.use.ever_set = True
     srcs = []
@@ -105,7 +107,7 @@ def _put_traced(values: Sequence[Any], placements: Sequence[Any], sources: Seque
         return device_put_p.bind(
             *values, devices=tuple(placements), srcs=tuple(srcs),
             copy_semantics=(semantics,) * len(values))
-    # Each in an equation of its own, which tells the propagation how its value lies.
+    # Each in an equation of its own, from which propagation learns its sharding.
     results = []
     for value, placement, src in zip(values, placements, srcs, strict=True):
         if isinstance(placement, NamedSharding) and placement.mesh.explicit_axes:
@@ -116,9 +118,9 @@ def _put_traced(values: Sequence[Any], placements: Sequence[Any], sources: Seque
     return results
 
 
-def device_get(x: Any) -> Any:
-    """The leaves of a pytree as NumPy arrays; random keys, and what is no array, or traced, stay
-    as they are."""
+def device_get(x: PyTree) -> Any:
+    """The leaves of a pytree as NumPy arrays; random keys, tracers and leaves that are no arrays
+    stay as they are."""
     def get(leaf: Any) -> Any:
         if isinstance(leaf, Tracer):
             return leaf
@@ -129,7 +131,7 @@ def device_get(x: Any) -> Any:
     return pytree.map(get, x)
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: PyTree) -> Any:
     """Waits until all leaves are computed, and returns ``x``."""
     for leaf in pytree.leaves(x):
         if hasattr(leaf, "block_until_ready"):
@@ -137,7 +139,7 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def copy_to_host_async(x: Any) -> Any:
+def copy_to_host_async(x: PyTree) -> Any:
     """Starts computing all leaves, and returns ``x``."""
     return block_until_ready(x)
 

@@ -11,7 +11,7 @@ import numpy as np
 from maxjax._base import caches, config, spans
 from maxjax._base.config import status
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Params, Var, subjaxprs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Prepared
@@ -80,7 +80,7 @@ class Program:
         self.backend = ""                   # chosen when the program is prepared for tier 1
         self.looked = False
 
-    def run(self, values: list[Any]) -> list[Any]:
+    def run(self, values: list[np.ndarray]) -> list[Any]:
         """Results for physical NumPy values of the inputs."""
         if self.consts:
             values = self.consts + values
@@ -98,10 +98,10 @@ class Program:
 
     @property
     def name(self) -> str:
-        """That of the function it comes from."""
+        """The name of the function it comes from."""
         return self.closed.jaxpr.debug_info.split(" at ")[0] or "a program"
 
-    def _run(self, values: list[Any]) -> list[Any]:
+    def _run(self, values: list[np.ndarray]) -> list[Any]:
         tiering = policy.tiering
         if self.state == "new":
             self.state = "cold"
@@ -138,7 +138,7 @@ class Program:
 
 
 class Tiering:
-    """What decides when a program is compiled; the default never does."""
+    """Decides when a program is compiled; this default never does."""
 
     HOT_NANOSECONDS = 1 << 62
     LOOKUP_NANOSECONDS = 1 << 62
@@ -165,13 +165,13 @@ class Tiering:
     def compile_or_warn(self, program: Program) -> None:
         program.state = "failed"
 
-    def run_compiled(self, program: Program, compiled: Any, values: list[Any]) -> list[Any]:
+    def run_compiled(self, program: Program, compiled: Any, values: list[np.ndarray]) -> list[Any]:
         program.compiled_calls += 1
         return compiled(values)
 
 
 class _Policy:
-    """The place of the one tiering of the process."""
+    """Holds the one tiering of the process."""
 
     __slots__ = ("tiering",)
 
@@ -191,7 +191,7 @@ def program_of(closed: ClosedJaxpr) -> Program:
 
 
 def call_of(primitive: Primitive, avals: tuple[ShapedArray, ...],
-            params: dict[str, Any]) -> ClosedJaxpr:
+            params: Params) -> ClosedJaxpr:
     """The jaxpr of one application of a primitive with jaxprs inside; kept with the first."""
     owner = next(jaxpr for jaxpr in subjaxprs(params) if isinstance(jaxpr, ClosedJaxpr))
     key = (call_of, primitive, avals, tuple(params.items()))

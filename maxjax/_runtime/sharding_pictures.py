@@ -7,12 +7,12 @@ from typing import Any
 
 from maxjax._base.shardings import Sharding
 from maxjax._higher_order.debugging import inspect_sharding
-from maxjax._ir.trace import Tracer
+from maxjax._ir.trace import Array, Tracer
 
 
 def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: bool = True,
                        scale: float = 1.0, min_width: int = 9, max_width: int = 80,
-                       color_map: Any = None) -> None:
+                       color_map: object = None) -> None:
     """Prints which devices hold which part of an array.
 
     Args:
@@ -65,7 +65,7 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: b
     print("\n".join([*picture, rule("└", "┴", "┘")]))
 
 
-def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
+def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
     """Prints which devices hold which part of an array; see ``visualize_sharding``.
 
     >>> visualize_array_sharding(jnp.zeros(4))
@@ -77,7 +77,7 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
         arr.shape, sharding, **kwargs))
 
 
-def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
+def inspect_array_sharding(value: Array, *, callback: Callable[[Sharding], None]) -> None:
     """Calls a function with the sharding of an array.
 
     Inside ``jit`` it is called when the program is partitioned over the mesh, with what propagation

@@ -17,7 +17,9 @@ import numpy as np
 from maxjax._base import config, dtypes, monitoring, spans, threads
 from maxjax._base.errors import CompileError
 from maxjax._base.lazy import threadpoolctl
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from maxjax._ir.control_flow import iterations
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, every_equation, subjaxprs
+from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Backend, Prepared, Runs
 from maxjax._max.graph.backend import GraphBackend
 from maxjax._max.mojo.backend import MojoBackend
@@ -56,7 +58,7 @@ class Tiering(program_module.Tiering):
             backend.name: backend for backend in (self.mojo, self.graph)}
         self.core = CompilerCore()
         self._planning = threads.lock()
-        # Those that are with a compiler, or were compiled: what a fork may take from them.
+        # The programs that are with a compiler or compiled, which a fork may take from them.
         self._submitted: weakref.WeakSet[Program] = weakref.WeakSet()
         threads.after_fork(self._after_fork_in_child)
 
@@ -245,7 +247,7 @@ class Tiering(program_module.Tiering):
 
     # --- running ---
     def run_compiled(self, program: Program, compiled: CompiledProgram,
-                     values: list[Any]) -> list[Any]:
+                     values: list[np.ndarray]) -> list[Any]:
         program.compiled_calls += 1
         if config.check_tiers.value and not program.effects:      # they happen once a call
             return check_tiers(program, compiled, values)
@@ -307,15 +309,13 @@ class CompilerCore:
                 self._limits = None
 
 
-def estimated_seconds(jaxpr: Jaxpr) -> float:
+def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:
     """What a call of a program will roughly take: to decide, not to report."""
     total = 0.0
     for eqn in jaxpr.eqns:
         bytes_moved = sum(var.aval.nbytes for var in eqn.outvars)
         total += 1e-6 + bytes_moved * 5e-10
-        inner = sum(estimated_seconds(x.jaxpr if isinstance(x, ClosedJaxpr) else x)
-                    for x in subjaxprs(eqn.params))
-        total += inner * eqn.params.get("length", 1)
+        total += sum(map(estimated_seconds, subjaxprs(eqn.params))) * iterations(eqn)
         if eqn.primitive.flops is not None:
             avals = [atom.aval for atom in eqn.invars]
             total += eqn.primitive.flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11
@@ -324,11 +324,10 @@ def estimated_seconds(jaxpr: Jaxpr) -> float:
 
 def equation_count(jaxpr: Jaxpr) -> int:
     """Equations, with those of the jaxprs inside."""
-    return sum(1 + sum(equation_count(x.jaxpr if isinstance(x, ClosedJaxpr) else x)
-                       for x in subjaxprs(eqn.params)) for eqn in jaxpr.eqns)
+    return sum(1 for _ in every_equation(jaxpr))
 
 
-def check_tiers(program: Program, compiled: CompiledProgram, values: list[Any]) -> list[Any]:
+def check_tiers(program: Program, compiled: CompiledProgram, values: list[np.ndarray]) -> list[Any]:
     """Runs both tiers.
 
     Raises:
@@ -351,7 +350,7 @@ def check_tiers(program: Program, compiled: CompiledProgram, values: list[Any]) 
 _RELATIVE = {"float16": 2e-2, "bfloat16": 6e-2, "float32": 2e-4, "float64": 1e-10}
 
 
-def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: Any) -> str | None:
+def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: ShapedArray) -> str | None:
     """How two results differ by more than rounding; None if they do not."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return f"MAX gives {ours.dtype}{ours.shape}, the interpreter {theirs.dtype}{theirs.shape}"
@@ -374,7 +373,7 @@ def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: Any) -> str | None:
 
 
 def _progress_line(program: Program) -> Any:
-    """A line on the terminal that tells what is waited for."""
+    """A line on the terminal that says what is waited for."""
     if not sys.stderr.isatty():
         return None
     name = program.closed.jaxpr.debug_info.split(" at ")[0] or "a program"

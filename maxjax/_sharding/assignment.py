@@ -1,7 +1,7 @@
-"""Over which axes an operation's factors are split when it is computed.
+"""The axes over which an operation's factors are split when it is computed.
 
-The values around it propose; where they differ, each order of proposals gives a candidate, and the
-one that costs least, in moving operands there, computing, and moving results back, is taken.
+The values around it propose axes; where they differ, each order of the proposals gives a candidate.
+The cheapest is taken, counting moving operands there, computing, and moving results back.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from maxjax._ir.jaxpr import Atom, JaxprEqn
 from maxjax._primitives.rules import FactorRule
 from maxjax._sharding.cost_model import CostModel
-from maxjax._sharding.projection import project, rivals, rule_of, unproject
+from maxjax._sharding.projection import Factor, project, rivals, rule_of, unproject
 from maxjax._sharding.reshard import Layout, cheapest_path
 from maxjax._sharding.specs import Axes, Dims, Mesh, product
 
@@ -46,7 +46,7 @@ class Assignment:
 
 
 def computed_rule(eqn: JaxprEqn) -> FactorRule:
-    """The rule with what a shard can compute by itself."""
+    """The rule as a shard can compute it by itself, without its neighbours' elements."""
     rule = rule_of(eqn)
     on_shard = eqn.primitive.on_shard
     if on_shard is not None and on_shard.computed is not None:
@@ -56,8 +56,9 @@ def computed_rule(eqn: JaxprEqn) -> FactorRule:
     return rule
 
 
-def finished(eqn: JaxprEqn, rule: FactorRule, axes: Mapping[Any, Axes], mesh: Mesh) -> Assignment:
-    """The assignment of given axes, without those that some value cannot be cut by."""
+def finished(eqn: JaxprEqn, rule: FactorRule, axes: Mapping[Factor, Axes], mesh: Mesh
+             ) -> Assignment:
+    """The assignment with the given axes, except those that cannot split some value."""
     axes = {factor: found for factor, found in axes.items() if found}
     values = [*rule.operands, *rule.results]
     avals = [atom.aval for atom in (*eqn.invars, *eqn.outvars)]
@@ -80,7 +81,7 @@ def finished(eqn: JaxprEqn, rule: FactorRule, axes: Mapping[Any, Axes], mesh: Me
 
 def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
                mesh: Mesh) -> Iterator[Assignment]:
-    """Assignments worth looking at, those that follow operands first."""
+    """Candidate assignments, those that follow operands first."""
     atoms = [*eqn.invars, *eqn.outvars]
     proposals = [project(dims_of(atom), factors, rule.sizes, mesh)
                  for atom, factors in zip(atoms, [*rule.operands, *rule.results], strict=True)]
@@ -122,7 +123,7 @@ def candidates(eqn: JaxprEqn, rule: FactorRule, dims_of: Callable[[Atom], Dims],
             yield finished(eqn, rule, option, mesh)
 
 
-def _moved(rule: FactorRule, axes: Mapping[Any, Axes], displaced: Iterable[str],
+def _moved(rule: FactorRule, axes: Mapping[Factor, Axes], displaced: Iterable[str],
            mesh: Mesh) -> dict[Any, Axes]:
     """With the axes of dimensions that must not be split put to use on others: on the factor of
     which the largest part is left, of those that all operands and results have."""
@@ -144,7 +145,8 @@ def _moved(rule: FactorRule, axes: Mapping[Any, Axes], displaced: Iterable[str],
 
 def assign(eqn: JaxprEqn, dims_of: Callable[[Atom], Dims], mesh: Mesh,
            model: CostModel) -> Assignment:
-    """The cheapest candidate; of equals the first, which is taken at once if it moves nothing."""
+    """The cheapest candidate, the earliest among equals; the first is taken at once if it moves
+    nothing."""
     best = None
     for option in candidates(eqn, computed_rule(eqn), dims_of, mesh):
         moving = moves(option, eqn, dims_of, mesh, model)
@@ -159,7 +161,7 @@ def assign(eqn: JaxprEqn, dims_of: Callable[[Atom], Dims], mesh: Mesh,
 
 def moves(assignment: Assignment, eqn: JaxprEqn, dims_of: Callable[[Atom], Dims], mesh: Mesh,
           model: CostModel) -> float:
-    """The seconds of moving operands to where they are needed, and results to where they go."""
+    """Seconds to move operands to where they are needed, and results to where they go."""
     items = tuple(mesh.items())
     total = 0.0
     for atom, dims in dict.fromkeys(zip(eqn.invars, assignment.operands, strict=True)):

@@ -10,19 +10,20 @@ being 1, and ``e`` the flow between them,
                                        sum_l e[l, s] = y[s],
 
 the flows are integers where the choices are. The result is partitioned like any program, and so are
-the hand-made specs it is compared with: what is given back is the cheapest of all of these.
+the hand-made specs it is compared with; the cheapest of all these is returned.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from maxjax._base.lazy import scipy_optimize, scipy_sparse
+from maxjax._ir.control_flow import bodies_of, iterations
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from maxjax._sharding.assignment import Assignment, computed_rule, finished
 from maxjax._sharding.cost_model import CostModel
@@ -38,7 +39,6 @@ from maxjax._sharding.graph import Operation, normalize, operations
 from maxjax._sharding.propagate import AGGRESSIVE
 from maxjax._sharding.reshard import Layout, cheapest_path
 from maxjax._sharding.specs import Axes, Dim, Dims, Mesh, Spec, product, show
-from maxjax._transforms.simplify import bodies_of
 
 _MOST_SPLITS = 64      # of one operation, the cheapest to compute first
 
@@ -75,7 +75,7 @@ def auto(closed: ClosedJaxpr, mesh: Mesh, *, in_specs: Specs | None = None,
     Args:
       closed: the program.
       mesh: names and sizes.
-      in_specs, out_specs: what is fixed already; None each where it is free.
+      in_specs, out_specs: the specs that are fixed; None where one is free.
       by_hand: specs of the inputs to be compared with.
       model: the prices.
       seconds: the solver's limit.
@@ -327,7 +327,7 @@ def _solve(jaxpr: Jaxpr, mesh: Mesh, fixed: Mapping[Var, tuple[Spec, str]], mode
 
 
 def _join_stacked(problem: _Program, operation: Operation, options: Mapping[Var, dict[Dims, int]],
-                  head: Any) -> None:
+                  head: Callable[[Var], Var]) -> None:
     """A scan's stacked value is split as its slices are, and not along the loop."""
     first, second = (var for var, _ in operation.values) if len(operation.values) == 2 else (
         None, None)
@@ -347,5 +347,5 @@ def _times(jaxpr: Jaxpr, often: int = 1) -> dict[int, int]:
     for eqn in jaxpr.eqns:
         found[id(eqn)] = often
         for body in bodies_of(eqn):
-            found.update(_times(body.jaxpr, often * eqn.params.get("length", 1)))
+            found.update(_times(body.jaxpr, often * iterations(eqn)))
     return found

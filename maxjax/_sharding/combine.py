@@ -1,9 +1,9 @@
-"""Joining small all-reduces that do not wait for one another into one.
+"""Joins small all-reduces that do not wait for one another.
 
 A collective takes time to start, a copy does not: reductions over the same axes are concatenated,
-reduced together and cut apart, if they are so small that this is quicker. They must be independent,
-also through other joined ones: so only those are joined whose results no other reduction needs, or
-that stand at the same depth, the number of reductions on the longest path to them.
+reduced together and cut apart if they are small enough for that to be quicker. They must be
+independent, also through other joined reductions: so they are joined only if no other reduction
+needs their results, or if they have the same depth (reductions on the longest path to them).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.liveness import has_effects, needed_equations
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.collective import named
@@ -21,7 +22,6 @@ from maxjax._primitives.layout import reshape_p
 from maxjax._primitives.slicing import slice_p
 from maxjax._sharding.cost_model import CostModel
 from maxjax._sharding.local import REDUCTIONS
-from maxjax._transforms.simplify import has_effects
 
 _COPIES = 4      # read and written before, read and written after
 
@@ -48,19 +48,17 @@ def joined_reductions(closed: ClosedJaxpr, model: CostModel) -> tuple[
 
 
 def _reduces(eqn: JaxprEqn) -> bool:
-    """Whether it is a reduction between shards; along dimensions alone it is none."""
+    """Whether it is a reduction between shards, not along dimensions alone."""
     return eqn.primitive in REDUCTIONS.values() and bool(named(eqn.params["axes"]))
 
 
 def _groups(jaxpr: Jaxpr, model: CostModel) -> list[list[int]]:
-    depth: dict[Var, int] = {}
+    depth: dict[Atom, int] = {}
     needed: set[Var] = set()      # what some reduction depends on
-    for eqn in reversed(jaxpr.eqns):
-        if _reduces(eqn) or not needed.isdisjoint(eqn.outvars):
-            needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
+    needed_equations(jaxpr.eqns, needed, keeps=_reduces)
     found: dict[Any, list[int]] = {}
     for number, eqn in enumerate(jaxpr.eqns):
-        level = max((depth.get(atom, 0) for atom in eqn.invars if isinstance(atom, Var)), default=0)
+        level = max((depth.get(atom, 0) for atom in eqn.invars), default=0)
         if _reduces(eqn):
             level += 1
             aval = eqn.outvars[0].aval
@@ -77,7 +75,7 @@ def _join(eqns: Sequence[JaxprEqn]) -> tuple[list[JaxprEqn], Var]:
     made: list[JaxprEqn] = []
 
     def apply(primitive: Primitive, operands: Sequence[Atom], out: ShapedArray | Var,
-              **params: Any) -> Var:
+              **params: object) -> Var:
         var = out if isinstance(out, Var) else Var(out)
         made.append(JaxprEqn(primitive, operands, params, [var], eqns[0].source))
         return var
@@ -104,9 +102,9 @@ def _join(eqns: Sequence[JaxprEqn]) -> tuple[list[JaxprEqn], Var]:
 
 
 def _sorted(jaxpr: Jaxpr, blocks: Sequence[Sequence[JaxprEqn]]) -> list[JaxprEqn]:
-    """The blocks' equations in an order in which all is there before it is used, and as far as
-    that allows in the given one."""
-    makers: Mapping[Var, int] = {
+    """The blocks' equations in an order that computes everything before it is used, as close to
+    the given order as that allows."""
+    makers: Mapping[Atom, int] = {
         var: number for number, block in enumerate(blocks) for eqn in block for var in eqn.outvars}
     result: list[JaxprEqn] = []
     done: set[int] = set()
@@ -118,7 +116,7 @@ def _sorted(jaxpr: Jaxpr, blocks: Sequence[Sequence[JaxprEqn]]) -> list[JaxprEqn
                 stack.pop()
                 continue
             waiting = {makers[atom] for eqn in blocks[number] for atom in eqn.invars
-                       if not isinstance(atom, Literal) and atom in makers} - done - {number}
+                       if atom in makers} - done - {number}
             if waiting:
                 stack.extend(sorted(waiting, reverse=True))
             else:

@@ -29,9 +29,9 @@ class Partitioned:
       jaxpr: local shapes, under the named axes of ``mesh``.
       mesh: the axes that the program communicates over: those of the mesh that was given, but
         where a value is split over a part of an axis, the parts: ``x:(1)2``, ``x:(2)4``.
-      in_specs, out_specs: how the inputs have to be cut and the outputs come, in axes of ``mesh``.
+      in_specs, out_specs: how the inputs must be split and the outputs are, in axes of ``mesh``.
       report: each value's sharding, each collective.
-      inspected: functions that want the sharding of a value, with that.
+      inspected: functions to call with the sharding of a value, and that sharding.
     """
 
     jaxpr: ClosedJaxpr
@@ -51,7 +51,7 @@ def partition(closed: ClosedJaxpr, mesh: Mapping[str, int], in_specs: Specs,
     Args:
       closed: the program.
       mesh: names and sizes of the axes, in order.
-      in_specs: one for each input; None: nothing is said of it, so propagation decides.
+      in_specs: one for each input; None: propagation decides.
       out_specs: likewise for the outputs.
       constraint_of: gives the spec of an equation that is an identity with a fixed sharding, and
         None for all others.
@@ -80,7 +80,7 @@ def partition(closed: ClosedJaxpr, mesh: Mapping[str, int], in_specs: Specs,
 def partition_normalized(program: ClosedJaxpr, mesh: Mapping[str, int],
                          fixed: Mapping[Var, tuple[Spec, str]], out_specs: Specs | None,
                          constraint: ConstraintOf, strategy: str, model: CostModel) -> Partitioned:
-    """``partition`` of a normalized program in which any variables' specs are given."""
+    """``partition`` of a normalized program; the specs of any variables may be given."""
     atoms = Atoms(mesh)
     jaxpr = program.jaxpr
     found = operations(jaxpr)
@@ -113,9 +113,7 @@ def partition_normalized(program: ClosedJaxpr, mesh: Mapping[str, int],
         for var, state in propagation.states.items()}
 
     def dims_of(atom: Atom) -> Dims:
-        if isinstance(atom, Var) and atom in known:
-            return known[atom]
-        return ((),) * atom.aval.ndim
+        return known[atom] if atom in known else ((),) * atom.aval.ndim
 
     partitioner = Partitioner(new_mesh, dims_of, model, constraint)
     ins = [dims_of(var) for var in jaxpr.invars]
@@ -136,10 +134,10 @@ def unconstrained(eqn: JaxprEqn) -> None:
 def fixed_specs(jaxpr: Jaxpr, mesh: Mapping[str, int], in_specs: Specs, out_specs: Specs | None,
                 constraint: ConstraintOf, names: Sequence[str] | None
                 ) -> dict[Var, tuple[Spec, str]]:
-    """What is given and where from; the first to say something of a variable counts."""
+    """The specs that are given, and where each is from; the first for a variable counts."""
     fixed: dict[Var, tuple[Spec, str]] = {}
 
-    def give(var: Any, spec: Spec | None, what: str, origin: str) -> None:
+    def give(var: Atom, spec: Spec | None, what: str, origin: str) -> None:
         if spec is not None:
             spec = check(spec, var.aval, mesh, what)
             if isinstance(var, Var):

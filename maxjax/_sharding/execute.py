@@ -10,20 +10,21 @@ would run the program of one shard on each, and replace this file alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base.source import inherited_source_lines
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import aval_of
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import Value, aval_of
 from maxjax._primitives.layout import reshape, squeeze_p, transpose
 from maxjax._primitives.slicing import slice_in_dim
-from maxjax._sharding.specs import Dims
+from maxjax._sharding.specs import Dims, Mesh
 from maxjax._transforms.batching import batch_flat, to_axis
 
 
-def global_program(local: ClosedJaxpr, mesh_sizes: Mapping[Any, int], in_dims: Sequence[Dims],
+def global_program(local: ClosedJaxpr, mesh_sizes: Mesh, in_dims: Sequence[Dims],
                   out_dims: Sequence[Dims]) -> ClosedJaxpr:
     """The program of global values.
 
@@ -32,7 +33,7 @@ def global_program(local: ClosedJaxpr, mesh_sizes: Mapping[Any, int], in_dims: S
       mesh_sizes: names and sizes of the axes, in order.
       in_dims: for each input the axes that split each of its dimensions, major first.
       out_dims: likewise for the outputs. Along an axis that is not named all shards must give the
-        same; the first one's is taken.
+        same value; the first shard's is taken.
 
     >>> from maxjax._ir.staging import trace_to_jaxpr
     >>> from maxjax._ir.types import ShapedArray
@@ -51,7 +52,7 @@ def global_program(local: ClosedJaxpr, mesh_sizes: Mapping[Any, int], in_dims: S
         return trace_to_jaxpr(run, avals, local.jaxpr.debug_info)
 
 
-def on_shards(function: Callable[..., Sequence[Any]], sizes: Mapping[Any, int],
+def on_shards(function: Callable[..., Sequence[Value]], sizes: Mesh,
               in_dims: Sequence[Dims], out_dims: Sequence[Dims]) -> Callable[..., list[Any]]:
     """A function of global values, from one of the values of a shard."""
     split_ins = [_split_by(dims) for dims in in_dims]
@@ -61,7 +62,7 @@ def on_shards(function: Callable[..., Sequence[Any]], sizes: Mapping[Any, int],
         mapped = _along(mapped, name, size, [0 if name in split else None for split in split_ins],
                         [name in split for split in split_outs])
 
-    def run(*values: Any) -> list[Any]:
+    def run(*values: Value) -> list[Any]:
         outputs = mapped(*[cut(value, dims, sizes)
                            for value, dims in zip(values, in_dims, strict=True)])
         return [joined(output, dims, sizes)
@@ -74,10 +75,10 @@ def _split_by(dims: Dims) -> frozenset[Any]:
     return frozenset(axis for axes in dims for axis in axes)
 
 
-def _along(function: Callable[..., Sequence[Any]], name: Any, size: int,
+def _along(function: Callable[..., Sequence[Value]], name: str, size: int,
            in_axes: Sequence[int | None], varies: Sequence[bool]) -> Callable[..., list[Any]]:
     """The function on all shards along one axis: a leading dimension of what varies."""
-    def mapped(*values: Any) -> list[Any]:
+    def mapped(*values: Value) -> list[Any]:
         outputs, axes = batch_flat(function, size, values, in_axes, name)
         return [to_axis(output, axis, 0, size) if varying
                 else output if axis is None
@@ -87,9 +88,9 @@ def _along(function: Callable[..., Sequence[Any]], name: Any, size: int,
     return mapped
 
 
-def _order(dims: Dims, sizes: Mapping[Any, int]) -> tuple[list[Any], list[int], list[int]]:
-    """The axes that split a value in the mesh's order; where each of them, and each dimension's
-    rest, stands once every dimension is reshaped to its axes and its rest."""
+def _order(dims: Dims, sizes: Mesh) -> tuple[list[Any], list[int], list[int]]:
+    """The axes that split a value, in the mesh's order, and the positions of these axes and of each
+    dimension's rest once every dimension is reshaped to its axes and its rest."""
     positions: dict[Any, int] = {}
     rests: list[int] = []
     for axes in dims:
@@ -100,7 +101,7 @@ def _order(dims: Dims, sizes: Mapping[Any, int]) -> tuple[list[Any], list[int], 
     return names, [positions[name] for name in names], rests
 
 
-def cut(value: Any, dims: Dims, sizes: Mapping[Any, int]) -> Any:
+def cut(value: Value, dims: Dims, sizes: Mesh) -> Any:
     """A global value's shards along leading dimensions, one for each axis that splits it."""
     names, positions, rests = _order(dims, sizes)
     if not names:
@@ -112,7 +113,7 @@ def cut(value: Any, dims: Dims, sizes: Mapping[Any, int]) -> Any:
     return _transposed(reshape(value, tuple(shape)), [*positions, *rests])
 
 
-def joined(shards: Any, dims: Dims, sizes: Mapping[Any, int]) -> Any:
+def joined(shards: Value, dims: Dims, sizes: Mesh) -> Any:
     """The opposite of ``cut``."""
     names, positions, rests = _order(dims, sizes)
     if not names:
@@ -125,5 +126,5 @@ def joined(shards: Any, dims: Dims, sizes: Mapping[Any, int]) -> Any:
     return reshape(_transposed(shards, back), shape)
 
 
-def _transposed(value: Any, order: list[int]) -> Any:
+def _transposed(value: Value, order: list[int]) -> Any:
     return value if order == list(range(len(order))) else transpose(value, order)

@@ -1,8 +1,8 @@
-"""Sharding in types: how results lie along Explicit axes, from how the operands do.
+"""Sharding in types: the sharding of results along Explicit axes follows from the operands'.
 
-The factor rules decide, as in propagation, but forwards only, and nothing is ever chosen: where
-operands disagree, a sharded dimension is contracted, or a result would be split twice over one
-axis, it is an error, and the caller says what is wanted by ``reshard`` or ``out_sharding``.
+The factor rules decide, as in propagation, but only forwards and without any choice: where operands
+disagree, a sharded dimension is contracted, or a result would be split twice over one axis, it is
+an error, and the caller has to say what is wanted by ``reshard`` or ``out_sharding``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from maxjax._base.errors import ShardingTypeError
 from maxjax._base.meshes import AbstractMesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding
-from maxjax._ir.jaxpr import JaxprEqn, Var
+from maxjax._ir.jaxpr import JaxprEqn, Params, Var
 from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.collective import reduce_scatter_p
@@ -42,15 +42,15 @@ from maxjax._sharding.projection import project, rule_of
 from maxjax._sharding.specs import Dims, product
 from maxjax._sharding.unreduced_types import axes_of_results
 
-# Primitives whose operands must all lie alike, and how many come before those.
+# Primitives whose operands must have one sharding, and the first of these operands.
 ALIKE = {concatenate_p: 0, select_n_p: 1, clamp_p: 0}
-# Along a dimension that these shorten or lengthen, the shards stay shards where that divides.
+# A dimension that these shorten or lengthen stays split where its new size is divisible.
 RESIZED = (slice_p, dynamic_slice_p, concatenate_p, pad_p, rev_p, dynamic_update_slice_p, split_p)
 CUMULATIVE = (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
 INDEXED = (slice_p, dynamic_slice_p, gather_p)
 
 
-def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
+def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: Params,
                  out_avals: tuple[ShapedArray, ...]) -> tuple[ShapedArray, ...]:
     """The types of the results with their specs.
 
@@ -81,8 +81,8 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params
 mesh_rules.sharding = result_types
 
 
-def _of_collective(primitive: Primitive, params: Mapping[str, Any], dims: Dims, ndim: int) -> Dims:
-    """Communication along a manual axis leaves the others: of the dimensions, what stays."""
+def _of_collective(primitive: Primitive, params: Params, dims: Dims, ndim: int) -> Dims:
+    """Communication along a manual axis leaves the sharding of the remaining dimensions."""
     if ndim == len(dims):
         return dims
     if ndim > len(dims):
@@ -120,7 +120,7 @@ class _Application:
     """One application, of operands of which some are sharded."""
 
     def __init__(self, primitive: Primitive, in_avals: Sequence[ShapedArray],
-                 params: dict[str, Any], out_avals: Sequence[ShapedArray],
+                 params: Params, out_avals: Sequence[ShapedArray],
                  sizes: Mapping[str, int], ins: Sequence[Dims]):
         self.primitive = primitive
         self.name = primitive.name
@@ -208,7 +208,7 @@ class _Application:
         if self.primitive is clamp_p:
             return
         group = self.in_avals[ALIKE[self.primitive]:]
-        # Of what no mesh knows nothing is asked.
+        # Operands that are on no mesh may have any sharding.
         dims = [_dims(aval) for aval in group if aval.ndim and aval.mesh_spec is not None]
         if all(other == dims[0] for other in dims):
             return

@@ -1,4 +1,4 @@
-"""A program as propagation sees it: operations, of which each ties dimensions by its factor rule.
+"""A program as propagation sees it: operations, each of which ties dimensions by its factor rule.
 
 Calls are inlined, in loop bodies and branches too, and no two equations share a variable. A loop's
 operands, its body's inputs, its body's outputs and its results are tied by rules of identity, so
@@ -7,30 +7,23 @@ that one propagation covers the bodies of scan and while and the branches of con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from maxjax._base import threads
-from maxjax._higher_order.cond import cond_p
-from maxjax._higher_order.scan import scan_p
-from maxjax._higher_order.while_loop import while_p
+from maxjax._ir.control_flow import Role, Structure, bodies_of, structure_of, with_bodies
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from maxjax._ir.primitive import Primitive
+from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.rules import FactorRule
 from maxjax._primitives.slicing import slice_p
 from maxjax._sharding.projection import rule_of
-from maxjax._transforms.simplify import (
-    bodies_of,
-    eliminate_dead_code,
-    inline_calls,
-    with_bodies,
-)
+from maxjax._transforms.simplify import inline_calls
 
 
 def normalize(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Inlines calls everywhere and drops dead code; every variable is its own."""
+    """Inlines calls everywhere and drops dead code; no two equations share a variable."""
     return _normalize(eliminate_dead_code(closed))
 
 
@@ -38,8 +31,8 @@ def _normalize(closed: ClosedJaxpr) -> ClosedJaxpr:
     inlined = inline_calls(closed)
     eqns = []
     for eqn in inlined.jaxpr.eqns:
-        if eqn.primitive.control_flow:
-            eqn = eqn.replace(params=with_bodies(eqn, _normalize))
+        if eqn.primitive.control_flow is not None:
+            eqn = eqn.replace(params=with_bodies(eqn, map(_normalize, bodies_of(eqn))))
         eqns.append(eqn)
     return ClosedJaxpr(inlined.jaxpr.replace(eqns=eqns), inlined.consts)
 
@@ -70,36 +63,36 @@ class Operation:
         return [(atom, factors) for atom, factors in pairs if isinstance(atom, Var) and factors]
 
 
-def operations(jaxpr: Jaxpr, known: dict[Any, FactorRule] | None = None) -> list[Operation]:
+def operations(jaxpr: Jaxpr, known: dict[Hashable, FactorRule] | None = None) -> list[Operation]:
     """All operations of a normalized jaxpr, bodies included, in order of execution.
 
-    Operations that are alike, as those of many layers, share a rule, which is in ``known``.
+    Equal operations, as in many layers, share a rule, which is kept in ``known``.
     """
     found: list[Operation] = []
     known = {} if known is None else known
-    sliced: dict[Any, Atom] = {}
+    sliced: dict[Var, Atom] = {}
     for eqn in jaxpr.eqns:
         if eqn.primitive is slice_p:
             sliced[eqn.outvars[0]] = eqn.invars[0]
         source = _rolled(eqn, sliced)
         if source is not None:
             found.append(_tie(source, eqn.outvars[0], 0, eqn, "of slices"))
-        ties = TIES.get(eqn.primitive)
-        if ties is None:
+        if eqn.primitive.control_flow is None:
             found.append(Operation(eqn.invars, eqn.outvars, _known_rule(eqn, known), eqn,
                                    eqn.primitive.name))
         else:
-            before, bodies, after = ties(eqn)
+            flow = structure_of(eqn)
+            before, after = _ties(eqn, flow)
             found.extend(_tie(a, b, lead, eqn, "in") for a, b, lead in before)
-            for body in bodies:
-                found.extend(operations(body.jaxpr, known))
+            for body in flow.bodies:
+                found.extend(operations(body.jaxpr.jaxpr, known))
             found.extend(_tie(a, b, lead, eqn, "out") for a, b, lead in after)
     return found
 
 
-def _rolled(eqn: JaxprEqn, sliced: dict[Any, Atom]) -> Atom | None:
-    """The value of whose slices, put together, a result of its shape is made, as by ``roll``: they
-    lie alike, even where the slices cannot."""
+def _rolled(eqn: JaxprEqn, sliced: dict[Var, Atom]) -> Atom | None:
+    """The value whose slices are concatenated to a result of its shape, as by ``roll``: both have
+    the same sharding, even where the slices cannot."""
     if eqn.primitive is not concatenate_p:
         return None
     sources = {sliced.get(atom) for atom in eqn.invars if isinstance(atom, Var)}
@@ -107,7 +100,7 @@ def _rolled(eqn: JaxprEqn, sliced: dict[Any, Atom]) -> Atom | None:
     return source if source is not None and source.aval.shape == eqn.outvars[0].aval.shape else None
 
 
-def _known_rule(eqn: JaxprEqn, known: dict[Any, FactorRule]) -> FactorRule:
+def _known_rule(eqn: JaxprEqn, known: dict[Hashable, FactorRule]) -> FactorRule:
     key = (eqn.primitive, tuple(eqn.params.items()), *[atom.aval for atom in eqn.invars])
     try:
         rule = known.get(key)
@@ -136,48 +129,33 @@ def _tie(source: Atom, target: Var, lead: int, eqn: JaxprEqn, what: str) -> Oper
 
 
 Tie = tuple[Atom, Var, int]
-Ties = tuple[list[Tie], Sequence[ClosedJaxpr], list[Tie]]
 
 
 def _pairs(sources: Sequence[Atom], targets: Sequence[Var], lead: int = 0) -> list[Tie]:
     return [(a, b, lead) for a, b in zip(sources, targets, strict=True)]
 
 
-def _scan_ties(eqn: JaxprEqn) -> Ties:
-    body, params = eqn.params["jaxpr"], eqn.params
-    fixed = params["num_consts"] + params["num_carry"]
-    carry = params["num_carry"]
-    inner = body.jaxpr
-    carry_in = inner.invars[params["num_consts"]:fixed]
-    return (
-        [*_pairs(eqn.invars[:fixed], inner.invars[:fixed]),
-         *_pairs(eqn.invars[fixed:], inner.invars[fixed:], 1)],
-        [body],
-        [*_pairs(inner.outvars[:carry], carry_in), *_pairs(carry_in, eqn.outvars[:carry]),
-         *_pairs(inner.outvars[carry:], eqn.outvars[carry:], -1)])
+def _ties(eqn: JaxprEqn, flow: Structure) -> tuple[list[Tie], list[Tie]]:
+    """What is tied before the bodies of a loop or a choice, and what after them.
 
-
-def _while_ties(eqn: JaxprEqn) -> Ties:
-    params = eqn.params
-    cond, body = params["cond_jaxpr"], params["body_jaxpr"]
-    first, second = params["cond_nconsts"], params["body_nconsts"]
-    carry = body.jaxpr.invars[second:]
-    return (
-        [*_pairs(eqn.invars[:first], cond.jaxpr.invars[:first]),
-         *_pairs(eqn.invars[first:first + second], body.jaxpr.invars[:second]),
-         *_pairs(eqn.invars[first + second:], carry),
-         *_pairs(carry, cond.jaxpr.invars[first:])],
-        [cond, body],
-        [*_pairs(body.jaxpr.outvars, carry), *_pairs(carry, eqn.outvars)])
-
-
-def _cond_ties(eqn: JaxprEqn) -> Ties:
-    branches = eqn.params["branches"]
-    return (
-        [tie for branch in branches for tie in _pairs(eqn.invars[1:], branch.jaxpr.invars)],
-        branches,
-        [tie for branch in branches for tie in _pairs(branch.jaxpr.outvars, eqn.outvars)])
-
-
-TIES: dict[Primitive, Callable[[JaxprEqn], Ties]] = {
-    scan_p: _scan_ties, while_p: _while_ties, cond_p: _cond_ties}
+    A carry is the input of the body that gives it: the predicate's input is tied to that.
+    """
+    before: list[Tie] = []
+    again: list[Tie] = []
+    after: list[Tie] = []
+    count = len(flow.carries)
+    carries: dict[int, Var] = {}
+    for body in flow.producers:
+        inputs = zip(body.takes, body.jaxpr.jaxpr.invars, strict=True)
+        carries.update((number, var) for number, var in inputs if number in flow.carries)
+        outs, carried = body.jaxpr.jaxpr.outvars, list(carries.values())
+        after += [*_pairs(outs[:count], carried), *_pairs(carried, eqn.outvars[:count]),
+                  *_pairs(outs[count:], eqn.outvars[count:], -1 if flow.is_loop else 0)]
+    for body in flow.bodies:
+        for number, var in zip(body.takes, body.jaxpr.jaxpr.invars, strict=True):
+            if body.decides and number in carries:
+                again.append((carries[number], var, 0))
+            else:
+                lead = 1 if flow.roles[number] is Role.SCANNED else 0
+                before.append((eqn.invars[number], var, lead))
+    return before + again, after

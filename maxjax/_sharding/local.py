@@ -1,7 +1,7 @@
 """An application on one shard, and the steps that move values between layouts.
 
-A primitive does on a shard what it does on the global value: its factor rule says that. Where its
-parameters hold sizes, or something depends on where the shard stands, the primitive says so.
+A primitive does on a shard what it does on the global value, as its factor rule says. Where its
+parameters hold sizes, or results depend on the shard's position, the primitive says so itself.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from maxjax._base.errors import InternalError
 from maxjax._ir.jaxpr import JaxprEqn
+from maxjax._ir.trace import Value
 from maxjax._primitives.arithmetic import add, mul
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.collective import (
@@ -46,14 +47,14 @@ def position(axes: Axes, mesh: Mesh) -> Any:
     return index
 
 
-def on_first(x: Any, axes: Axes, mesh: Mesh) -> Any:
+def on_first(x: Value, axes: Axes, mesh: Mesh) -> Any:
     """The value on the first shard along some axes, zeros on the others: parts of one sum."""
     first = eq_p.bind(position(axes, mesh), np.int32(0))
     return select(broadcast_in_dim(first, x.shape, ()), zeros_like(x), x)
 
 
-def apply_step(step: Step, x: Any, mesh: Mesh) -> list[Any]:
-    """Binds the primitives of a step, on one shard; gives all results, the last one the value."""
+def apply_step(step: Step, x: Value, mesh: Mesh) -> list[Any]:
+    """Binds the primitives of a step on one shard; returns all results, the last is the value."""
     if step.kind in REDUCTIONS:
         return [REDUCTIONS[step.kind].bind(x, axes=step.axes, axis_index_groups=None)]
     source: Any = step.source
@@ -88,7 +89,7 @@ def apply_step(step: Step, x: Any, mesh: Mesh) -> list[Any]:
 
 
 class Shard:
-    """Where a shard stands, for what depends on it."""
+    """The position of a shard, for rules that depend on it."""
 
     def __init__(self, mesh: Mesh):
         self._mesh = mesh
@@ -101,24 +102,24 @@ class Shard:
         """The number of shards along several axes."""
         return product(axes, self._mesh)
 
-    def counted_from_start(self, x: Any, dimension: int, axes: Axes) -> Any:
+    def counted_from_start(self, x: Value, dimension: int, axes: Axes) -> Any:
         """Indices along a dimension of this shard as those of the global value."""
         start = mul(self.position(axes), np.int32(x.shape[dimension]))
         return add(x, convert_element_type_p.bind(start, new_dtype=x.dtype, weak_type=False))
 
-    def reversed_along(self, x: Any, axis: str) -> Any:
-        """The value of the shard that stands as far from the other end of an axis."""
+    def reversed_along(self, x: Value, axis: str) -> Any:
+        """The value of the shard at the mirrored position along an axis."""
         size = self._mesh[axis]
         return ppermute_p.bind(x, axis_name=(axis,), perm=tuple(
             (number, size - 1 - number) for number in range(size)))
 
 
-def apply_local(eqn: JaxprEqn, rule: FactorRule, operands: Sequence[Any], in_dims: Sequence[Dims],
-                out_dims: Sequence[Dims], mesh: Mesh) -> list[Any]:
+def apply_local(eqn: JaxprEqn, rule: FactorRule, operands: Sequence[Value],
+                in_dims: Sequence[Dims], out_dims: Sequence[Dims], mesh: Mesh) -> list[Any]:
     """Binds an equation's primitive on one shard's operands.
 
     Raises:
-      InternalError: the result has not the shape that the factor rule says.
+      InternalError: the result does not have the shape that the factor rule says.
     """
     primitive, params = eqn.primitive, eqn.params
     out_shapes = [local_shape(var.aval.shape, dims, mesh)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from maxjax._base.source import inherited_source_lines, scopes
-from maxjax._higher_order.cond import cond_p
 from maxjax._higher_order.debugging import ShardingInspector
-from maxjax._higher_order.scan import scan_p
-from maxjax._higher_order.while_loop import while_p
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var
-from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import literal_operand, trace_to_jaxpr
+from maxjax._ir.control_flow import Role, Structure, structure_of, with_bodies
+from maxjax._ir.evaluate import literal_operand
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from maxjax._ir.liveness import eliminate_dead_code, read_variables
+from maxjax._ir.staging import DynamicJaxprTracer, trace_to_jaxpr
+from maxjax._ir.trace import Value
 from maxjax._sharding.assignment import Assignment, assign
 from maxjax._sharding.combine import joined_reductions
 from maxjax._sharding.cost_model import CostModel, link_bytes
@@ -25,7 +25,6 @@ from maxjax._sharding.local import apply_local, apply_step, on_first
 from maxjax._sharding.reshard import Layout, Step, cheapest_path
 from maxjax._sharding.specs import Dims, Mesh, local_aval, product
 from maxjax._sharding.unreduced import accumulators, unreduced_values
-from maxjax._transforms.simplify import has_effects
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,8 @@ class Collective:
       var: the variable of the original program whose value it moves.
       reason: what asked for the move.
       before, after: the layouts of the value.
-      times: how often it runs: the lengths of the scans around it; a while loop counts as one.
+      times: how often it runs: the product of the lengths of the scans around it; a while loop
+        counts as one.
       also: the variables that are reduced together with the first one.
     """
 
@@ -70,8 +70,8 @@ def _joined(members: Sequence[Collective], owner: Partitioner) -> Collective:
 
 
 @dataclass
-class Value:
-    """The layouts in which a value is at hand, the first the one it was made in."""
+class VersionedValue:
+    """The layouts in which a value is available; the first is the one it was computed in."""
 
     versions: dict[Layout, Any]
     nbytes: int
@@ -99,7 +99,7 @@ class Partitioner:
     _known: dict[Any, Assignment] = field(default_factory=dict)
 
     def assign(self, eqn: JaxprEqn) -> Assignment:
-        """The equation's assignment: found once for all that are alike, as those of many layers."""
+        """The equation's assignment, found once for all equal equations, as in many layers."""
         atoms = [*eqn.invars, *eqn.outvars]
         key = (eqn.primitive, tuple(eqn.params.items()), tuple(
             (atom.aval, self.dims_of(atom), atoms.index(atom)) for atom in atoms))
@@ -119,7 +119,7 @@ class Partitioner:
         avals = [local_aval(var.aval, layout.dims, self.mesh)
                  for var, layout in zip(jaxpr.invars, in_layouts, strict=True)]
 
-        def function(*args: Any) -> list[Any]:
+        def function(*args: Value) -> list[Any]:
             body.define_all(jaxpr.constvars, closed.consts, [
                 Layout(((),) * var.aval.ndim) for var in jaxpr.constvars])
             body.define_all(jaxpr.invars, args, in_layouts)
@@ -134,7 +134,8 @@ class Partitioner:
 
         with inherited_source_lines():
             result = trace_to_jaxpr(function, avals, jaxpr.debug_info)
-        live, closed = _without_dead_code(result)
+        closed = eliminate_dead_code(result, inside=False)
+        live = read_variables(closed.eqns, closed.outvars)
         closed, together = joined_reductions(closed, self.model)
         moves = {var: collective for var, collective in body.moves if var in live}
         for members in together.values():
@@ -152,11 +153,11 @@ class _Body:
         self.mesh = owner.mesh
         self.items = tuple(owner.mesh.items())
         self.times = times
-        self.values: dict[Var, Value] = {}
+        self.values: dict[Var, VersionedValue] = {}
         self.moves: list[tuple[Var, Collective]] = []
         self.assigned = owner.assignments
         for eqn in jaxpr.eqns:
-            if (eqn not in self.assigned and not eqn.primitive.control_flow
+            if (eqn not in self.assigned and eqn.primitive.control_flow is None
                     and owner.constrained(eqn) is None):
                 self.assigned[eqn] = owner.assign(eqn)
         asked = {atom: dict(layout.unreduced) for atom, layout in zip(
@@ -183,10 +184,10 @@ class _Body:
 
     # --- values ---
 
-    def define_all(self, variables: Sequence[Var], values: Sequence[Any],
+    def define_all(self, variables: Sequence[Var], values: Sequence[Value],
                    layouts: Sequence[Layout]) -> None:
         for var, value, layout in zip(variables, values, layouts, strict=True):
-            self.values[var] = Value({layout: value}, var.aval.nbytes)
+            self.values[var] = VersionedValue({layout: value}, var.aval.nbytes)
 
     def settle(self, var: Var, reason: str) -> None:
         """Brings a value into the layout that propagation gave it, unreduced along the axes along
@@ -194,12 +195,12 @@ class _Body:
         self.read(var, self.layout_of(var), reason)
 
     def layout_of(self, atom: Atom) -> Layout:
-        axes = self.unreduced.get(atom, {}) if isinstance(atom, Var) else {}
+        axes = self.unreduced.get(atom, {})
         return Layout(self.owner.dims_of(atom), tuple(sorted(axes.items())))
 
     def read(self, atom: Atom, layout: Layout, reason: str) -> Any:
-        """An atom in some layout, from the version of it that is nearest."""
-        if not isinstance(atom, Var):
+        """An atom in a layout, moved from its nearest version."""
+        if isinstance(atom, Literal):
             return literal_operand(atom)
         value = self.values[atom]
         if layout not in value.versions:
@@ -216,7 +217,7 @@ class _Body:
                 value.versions.setdefault(start, x)
         return value.versions[layout]
 
-    def note(self, step: Step, results: Sequence[Any], atom: Var, reason: str,
+    def note(self, step: Step, results: Sequence[DynamicJaxprTracer], atom: Var, reason: str,
              before: Layout) -> None:
         axes = tuple(reversed(step.axes)) if step.kind == "all_gather" else step.axes
         groups = [axes] if len(results) == 1 else [(axis,) for axis in axes]
@@ -235,10 +236,9 @@ class _Body:
     # --- equations ---
 
     def equation(self, eqn: JaxprEqn) -> None:
-        loop = LOOPS.get(eqn.primitive)
         callback = eqn.params.get("callback")
-        if loop is not None:
-            loop(self, eqn)
+        if eqn.primitive.control_flow is not None:
+            _control_flow(self, eqn)
         elif isinstance(callback, ShardingInspector):
             self.owner.inspected.append((callback.function, self.owner.dims_of(eqn.invars[0])))
         elif self.owner.constrained(eqn) is not None:
@@ -253,7 +253,7 @@ class _Body:
         staying = self.through[eqn]
         operands = []
         for number, (atom, dims) in enumerate(zip(eqn.invars, assignment.operands, strict=True)):
-            here = self.unreduced.get(atom, {}) if isinstance(atom, Var) else {}
+            here = self.unreduced.get(atom, {})
             keep = tuple(sorted((axis, kind) for axis, kind in here.items() if axis in staying))
             operands.append(self.read(atom, Layout(dims, keep), f"operand {number} of {name}"))
         results = apply_local(eqn, assignment.rule, operands, assignment.operands,
@@ -269,7 +269,7 @@ class _Body:
         return [self.read(atom, layout, f"operand {number} of {eqn.primitive.name}")
                 for number, (atom, layout) in enumerate(zip(eqn.invars, layouts, strict=True))]
 
-    def finish(self, eqn: JaxprEqn, results: Sequence[Any], layouts: Sequence[Layout]) -> None:
+    def finish(self, eqn: JaxprEqn, results: Sequence[Value], layouts: Sequence[Layout]) -> None:
         self.define_all(eqn.outvars, results, layouts)
         for var in eqn.outvars:
             self.settle(var, f"result of {eqn.primitive.name}")
@@ -282,21 +282,27 @@ class _Body:
         return self.owner.run(closed, in_layouts, out_layouts, self.times * times)
 
 
-def _stacked(layouts: Sequence[Layout]) -> list[Layout]:
-    return [replace(layout, dims=((), *layout.dims)) for layout in layouts]
+def _stacked(layout: Layout) -> Layout:
+    return replace(layout, dims=((), *layout.dims))
 
 
-def _unreduced_carries(body: _Body, jaxpr: Jaxpr, first: int, carries: int, ins: Sequence[Layout],
-                 outs: Sequence[Layout], times: int) -> dict[int, Layout]:
+def _unreduced_carries(body: _Body, flow: Structure, ins: Sequence[Layout],
+                       outs: Sequence[Layout], times: int) -> dict[int, Layout]:
     """The carries of a scan that may stay unreduced until after the loop, with their layouts.
 
     A sum over iterations of unreduced values, such as the gradient of what all iterations share, is
     reduced once.
+
+    Args:
+      ins, outs: of the operands as the loop's body takes them, and of its outputs.
     """
+    step, = flow.producers
+    jaxpr = step.jaxpr.jaxpr
+    inputs = dict(zip(step.takes, jaxpr.invars, strict=True))
+    carried = [inputs[number] for number in flow.carries]
     found: dict[int, Layout] = {}
-    for number in accumulators(jaxpr, jaxpr.invars[first:first + carries],
-                               jaxpr.outvars[:carries]):
-        layout = ins[first + number]
+    for number in accumulators(jaxpr, carried, jaxpr.outvars[:len(carried)]):
+        layout = ins[flow.carries[number]]
         taken = {axis for axes in layout.dims for axis in axes}
         for axis, size in body.mesh.items():
             if axis in taken or size == 1:
@@ -304,78 +310,44 @@ def _unreduced_carries(body: _Body, jaxpr: Jaxpr, first: int, carries: int, ins:
             tried = replace(layout, unreduced=tuple(sorted([
                 *found.get(number, layout).unreduced, (axis, "add")])))
             trial = {**found, number: tried}
-            inside = _Body(body.owner, jaxpr, _with(ins, trial, first), _with(outs, trial), times)
+            starts = {flow.carries[place]: one for place, one in trial.items()}
+            inside = _Body(
+                body.owner, jaxpr, [starts.get(place, ins[place]) for place in step.takes],
+                [trial.get(place, one) for place, one in enumerate(outs)], times)
             if all(isinstance(var, Var)
                    and dict(inside.unreduced.get(var, {})) == dict(one.unreduced)
-                   for carry, one in trial.items()
-                   for var in (jaxpr.invars[first + carry], jaxpr.outvars[carry])):
+                   for place, one in trial.items()
+                   for var in (carried[place], jaxpr.outvars[place])):
                 found = trial
     return found
 
 
-def _with(layouts: Sequence[Layout], changes: dict[int, Layout], first: int = 0) -> list[Layout]:
-    return [changes.get(number - first, layout) for number, layout in enumerate(layouts)]
-
-
-def _scan(body: _Body, eqn: JaxprEqn) -> None:
-    params = eqn.params
-    inner = params["jaxpr"].jaxpr
-    consts, carries = params["num_consts"], params["num_carry"]
-    fixed = consts + carries
-    ins = body.plain(inner.invars)
-    outs = [*ins[consts:fixed], *body.plain(inner.outvars[carries:])]
-    operands = body.operands(eqn, [*ins[:fixed], *_stacked(ins[fixed:])])
-    accumulated = _unreduced_carries(body, inner, consts, carries, ins, outs, params["length"])
-    for number, layout in accumulated.items():      # the start counts once
-        axes = tuple(axis for axis, _ in layout.unreduced)
-        operands[consts + number] = on_first(operands[consts + number], axes, body.mesh)
-    ins, outs = _with(ins, accumulated, consts), _with(outs, accumulated)
-    closed = body.inner(params["jaxpr"], ins, outs, params["length"])
-    results = eqn.primitive.bind(*operands, **{**params, "jaxpr": closed})
-    body.finish(eqn, results, [*outs[:carries], *_stacked(outs[carries:])])
-
-
-def _while(body: _Body, eqn: JaxprEqn) -> None:
-    params = eqn.params
-    first, second = params["cond_nconsts"], params["body_nconsts"]
-    cond, step = params["cond_jaxpr"], params["body_jaxpr"]
-    carry = body.plain(step.jaxpr.invars[second:])
-    cond_consts = body.plain(cond.jaxpr.invars[:first])
-    consts = body.plain(step.jaxpr.invars[:second])
-    operands = body.operands(eqn, [*cond_consts, *consts, *carry])
-    results = eqn.primitive.bind(*operands, **{
-        **params, "cond_jaxpr": body.inner(cond, [*cond_consts, *carry], [Layout(())]),
-        "body_jaxpr": body.inner(step, [*consts, *carry], carry)})
-    body.finish(eqn, results, carry)
-
-
-def _cond(body: _Body, eqn: JaxprEqn) -> None:
-    branches = eqn.params["branches"]
-    ins = body.plain(eqn.invars[1:])
+def _control_flow(body: _Body, eqn: JaxprEqn) -> None:
+    """A loop or a choice: what lies how outside of its jaxprs, and inside."""
+    flow = structure_of(eqn)
+    count = len(flow.carries)
+    inside = body.plain(eqn.invars)
     outs = body.plain(eqn.outvars)
-    operands = body.operands(eqn, [Layout(()), *ins])
-    results = eqn.primitive.bind(*operands, branches=tuple(
-        body.inner(branch, ins, outs) for branch in branches))
-    body.finish(eqn, results, outs)
-
-
-LOOPS: dict[Primitive, Callable[[_Body, JaxprEqn], None]] = {
-    scan_p: _scan, while_p: _while, cond_p: _cond}
-
-
-def _without_dead_code(closed: ClosedJaxpr) -> tuple[set[Var], ClosedJaxpr]:
-    """Drops equations that nothing needs; those that stay are not changed."""
-    jaxpr = closed.jaxpr
-    live = {atom for atom in jaxpr.outvars if isinstance(atom, Var)}
-    eqns = []
-    for eqn in reversed(jaxpr.eqns):
-        if live.isdisjoint(eqn.outvars) and not has_effects(eqn):
-            continue
-        live.update(atom for atom in eqn.invars if isinstance(atom, Var))
-        eqns.append(eqn.replace(outvars=[
-            var if var in live else DropVar(var.aval) for var in eqn.outvars]))
-    constants = [(var, value) for var, value in zip(jaxpr.constvars, closed.consts, strict=True)
-                 if var in live]
-    return live, ClosedJaxpr(
-        jaxpr.replace(constvars=[var for var, _ in constants], eqns=eqns[::-1]),
-        [value for _, value in constants])
+    times = 1 if flow.length is None else flow.length
+    if flow.is_loop:
+        step, = flow.producers
+        for each in (*flow.bodies, step):      # a carry lies as it does in the loop's body
+            for number, layout in zip(each.takes, body.plain(each.jaxpr.invars), strict=True):
+                inside[number] = layout
+        outs = [*[inside[number] for number in flow.carries],
+                *body.plain(step.jaxpr.outvars[count:])]
+    operands = body.operands(eqn, [
+        _stacked(layout) if role is Role.SCANNED else layout
+        for layout, role in zip(inside, flow.roles, strict=True)])
+    if flow.length is not None:
+        for number, layout in _unreduced_carries(body, flow, inside, outs, times).items():
+            # The start counts once.
+            axes = tuple(axis for axis, _ in layout.unreduced)
+            place = flow.carries[number]
+            operands[place] = on_first(operands[place], axes, body.mesh)
+            inside[place] = outs[number] = layout
+    jaxprs = [body.inner(each.jaxpr, [inside[number] for number in each.takes],
+                         [Layout(())] if each.decides else outs, times) for each in flow.bodies]
+    results = eqn.primitive.bind(*operands, **with_bodies(eqn, jaxprs))
+    body.finish(eqn, results, [*outs[:count], *map(_stacked, outs[count:])]
+                if flow.is_loop else outs)

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import pytree
-from maxjax._base.meshes import Mesh, PartitionSpec, get_abstract_mesh
+from maxjax._base.meshes import AxisName, Mesh, PartitionSpec, get_abstract_mesh
 from maxjax._base.meshes import use as mesh_use
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.control import operands_of, traced
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Tracer, context
+from maxjax._ir.trace import Array, Tracer, Value, context
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.layout import squeeze_p
 from maxjax._sharding.shard_map import inside, shard_aval, shard_map_p
 from maxjax._transforms.autodiff import check_callable
 
+if TYPE_CHECKING:
+    from maxjax._base.meshes import DeviceLike
+
 P = PartitionSpec
 _NAME = "_internal_pmap_axis_name"
 
 
-def pmap(fun: Callable[..., Any], axis_name: Any = None, *, in_axes: Any = 0, out_axes: Any = 0,
-         static_broadcasted_argnums: int | Iterable[int] = (),
-         devices: Sequence[Any] | None = None, backend: str | None = None,
+def pmap(fun: Callable[..., PyTree], axis_name: AxisName = None, *, in_axes: PyTree = 0,
+         out_axes: PyTree = 0, static_broadcasted_argnums: int | Iterable[int] = (),
+         devices: Sequence[DeviceLike] | None = None, backend: str | None = None,
          axis_size: int | None = None, donate_argnums: int | Iterable[int] = ()
          ) -> Callable[..., Any]:
     """A function that applies ``fun`` to each element of its arguments along an axis, each on a
@@ -63,11 +67,11 @@ def pmap(fun: Callable[..., Any], axis_name: Any = None, *, in_axes: Any = 0, ou
 
     @functools.wraps(fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
                                     if hasattr(fun, name)])
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: PyTree, **kwargs: PyTree) -> Any:
         jitted, leaves = mapped.prepare(args, kwargs)
         return jitted(*leaves)
 
-    def lower(*args: Any, **kwargs: Any) -> Any:
+    def lower(*args: PyTree, **kwargs: PyTree) -> Any:
         jitted, leaves = mapped.prepare(args, kwargs)
         return jitted.lower(*leaves)
 
@@ -78,9 +82,9 @@ def pmap(fun: Callable[..., Any], axis_name: Any = None, *, in_axes: Any = 0, ou
 class _Mapped:
     """A function under ``pmap``, with a jitted function of flat arguments for each signature."""
 
-    def __init__(self, function: Callable[..., Any], axis_name: Any, in_axes: Any, out_axes: Any,
-                 static: tuple[int, ...], devices: Sequence[Any] | None, backend: str | None,
-                 axis_size: int | None):
+    def __init__(self, function: Callable[..., PyTree], axis_name: AxisName, in_axes: PyTree,
+                 out_axes: PyTree, static: tuple[int, ...], devices: Sequence[DeviceLike] | None,
+                 backend: str | None, axis_size: int | None):
         self.function = function
         self.name = getattr(function, "__name__", str(function))
         self.axis_name = axis_name
@@ -92,7 +96,7 @@ class _Mapped:
         self.axis_size = axis_size
         self.jitted: dict[Any, Any] = {}
 
-    def prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]]:
+    def prepare(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[Any, list[Any]]:
         """The jitted function, and its flat arguments."""
         fixed = self._static_values(args)
         axes: Any = self.in_axes
@@ -137,7 +141,7 @@ class _Mapped:
                 tree, tuple(flat_axes), mesh, tuple(specs), fixed, key))
         return jitted, values
 
-    def _static_values(self, args: tuple[Any, ...]) -> dict[int, Any]:
+    def _static_values(self, args: tuple[PyTree, ...]) -> dict[int, Any]:
         if self.static and max(self.static) >= len(args):
             raise ValueError(
                 f"pmapped function has static_broadcasted_argnums={self.static} but was called "
@@ -154,7 +158,7 @@ class _Mapped:
                     f"{type(value)} for function {self.name} is non-hashable.") from None
         return fixed
 
-    def _axes(self, axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    def _axes(self, axes: PyTree, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> list[Any]:
         try:
             return pytree.broadcast_prefix((axes, 0), (args, kwargs), lambda node: node is None)
         except ValueError:
@@ -174,19 +178,19 @@ class _Mapped:
         chosen[:] = devices[:size] if self.devices is None else devices
         return Mesh(chosen, (self.axis_name,))
 
-    def _flat_function(self, tree: Any, axes: tuple[int | None, ...], mesh: Mesh,
-                       specs: tuple[PartitionSpec, ...], fixed: dict[int, Any],
-                       key: Any) -> Callable[..., Any]:
+    def _flat_function(self, tree: PyTreeSpec, axes: tuple[int | None, ...], mesh: Mesh,
+                       specs: tuple[PartitionSpec, ...], fixed: dict[int, Hashable],
+                       key: Hashable) -> Callable[..., Any]:
         name, manual = self.axis_name, frozenset([self.axis_name])
 
-        def _fun(*values: Any) -> Any:
+        def _fun(*values: Value) -> Any:
             around = get_abstract_mesh()
             if around.manual_axes:
                 raise ValueError(f"The context mesh {around} should match the mesh passed to "
                                  f"shard_map {mesh}")
             found: list[tuple[PartitionSpec, ...]] = []
 
-            def body(*shards: Any) -> Any:
+            def body(*shards: Array) -> Any:
                 elements = [x if axis is None else squeeze_p.bind(x, dimensions=(axis,))
                             for x, axis in zip(shards, axes, strict=True)]
                 dynamic, kwargs = pytree.unflatten(tree, elements)
@@ -227,11 +231,11 @@ class _Mapped:
         return _fun
 
 
-def _moved(value: Any, sharding: NamedSharding) -> Any:
-    """An argument over the devices of the mapped axis, if it was put over others on purpose.
+def _moved(value: Array, sharding: NamedSharding) -> Any:
+    """An argument, moved to the devices of the mapped axis if it is committed to others.
 
     Raises:
-      ValueError: it lies otherwise over the same devices.
+      ValueError: it has another sharding over the same devices.
     """
     own = value.sharding
     if not value.committed or own.is_equivalent_to(sharding, value.ndim):
@@ -243,5 +247,5 @@ def _moved(value: Any, sharding: NamedSharding) -> Any:
     return installed.runtime.put(value, sharding)
 
 
-def _spec(axis: int, name: Any) -> PartitionSpec:
+def _spec(axis: int, name: AxisName) -> PartitionSpec:
     return P(*[None] * axis, name)

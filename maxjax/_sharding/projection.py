@@ -7,13 +7,15 @@ second only when the first is split completely.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._primitives.rules import FactorRule, call_factors, replicated_factors
 from maxjax._sharding.specs import Axes, Dims, Mesh
 
+# The name of a factor in a rule.
+Factor = Hashable
 # How partial results combine in a collective; for other reductions the factor must not be split.
 COMBINES = {"add": "psum", "max": "pmax", "min": "pmin"}
 
@@ -40,7 +42,7 @@ def rule_of(eqn: JaxprEqn) -> FactorRule:
     return rule
 
 
-def project(dims: Dims, factors: Sequence[Sequence[Any]], sizes: Mapping[Any, int],
+def project(dims: Dims, factors: Sequence[Sequence[Factor]], sizes: Mapping[Factor, int],
             mesh: Mesh) -> dict[Any, Axes]:
     """The axes of each factor of a value.
 
@@ -64,8 +66,8 @@ def project(dims: Dims, factors: Sequence[Sequence[Any]], sizes: Mapping[Any, in
     return result
 
 
-def unproject(axes_of: Mapping[Any, Axes], factors: Sequence[Sequence[Any]],
-              sizes: Mapping[Any, int], mesh: Mesh) -> Dims:
+def unproject(axes_of: Mapping[Factor, Axes], factors: Sequence[Sequence[Factor]],
+              sizes: Mapping[Factor, int], mesh: Mesh) -> Dims:
     """The axes of each dimension, as far as blocks of the factors are blocks of the dimension."""
     dims = []
     for names in factors:
@@ -82,8 +84,8 @@ def unproject(axes_of: Mapping[Any, Axes], factors: Sequence[Sequence[Any]],
 
 
 def rivals(rule: FactorRule) -> dict[Any, set[Any]]:
-    """For each factor those that may not use its axes: the ones beside it in some value, and
-    those that are summed over."""
+    """For each factor the others that may not use its axes: those beside it in some value, and
+    those that are reduced."""
     found: dict[Any, set[Any]] = {factor: set() for factor in rule.sizes}
     for value in (*rule.operands, *rule.results):
         here = [factor for dim in value for factor in dim]

@@ -22,7 +22,7 @@ from typing import Any
 
 from maxjax._ir.jaxpr import Var
 from maxjax._sharding.graph import Operation
-from maxjax._sharding.projection import project, unproject
+from maxjax._sharding.projection import Factor, project, unproject
 from maxjax._sharding.specs import Axes, Dims, Mesh, Spec, product
 
 BASIC, AGGRESSIVE = "basic", "aggressive"
@@ -30,8 +30,8 @@ _LAST = 2
 
 
 def operation_priority(operation: Operation) -> int:
-    """0 where all values have all dimensions: what moves elements, or computes each from those in
-    its place."""
+    """0 where all values have all dimensions: elements are moved, or each is computed from those at
+    its position."""
     rule = operation.rule
     if operation.eqn is None:
         return 0
@@ -59,7 +59,7 @@ class State:
         self.origins: list[str] = [origin if axes else "" for axes in self.dims]
 
     def visible(self, round_: int) -> Dims:
-        """The dimensions' axes in a round; those of later priorities do not count yet."""
+        """The dimensions' axes in a round, without those of later priorities."""
         return tuple(axes if dim.priority <= round_ else ()
                      for axes, dim in zip(self.dims, self.spec.dims, strict=True))
 
@@ -73,7 +73,7 @@ class Propagation:
 
     Args:
       operations: of the program (``graph.operations``).
-      fixed: what inputs, outputs and constrained values are given, with where that is from.
+      fixed: the specs given for inputs, outputs and constrained values, and where each is from.
       mesh: atoms and sizes.
       strategy: ``"aggressive"`` (after basic) or ``"basic"`` alone.
     """
@@ -94,7 +94,7 @@ class Propagation:
         for number, operation in enumerate(operations):
             for var in {var for var, _ in operation.values}:
                 self.users.setdefault(var, []).append(number)
-        self.agreed: set[int] = set()      # operations that have nothing left to say
+        self.agreed: set[int] = set()      # operations that have nothing more to propagate
         self.priorities = [operation_priority(operation) for operation in operations]
         rounds = {dim.priority for state in self.states.values() for dim in state.spec.dims}
         for round_ in sorted(rounds):
@@ -151,9 +151,9 @@ class Propagation:
             self.agreed.add(number)
         return changed
 
-    def update(self, var: Var, dims: Dims, factors: Sequence[Any], strengths: Mapping[Any, int],
-               round_: int, aggressive: bool, name: str) -> bool:
-        """Adds to a variable's dimensions what the resolved factors, as ``dims``, have more."""
+    def update(self, var: Var, dims: Dims, factors: Sequence[Sequence[Factor]],
+               strengths: Mapping[Factor, int], round_: int, aggressive: bool, name: str) -> bool:
+        """Extends a variable's dimensions to the axes of the resolved factors, ``dims``."""
         state = self.states[var]
         wanted: dict[int, Axes] = {}
         for number, axes in enumerate(dims):

@@ -1,4 +1,4 @@
-"""From one layout of a value to another, by the cheapest row of collectives.
+"""From one layout of a value to another, by the cheapest sequence of collectives.
 
 A layout is the axes of each dimension and the axes along which shards hold partial results. Steps
 are the edges of a graph of layouts, with costs from the model; Dijkstra's algorithm finds the
@@ -116,7 +116,7 @@ def _moves(layout: Layout, end: Layout) -> Iterator[Move]:
     dims, unreduced = layout.dims, dict(layout.unreduced)
     wanted = dict(end.unreduced)
     used = {axis for axes in dims for axis in axes}
-    # Where the target continues what is there: dimension -> the axes to come.
+    # The dimensions whose axes the target extends -> the axes to add.
     coming = {number: there[len(here):]
               for number, (here, there) in enumerate(zip(dims, end.dims, strict=True))
               if len(there) > len(here) and there[:len(here)] == here}

@@ -1,8 +1,8 @@
 """The body of ``shard_map`` in the form in which it is run.
 
-Types no longer tell of manual or Explicit axes, so what only changes them is gone. Collectives are
-those that batching knows: several axes at once become one after the other, and groups, and
-permutations that leave some shards without a value, become a choice among what all shards have.
+Types no longer mention manual or Explicit axes, so operations that only change types are gone.
+Collectives are those that batching knows: several axes are taken one after the other, and groups,
+and permutations that leave some shards without a value, select from the values of all shards.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.meshes import AxisName
 from maxjax._higher_order.callback import pure_callback_p
 from maxjax._higher_order.debugging import debug_callback_p, debug_print_p
 from maxjax._ir.axes import axis_size, named_axes
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
-from maxjax._ir.staging import literal_operand, trace_to_jaxpr
-from maxjax._ir.trace import context
+from maxjax._ir.evaluate import apply_equation, eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, derived
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import Value
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import mul
 from maxjax._primitives.broadcasting import broadcast_in_dim, reduce_sum_p
@@ -59,20 +62,22 @@ from maxjax._primitives.varying import (
 )
 from maxjax._transforms.simplify import inline_calls
 
-Sizes = tuple[tuple[Any, int], ...]
+Sizes = tuple[tuple[AxisName, int], ...]
+# The numbers of the shards of each group.
+Groups = Sequence[Sequence[int]]
 
 
 @derived
-def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[Any, ...] = ()) -> ClosedJaxpr:
+def runnable(closed: ClosedJaxpr, sizes: Sizes, copied: tuple[AxisName, ...] = ()) -> ClosedJaxpr:
     """The program of one shard, for ``global_program``.
 
     Args:
       sizes: the names and sizes of the axes around.
-      copied: the axes along which every shard prints, even what is the same on all.
+      copied: the axes along which every shard prints, even a value that is the same on all.
     """
     inlined = inline_calls(closed)
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: Value) -> list[Any]:
         return _run(inlined.jaxpr, inlined.consts, args, sizes, copied)
 
     with named_axes(sizes), manual_axes(None):
@@ -84,44 +89,37 @@ def _plain(aval: ShapedArray) -> ShapedArray:
     return aval.off_mesh()
 
 
-def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], sizes: Sizes,
-         copied: tuple[Any, ...]) -> list[Any]:
-    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    values.update(zip(jaxpr.invars, args, strict=True))
-
-    def read(atom: Any) -> Any:
-        return literal_operand(atom) if isinstance(atom, Literal) else values[atom]
-
-    for eqn in jaxpr.eqns:
-        operands = tuple([read(atom) for atom in eqn.invars])
+def _run(jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value], sizes: Sizes,
+         copied: tuple[AxisName, ...]) -> list[Any]:
+    def run(eqn: JaxprEqn, operands: Sequence[Value]) -> Sequence[Any]:
         rule = RULES.get(eqn.primitive)
         if rule is not None:
             result = rule(*operands, **eqn.params)
-        else:
-            params = eqn.params if eqn.primitive.cacheable else {
-                name: _param(value, sizes, copied) for name, value in eqn.params.items()}
+            return result if eqn.primitive.multiple_results else [result]
+        if not eqn.primitive.cacheable:
+            params = {name: _param(value, sizes, copied) for name, value in eqn.params.items()}
             if eqn.primitive in _CALLBACKS and params["vmap_method"] is None:
                 params["vmap_method"] = "sequential"
-            for _ in range(_extra_prints(eqn, sizes, copied)):
-                context.trace.apply(eqn.primitive, operands, params)
-            result = context.trace.apply(eqn.primitive, operands, params)
-        results = result if eqn.primitive.multiple_results else [result]
-        values.update(zip(eqn.outvars, results, strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
+            eqn = eqn.replace(params=params)
+        for _ in range(_extra_prints(eqn, sizes, copied)):
+            apply_equation(eqn, operands)
+        return apply_equation(eqn, operands)
+
+    return eval_jaxpr(jaxpr, consts, *args, rule=run)
 
 
 _CALLBACKS = (pure_callback_p,)
 
 
-def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[Any, ...]) -> int:
-    """How many shards print the same as another one."""
+def _extra_prints(eqn: JaxprEqn, sizes: Sizes, copied: tuple[AxisName, ...]) -> int:
+    """How many more shards print the same value."""
     if not copied or eqn.primitive not in (debug_callback_p, debug_print_p):
         return 0
     varying = frozenset().union(*[atom.aval.vma for atom in eqn.invars])
     return math.prod(size for name, size in sizes if name in copied and name not in varying) - 1
 
 
-def _param(value: Any, sizes: Sizes, copied: tuple[Any, ...]) -> Any:
+def _param(value: object, sizes: Sizes, copied: tuple[AxisName, ...]) -> Any:
     if isinstance(value, ClosedJaxpr):
         return runnable(value, sizes, copied)
     if isinstance(value, ShapedArray):
@@ -134,8 +132,8 @@ def _param(value: Any, sizes: Sizes, copied: tuple[Any, ...]) -> Any:
 # --- collectives ----------------------------------------------------------------------------------
 
 
-def _gathered(x: Any, names: Sequence[Any]) -> Any:
-    """What all shards along the axes have, along a new first dimension."""
+def _gathered(x: Value, names: Sequence[AxisName]) -> Any:
+    """The values of all shards along the axes, stacked along a new first dimension."""
     shape = x.shape
     for name in reversed(names):
         x = all_gather_p.bind(x, all_gather_dimension=0, axis_index_groups=None,
@@ -143,7 +141,7 @@ def _gathered(x: Any, names: Sequence[Any]) -> Any:
     return reshape(x, (math.prod(axis_size(name) for name in names), *shape))
 
 
-def _row(table: np.ndarray, names: Sequence[Any]) -> Any:
+def _row(table: np.ndarray, names: Sequence[AxisName]) -> Any:
     """The running shard's row of a table with one for each."""
     index = flat_index(names)
     zero = scalar_like(0, dtypes.int32)
@@ -152,8 +150,8 @@ def _row(table: np.ndarray, names: Sequence[Any]) -> Any:
     return squeeze_p.bind(row, dimensions=(0,))
 
 
-def _taken(x: Any, rows: Any) -> Any:
-    """The rows of those numbers."""
+def _taken(x: Value, rows: Value) -> Any:
+    """The rows with those numbers."""
     rest = x.shape[1:]
     return gather_p.bind(
         x, reshape(rows, (*rows.shape, 1)),
@@ -162,17 +160,17 @@ def _taken(x: Any, rows: Any) -> Any:
         mode=GatherScatterMode.PROMISE_IN_BOUNDS, fill_value=None)
 
 
-def _of_group(x: Any, names: Sequence[Any], groups: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-    """What the members of the running shard's group have; which of them it is."""
+def _of_group(x: Value, names: Sequence[AxisName], groups: Groups) -> tuple[Any, Any]:
+    """The values of the running shard's group, and its position in the group."""
     if len({len(group) for group in groups}) > 1:
         raise NotImplementedError(f"axis_index_groups of different sizes: {groups}")
     members, positions = _members(names, groups)
     return _taken(_gathered(x, names), _row(members, names)), _row(positions, names)
 
 
-def _members(names: Sequence[Any], groups: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-    """For each shard the members of its group, the first one again where it is shorter than
-    others; which of them it is."""
+def _members(names: Sequence[AxisName], groups: Groups) -> tuple[Any, Any]:
+    """For each shard the members of its group, padded with the first where it is shorter than
+    others, and its position among them."""
     count = math.prod(axis_size(name) for name in names)
     if sorted(shard for group in groups for shard in group) != list(range(count)):
         raise ValueError("axis_index_groups must cover all indices exactly once")
@@ -185,12 +183,13 @@ def _members(names: Sequence[Any], groups: Sequence[Sequence[int]]) -> tuple[Any
     return members, positions
 
 
-def _sum(x: Any, *, axes: Sequence[Any]) -> Any:
+def _sum(x: Value, *, axes: Sequence[AxisName]) -> Any:
     return psum_p.bind(x, axes=axes, axis_index_groups=None)
 
 
-def _reduction(primitive: Any, positional: Any) -> Callable[..., Any]:
-    def reduced(x: Any, *, axes: Sequence[Any], axis_index_groups: Any = None) -> Any:
+def _reduction(primitive: Primitive, positional: Primitive) -> Callable[..., Any]:
+    def reduced(x: Value, *, axes: Sequence[AxisName], axis_index_groups: Groups | None = None
+                ) -> Any:
         groups = axis_index_groups
         if groups is None:
             return primitive.bind(x, axes=axes, axis_index_groups=None)
@@ -206,8 +205,8 @@ def _reduction(primitive: Any, positional: Any) -> Callable[..., Any]:
     return reduced
 
 
-def _all_gather(x: Any, *, all_gather_dimension: int, axis_name: Any, tiled: bool, axis_size: int,
-                axis_index_groups: Any = None) -> Any:
+def _all_gather(x: Value, *, all_gather_dimension: int, axis_name: Sequence[AxisName],
+                tiled: bool, axis_size: int, axis_index_groups: Groups | None = None) -> Any:
     dim = all_gather_dimension
     if axis_index_groups is None:
         gathered = _gathered(x, axis_name)
@@ -217,14 +216,14 @@ def _all_gather(x: Any, *, all_gather_dimension: int, axis_name: Any, tiled: boo
     return _flattened(gathered, dim) if tiled else gathered
 
 
-def _flattened(x: Any, dim: int) -> Any:
-    """The dimension and the next one as one."""
+def _flattened(x: Value, dim: int) -> Any:
+    """Merges a dimension with the next one."""
     shape = x.shape
     return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:]))
 
 
-def _reduce_scatter(x: Any, *, scatter_dimension: int, axis_name: Any, axis_size: int,
-                    tiled: bool, axis_index_groups: Any = None) -> Any:
+def _reduce_scatter(x: Value, *, scatter_dimension: int, axis_name: Sequence[AxisName],
+                    axis_size: int, tiled: bool, axis_index_groups: Groups | None = None) -> Any:
     if axis_index_groups is None and len(axis_name) == 1:
         return reduce_scatter_p.bind(
             x, scatter_dimension=scatter_dimension, axis_name=axis_name, axis_size=axis_size,
@@ -239,8 +238,8 @@ def _reduce_scatter(x: Any, *, scatter_dimension: int, axis_name: Any, axis_size
     return part if tiled else squeeze_p.bind(part, dimensions=(scatter_dimension,))
 
 
-def _block(x: Any, dim: int, count: int, number: Any) -> Any:
-    """One of so many equal parts along a dimension."""
+def _block(x: Value, dim: int, count: int, number: Value) -> Any:
+    """One of ``count`` equal parts along a dimension."""
     shape = x.shape
     size = shape[dim] // count
     zero = scalar_like(0, dtypes.int32)
@@ -250,8 +249,8 @@ def _block(x: Any, dim: int, count: int, number: Any) -> Any:
         slice_sizes=(*shape[:dim], size, *shape[dim + 1:]))
 
 
-def _all_to_all(x: Any, *, split_axis: int, concat_axis: int, axis_name: Any,
-                axis_index_groups: Any, **params: Any) -> Any:
+def _all_to_all(x: Value, *, split_axis: int, concat_axis: int, axis_name: Sequence[AxisName],
+                axis_index_groups: Groups | None, **params: object) -> Any:
     if axis_index_groups is None:
         return all_to_all_p.bind(x, split_axis=split_axis, concat_axis=concat_axis,
                                  axis_name=axis_name, axis_index_groups=None, **params)
@@ -261,7 +260,7 @@ def _all_to_all(x: Any, *, split_axis: int, concat_axis: int, axis_name: Any,
     return _flattened(move_axis(parts, 0, concat_axis), concat_axis)
 
 
-def _ppermute(x: Any, *, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+def _ppermute(x: Value, *, axis_name: Sequence[AxisName], perm: Sequence[tuple[int, int]]) -> Any:
     count = math.prod(axis_size(name) for name in axis_name)
     for ends in zip(*perm, strict=True):
         if len(set(ends)) < len(ends):

@@ -1,35 +1,41 @@
 """The primitive ``shard_map``: a program of one shard, applied to global values.
 
-Its jaxpr has the types of the shards. Those of inputs and outputs vary over the axes that their
-specs name, and a value of a type without an axis is the same on all shards along it; with
-``check_vma=False`` types do not tell. It is run as ``global_program`` makes it.
+Its jaxpr has the types of the shards. Inputs and outputs vary over the axes that their specs name,
+and a value whose type lacks an axis is the same on all shards along it; with ``check_vma=False``
+types say nothing of that. ``global_program`` makes of it the program that runs.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from maxjax._base import dtypes
 from maxjax._base.meshes import (
+    AnyMesh,
+    AxisName,
     AxisType,
     Mesh,
     PartitionSpec,
+    SpecEntry,
     entry_axes,
     spec_axes,
     use_abstract_mesh,
 )
 from maxjax._base.shardings import NamedSharding
-from maxjax._higher_order.control import chosen, merged, needed_inputs, rearranged
+from maxjax._higher_order.calls import without_dead_code
+from maxjax._higher_order.control import chosen, merged, rearranged
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.axes import axes_of, named_axes
 from maxjax._ir.effects import ordered_debug_effect, ordered_io_effect
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived, subjaxprs
+from maxjax._ir.evaluate import eval_jaxpr
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Params, derived, every_equation
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
-from maxjax._ir.trace import context
+from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.trace import Array, Trace, Value, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import div_p
 from maxjax._primitives.broadcasting import expand_axis
@@ -37,7 +43,7 @@ from maxjax._primitives.collective import psum_p
 from maxjax._primitives.comparison import eq_p
 from maxjax._primitives.creation import zeros_like
 from maxjax._primitives.layout import squeeze_p
-from maxjax._primitives.rules import is_linear, replicated_factors, scalar_like
+from maxjax._primitives.rules import Linear, is_linear, replicated_factors, scalar_like
 from maxjax._primitives.sharding import sharding_constraint_p
 from maxjax._primitives.slicing import select
 from maxjax._primitives.varying import flat_index, like_type, manual_axes
@@ -46,7 +52,6 @@ from maxjax._sharding.shard_body import runnable
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.simplify import eliminate_dead_code
 from maxjax._transforms.transpose import transpose_jaxpr
 
 P = PartitionSpec
@@ -60,21 +65,21 @@ def dims_of(spec: PartitionSpec, ndim: int) -> tuple[tuple[Any, ...], ...]:
     return (*entries, *[()] * (ndim - len(entries)))
 
 
-def shard_shape(shape: Sequence[int], spec: PartitionSpec, mesh: Any) -> tuple[int, ...]:
+def shard_shape(shape: Sequence[int], spec: PartitionSpec, mesh: AnyMesh) -> tuple[int, ...]:
     """The shape of one shard of a global value."""
     return tuple(size // _shard_count(axes, mesh)
                  for size, axes in zip(shape, dims_of(spec, len(shape)), strict=True))
 
 
-def _shard_count(axes: Sequence[Any], mesh: Any) -> int:
+def _shard_count(axes: Sequence[AxisName], mesh: AnyMesh) -> int:
     sizes = dict(mesh.shape_tuple)
     return math.prod(sizes[axis] for axis in axes)
 
 
-def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, check_vma: bool,
-               manual: frozenset[Any]) -> ShapedArray:
-    """The type of one shard of a global value of that type; what it says of Explicit axes that do
-    not become manual it keeps."""
+def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: AnyMesh, check_vma: bool,
+               manual: frozenset[AxisName]) -> ShapedArray:
+    """The type of one shard of a global value of that type; it keeps its sharding along Explicit
+    axes that do not become manual."""
     axes = aval.vma.union(spec_axes(spec)) if check_vma else frozenset()
     local = aval.off_mesh().update(shape=shard_shape(aval.shape, spec, mesh), vma=axes)
     if check_vma and (spec.unreduced or spec.reduced):
@@ -86,15 +91,16 @@ def shard_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, check_vma: boo
     return local.on_mesh(_inner_mesh(mesh, manual), restrict_spec(aval.mesh_spec[1], rest))
 
 
-def stacked_spec(aval: ShapedArray, axes: Sequence[Any], check_vma: bool) -> PartitionSpec:
-    """A spec for a result that nobody specified: its shards along the first dimension, over all of
-    these axes that it may differ along."""
+def stacked_spec(aval: ShapedArray, axes: Sequence[AxisName], check_vma: bool) -> PartitionSpec:
+    """A spec for a result that has none: its shards are stacked along the first dimension, over
+    those of these axes along which it may vary."""
     names = tuple(axis for axis in axes if not check_vma or axis in aval.vma)
     states = aval.manual_axis_type
     return P(*[names] if names else [], unreduced=states.unreduced, reduced=states.reduced)
 
 
-def global_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) -> ShapedArray:
+def global_aval(aval: ShapedArray, spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[AxisName]
+                ) -> ShapedArray:
     """The type of the global value of which a shard has that type."""
     shape = tuple(size * _shard_count(axes, mesh)
                   for size, axes in zip(aval.shape, dims_of(spec, aval.ndim), strict=True))
@@ -109,20 +115,20 @@ def global_aval(aval: ShapedArray, spec: PartitionSpec, mesh: Any, manual: Any) 
     return ShapedArray(shape, aval.dtype, aval.weak_type, on_mesh, aval.vma.difference(manual))
 
 
-def restrict_spec(spec: PartitionSpec, axes: frozenset[Any]) -> PartitionSpec:
-    """A spec without the other axes."""
+def restrict_spec(spec: PartitionSpec, axes: frozenset[AxisName]) -> PartitionSpec:
+    """A spec with these axes alone."""
     return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes) for entry in spec])
 
 
-def _inner_mesh(mesh: Any, manual: frozenset[Any]) -> Any:
+def _inner_mesh(mesh: AnyMesh, manual: frozenset[AxisName]) -> Any:
     return mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
 
 
 @contextlib.contextmanager
-def inside(mesh: Any, manual: frozenset[Any], check_vma: bool) -> Iterator[None]:
-    """The surroundings of a body: the mesh's axes are bound, these ones manual.
+def inside(mesh: AnyMesh, manual: frozenset[AxisName], check_vma: bool) -> Iterator[None]:
+    """The context of a body: the mesh's axes are bound, and these are manual.
 
-    Of axes whose types do not tell, those of a ``shard_map`` around are no different.
+    Without ``check_vma`` types say nothing of the axes of an enclosing ``shard_map`` either.
     """
     inner = _inner_mesh(mesh, manual)
     names = inner.manual_axes if check_vma else None
@@ -131,7 +137,7 @@ def inside(mesh: Any, manual: frozenset[Any], check_vma: bool) -> Iterator[None]
         yield
 
 
-def _inside(params: dict[str, Any]) -> Any:
+def _inside(params: Params) -> Any:
     return inside(params["mesh"], params["newly_manual_axes"], params["check_vma"])
 
 
@@ -139,9 +145,9 @@ def _inside(params: dict[str, Any]) -> Any:
 
 
 @derived
-def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
-             out_specs: tuple[PartitionSpec, ...], manual: frozenset[Any],
-             copied: tuple[Any, ...]) -> ClosedJaxpr:
+def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, ...],
+             out_specs: tuple[PartitionSpec, ...], manual: frozenset[AxisName],
+             copied: tuple[AxisName, ...]) -> ClosedJaxpr:
     ordered = [effect for effect in jaxpr.effects if effect in ORDERED]
     if ordered and mesh.size > 1:
         raise ValueError("The following ordered effects are not supported for more than 1 device: "
@@ -157,7 +163,7 @@ def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
     if mesh.explicit_axes or mesh.manual_axes:
         return program
 
-    def constrained(*values: Any) -> list[Any]:
+    def constrained(*values: Value) -> list[Any]:
         return [_constrained(output, spec, mesh, manual) if any(spec_axes(spec)) else output
                 for output, spec in zip(eval_jaxpr(program.jaxpr, program.consts, *values),
                                         out_specs, strict=True)]
@@ -165,8 +171,9 @@ def _program(jaxpr: ClosedJaxpr, mesh: Any, in_specs: tuple[PartitionSpec, ...],
     return trace_to_jaxpr(constrained, program.in_avals, jaxpr.jaxpr.debug_info)
 
 
-def _constrained(output: Any, spec: PartitionSpec, mesh: Any, manual: frozenset[Any]) -> Any:
-    """A result that lies as its spec says; along axes that are not manual that is left open."""
+def _constrained(output: Array, spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[AxisName]
+                 ) -> Any:
+    """A result constrained to its spec; if some axes are not manual, other dimensions are open."""
     is_open = manual != frozenset(mesh.axis_names)
     entries = (*spec, *[None] * (len(output.shape) - len(spec)))
     free = frozenset(dim for dim, entry in enumerate(entries) if entry is None and is_open)
@@ -185,13 +192,13 @@ def with_unreduced(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
     if not any(spec.unreduced for spec in (*in_specs, *out_specs)):
         return local
 
-    def summand(x: Any, axes: frozenset[Any]) -> Any:
+    def summand(x: Value, axes: frozenset[AxisName]) -> Any:
         if not axes:
             return x
         first = eq_p.bind(flat_index(sorted(axes, key=str)), scalar_like(0, dtypes.int32))
         return select(first, zeros_like(x), x)
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: Value) -> list[Any]:
         results = eval_jaxpr(local.jaxpr, local.consts, *[
             summand(x, spec.unreduced) for x, spec in zip(args, in_specs, strict=True)])
         return [psum_p.bind(x, axes=tuple(spec.unreduced), axis_index_groups=None)
@@ -203,11 +210,12 @@ def with_unreduced(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
 ORDERED = (ordered_debug_effect, ordered_io_effect)
 
 
-def program_of(params: dict[str, Any], once: bool = False) -> ClosedJaxpr:
+def program_of(params: Params, once: bool = False) -> ClosedJaxpr:
     """The program of global values that an application runs.
 
     Args:
-      once: what is the same on all shards is printed once, as outside programs; else by each.
+      once: whether a value that is the same on all shards is printed once, as outside programs,
+        and not by each.
 
     Raises:
       ValueError: the body has effects that are ordered, and there are several devices.
@@ -219,12 +227,12 @@ def program_of(params: dict[str, Any], once: bool = False) -> ClosedJaxpr:
 
 
 def _program_outside(**params: Any) -> tuple[ClosedJaxpr, list[NamedSharding]]:
-    """What an application outside programs runs, and where its specs say that the results are."""
+    """What an application outside programs runs, and the shardings of its results."""
     return program_of(params, once=True), out_shardings_of(params)
 
 
-def out_shardings_of(params: dict[str, Any]) -> list[NamedSharding]:
-    """How the results of an application lie."""
+def out_shardings_of(params: Params) -> list[NamedSharding]:
+    """The shardings of an application's results."""
     mesh = params["mesh"]
     if mesh.auto_axes:
         return [NamedSharding(mesh, P(*spec)) for spec in params["out_specs"]]
@@ -238,38 +246,31 @@ def out_shardings_of(params: dict[str, Any]) -> list[NamedSharding]:
 
 @derived
 def manual_results(closed: ClosedJaxpr) -> list[NamedSharding | None]:
-    """Where a program's results are that come out of a ``shard_map`` over devices."""
+    """The shardings of those results that come from a ``shard_map`` over devices."""
     found: dict[Any, NamedSharding | None] = {}
     for eqn in closed.eqns:
         if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh):
             found.update(zip(eqn.outvars, out_shardings_of(eqn.params), strict=True))
         elif eqn.primitive is jit_p:
             found.update(zip(eqn.outvars, manual_results(eqn.params["jaxpr"]), strict=True))
-    return [found.get(atom) if isinstance(atom, Var) else None for atom in closed.jaxpr.outvars]
+    return [found.get(atom) for atom in closed.jaxpr.outvars]
 
 
 @derived
 def manual_mesh(closed: ClosedJaxpr) -> Mesh | None:
     """The devices of the first ``shard_map`` in a program."""
-    for eqn in closed.eqns:
-        if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh):
-            return eqn.params["mesh"]
-        if not eqn.primitive.cacheable:
-            for inner in subjaxprs(eqn.params):
-                found = manual_mesh(inner) if isinstance(inner, ClosedJaxpr) else None
-                if found is not None:
-                    return found
-    return None
+    return next((eqn.params["mesh"] for eqn in every_equation(closed)
+                 if eqn.primitive is shard_map_p and isinstance(eqn.params["mesh"], Mesh)), None)
 
 
-def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Any,
-              out_specs: Sequence[PartitionSpec], newly_manual_axes: frozenset[Any],
+def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: AnyMesh,
+              out_specs: Sequence[PartitionSpec], newly_manual_axes: frozenset[AxisName],
               **params: Any) -> tuple[ShapedArray, ...]:
     return tuple([global_aval(aval, spec, mesh, newly_manual_axes)
                   for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)])
 
 
-def _axis_names(jaxpr: ClosedJaxpr, newly_manual_axes: frozenset[Any],
+def _axis_names(jaxpr: ClosedJaxpr, newly_manual_axes: frozenset[AxisName],
                 **params: Any) -> frozenset[Any]:
     used = frozenset().union(*[axes_of(eqn.primitive, eqn.params) for eqn in jaxpr.eqns])
     return used - newly_manual_axes
@@ -278,7 +279,7 @@ def _axis_names(jaxpr: ClosedJaxpr, newly_manual_axes: frozenset[Any],
 # --- derivatives ----------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], *, jaxpr: ClosedJaxpr,
          in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec],
          **params: Any) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(tangent is not None for tangent in tangents)
@@ -298,7 +299,7 @@ class _Split:
     Attributes:
       forward: inputs -> (residuals made, outputs); scalars among those have a dimension.
       linear: (residuals, tangents) -> tangents of the outputs.
-      sources: for each residual of ``linear`` the number of the input that it is, or None.
+      sources: for each residual of ``linear`` the number of the input that it equals, or None.
       specs: of the residuals that are made.
       out_nonzero: which outputs have a tangent.
     """
@@ -312,15 +313,15 @@ class _Split:
 
 
 @derived
-def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
+def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[AxisName, ...],
            check_vma: bool) -> _Split:
     forward, linear, out_nonzero = linearize_jaxpr(jaxpr, nonzero)
     count = len(jaxpr.out_avals)
-    numbers = {var: n for n, var in enumerate(forward.jaxpr.invars)}
+    numbers: dict[Atom, int] = {var: n for n, var in enumerate(forward.jaxpr.invars)}
     residuals = forward.jaxpr.outvars[count:]
     split = _Split()
     split.out_nonzero = out_nonzero
-    split.sources = [numbers.get(atom) if isinstance(atom, Var) else None for atom in residuals]
+    split.sources = [numbers.get(atom) for atom in residuals]
     made = [atom for atom, source in zip(residuals, split.sources, strict=True) if source is None]
     split.specs = [stacked_spec(atom.aval, axes, check_vma) for atom in made]
     scalar = [bool(len(spec)) and not atom.aval.shape
@@ -331,7 +332,7 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
         split.forward, split.linear = short, linear
         return split
 
-    def with_dimension(*args: Any) -> list[Any]:
+    def with_dimension(*args: Value) -> list[Any]:
         outs = eval_jaxpr(short.jaxpr, short.consts, *args)
         return [*(expand_axis(x, 0) if flag else x
                   for x, flag in zip(outs[:len(made)], scalar, strict=True)), *outs[len(made):]]
@@ -339,7 +340,7 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
     flags = iter(scalar)
     lifted = [source is None and next(flags) for source in split.sources]
 
-    def without_dimension(*args: Any) -> list[Any]:
+    def without_dimension(*args: Value) -> list[Any]:
         given = [squeeze_p.bind(x, dimensions=(0,)) if flag else x
                  for x, flag in zip(args[:len(lifted)], lifted, strict=True)]
         return eval_jaxpr(linear.jaxpr, linear.consts, *given, *args[len(lifted):])
@@ -354,9 +355,9 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], axes: tuple[Any, ...],
     return split
 
 
-def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
-               in_specs: tuple[PartitionSpec, ...], out_specs: tuple[PartitionSpec, ...],
-               **params: Any) -> tuple[list[Any], list[Any]]:
+def _linearize(trace: Trace, primals: Sequence[Value], tangents: Sequence[Value | None], *,
+               jaxpr: ClosedJaxpr, in_specs: tuple[PartitionSpec, ...],
+               out_specs: tuple[PartitionSpec, ...], **params: Any) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(tangent is not None for tangent in tangents)
     manual = params["newly_manual_axes"]
     axes = tuple(name for name in params["mesh"].axis_names if name in manual)
@@ -382,17 +383,17 @@ def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, j
 
 @derived
 def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool, ...],
-                unmentioned: tuple[tuple[Any, ...], ...], check_vma: bool) -> tuple[
+                unmentioned: tuple[tuple[AxisName, ...], ...], check_vma: bool) -> tuple[
                     ClosedJaxpr, tuple[bool, ...]]:
-    """The body backwards, with which linear operands have a cotangent.
+    """The transposed body, and which linear operands have a cotangent.
 
-    Where types do not tell, an input's cotangent is summed over the axes that its spec leaves out.
+    Without ``check_vma`` an input's cotangent is summed over the axes that its spec leaves out.
     """
     transposed, nonzero = transpose_jaxpr(jaxpr, linear, given)
     avals = chosen(chosen(jaxpr.in_avals, linear), nonzero)
     axes = chosen(chosen(unmentioned, linear), nonzero)
 
-    def body(*args: Any) -> list[Any]:
+    def body(*args: Value) -> list[Any]:
         results = eval_jaxpr(transposed.jaxpr, transposed.consts, *args)
         if check_vma:
             return [like_type(x, aval.cotangent()) for x, aval in zip(results, avals, strict=True)]
@@ -406,15 +407,15 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool,
     return rearranged(result, order), nonzero
 
 
-def _unmentioned(spec: PartitionSpec, params: dict[str, Any]) -> tuple[Any, ...]:
+def _unmentioned(spec: PartitionSpec, params: Params) -> tuple[Any, ...]:
     mentioned = frozenset(spec_axes(spec))
     return tuple(name for name in params["mesh"].axis_names
                  if name in params["newly_manual_axes"] and name not in mentioned)
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr,
-               in_specs: tuple[PartitionSpec, ...], out_specs: tuple[PartitionSpec, ...],
-               **params: Any) -> list[Any]:
+def _transpose(cotangents: Sequence[Value | None], *operands: Value | Linear,
+               jaxpr: ClosedJaxpr, in_specs: tuple[PartitionSpec, ...],
+               out_specs: tuple[PartitionSpec, ...], **params: Any) -> list[Any]:
     linear = tuple(map(is_linear, operands))
     known = [not flag for flag in linear]
     given = tuple(cotangent is not None for cotangent in cotangents)
@@ -441,7 +442,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr,
 # --- batching and dead code -----------------------------------------------------------------------
 
 
-def _with_axis(spec: PartitionSpec, axis: int | None, entry: Any) -> PartitionSpec:
+def _with_axis(spec: PartitionSpec, axis: int | None, entry: SpecEntry) -> PartitionSpec:
     """The spec of a value with one more dimension."""
     if axis is None:
         return spec
@@ -449,9 +450,9 @@ def _with_axis(spec: PartitionSpec, axis: int | None, entry: Any) -> PartitionSp
     return spec.update(partitions=(*entries[:axis], entry, *entries[axis:]))
 
 
-def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: ClosedJaxpr,
-           in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec],
-           **params: Any) -> tuple[list[Any], list[int | None]]:
+def _batch(size: int, operands: Sequence[Value], axes: Sequence[int | None], *,
+           jaxpr: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
+           out_specs: Sequence[PartitionSpec], **params: Any) -> tuple[list[Any], list[int | None]]:
     mesh, entry, in_types = params["mesh"], context.batch_spmd_axis, context.batch_entry
     if entry is None and params["newly_manual_axes"].issuperset(entry_axes(in_types)):
         entry, in_types = in_types, None      # the elements are spread over axes of the shards
@@ -480,26 +481,12 @@ def _batch(size: int, operands: Sequence[Any], axes: Sequence[int | None], *, ja
 
 @derived
 def _varying_inputs(jaxpr: ClosedJaxpr, marks: tuple[bool, ...],
-                    names: tuple[Any, ...]) -> ClosedJaxpr:
-    """The body for inputs of which those marked vary along more axes."""
+                    names: tuple[AxisName, ...]) -> ClosedJaxpr:
+    """The body with the marked inputs varying along more axes."""
     avals = [aval.update(vma=aval.vma.union(names)) if mark else aval
              for aval, mark in zip(jaxpr.in_avals, marks, strict=True)]
     return trace_to_jaxpr(lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *xs), avals,
                           jaxpr.jaxpr.debug_info)
-
-
-def _without_dead_code(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-    params = eqn.params
-    jaxpr = params["jaxpr"]
-    needed = needed_inputs(jaxpr.jaxpr, used)
-    if all(used) and all(needed):
-        return eqn
-    body = eliminate_dead_code(rearranged(
-        jaxpr, tuple(chosen(range(len(needed)), needed)), tuple(chosen(range(len(used)), used))))
-    return eqn.replace(
-        invars=chosen(eqn.invars, needed), outvars=chosen(eqn.outvars, used),
-        params={**params, "jaxpr": body, "in_specs": tuple(chosen(params["in_specs"], needed)),
-                "out_specs": tuple(chosen(params["out_specs"], used))})
 
 
 shard_map_p = Primitive(
@@ -515,6 +502,7 @@ shard_map_p = Primitive(
     multiple_results=True,
     cacheable=False,
     calls=program_of,
-    dead_code=_without_dead_code,
+    dead_code=functools.partial(
+        without_dead_code, per_operand=("in_specs",), per_result=("out_specs",)),
     shown=lambda params: {**params, "jaxpr": params["jaxpr"].jaxpr},
 )

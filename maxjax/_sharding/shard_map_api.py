@@ -11,6 +11,8 @@ from typing import Any, overload
 from maxjax._base import config, pytree
 from maxjax._base.meshes import (
     AbstractMesh,
+    AnyMesh,
+    AxisName,
     AxisType,
     Mesh,
     PartitionSpec,
@@ -18,11 +20,13 @@ from maxjax._base.meshes import (
     spec_axes,
 )
 from maxjax._base.meshes import use as mesh_use
+from maxjax._base.pytree import PyTree
 from maxjax._base.signatures import argument_names
 from maxjax._base.source import function_location
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.outputs import check_outputs
-from maxjax._ir.trace import check_leaks, context
+from maxjax._ir.trace import Array, check_leaks, context
+from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Function
 from maxjax._primitives.unreduced import vary_unreduced_cast_p
 from maxjax._primitives.varying import vary
@@ -43,21 +47,21 @@ INFER: Any = Infer()
 
 
 @overload
-def shard_map(f: Function, /, *, out_specs: Any, in_specs: Any = INFER,
-              mesh: Mesh | AbstractMesh | None = None,
-              axis_names: set[Any] | frozenset[Any] = frozenset(),
+def shard_map(f: Function, /, *, out_specs: PyTree, in_specs: PyTree = INFER,
+              mesh: AnyMesh | None = None,
+              axis_names: set[AxisName] | frozenset[AxisName] = frozenset(),
               check_vma: bool = True) -> Function: ...
 @overload
-def shard_map(f: None = None, /, *, out_specs: Any, in_specs: Any = INFER,
-              mesh: Mesh | AbstractMesh | None = None,
-              axis_names: set[Any] | frozenset[Any] = frozenset(),
+def shard_map(f: None = None, /, *, out_specs: PyTree, in_specs: PyTree = INFER,
+              mesh: AnyMesh | None = None,
+              axis_names: set[AxisName] | frozenset[AxisName] = frozenset(),
               check_vma: bool = True) -> Callable[[Function], Function]: ...
 
 
-def shard_map(f: Callable[..., Any] | None = None, /, *, out_specs: Any, in_specs: Any = INFER,
-              mesh: Mesh | AbstractMesh | None = None,
-              axis_names: set[Any] | frozenset[Any] = frozenset(),
-              check_vma: bool = True) -> Any:
+def shard_map(f: Callable[..., PyTree] | None = None, /, *, out_specs: PyTree,
+              in_specs: PyTree = INFER, mesh: AnyMesh | None = None,
+              axis_names: set[AxisName] | frozenset[AxisName] = frozenset(), check_vma: bool = True
+              ) -> Any:
     """A function of whole arrays that applies ``f`` to each shard of them.
 
     Within ``f`` the axes of the mesh have names, over which collectives such as ``lax.psum``
@@ -71,7 +75,7 @@ def shard_map(f: Callable[..., Any] | None = None, /, *, out_specs: Any, in_spec
         is not named all shards get the same. Absent: what the arguments' types say.
       mesh: the one around if None.
       axis_names: the axes that are manual in ``f``; all of the mesh if empty.
-      check_vma: whether types tell over which axes values may vary (``float32[4]{V:x}``), so that
+      check_vma: whether types say over which axes values may vary (``float32[4]{V:x}``), so that
         ``out_specs`` can be checked, and what is the same on all shards is differentiated as such.
 
     Raises:
@@ -104,17 +108,17 @@ def shard_map(f: Callable[..., Any] | None = None, /, *, out_specs: Any, in_spec
 
     @functools.wraps(function, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
                                          if hasattr(function, name)])
-    def wrapped(*args: Any) -> Any:
+    def wrapped(*args: PyTree) -> Any:
         return call(args)
 
     return wrapped
 
 
 class _Call:
-    """What ``shard_map`` gives, at one mesh and specs."""
+    """A function under ``shard_map``, with its mesh and specs."""
 
-    def __init__(self, function: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any,
-                 axis_names: frozenset[Any], check_vma: bool):
+    def __init__(self, function: Callable[..., PyTree], mesh: AnyMesh | None, in_specs: PyTree,
+                 out_specs: PyTree, axis_names: frozenset[AxisName], check_vma: bool):
         self.function = function
         self.mesh = mesh
         self.in_specs = in_specs
@@ -142,7 +146,7 @@ class _Call:
                              f"of mesh.axis_names={names}")
         return mesh, self.axis_names or names - frozenset(mesh.manual_axes)
 
-    def __call__(self, args: tuple[Any, ...]) -> Any:
+    def __call__(self, args: tuple[PyTree, ...]) -> Any:
         mesh_use.ever_set = True
         mesh, manual = self.surroundings()
         leaves, tree = pytree.flatten(args)
@@ -156,7 +160,7 @@ class _Call:
         out_specs: tuple[PartitionSpec, ...] = ()
         out_tree: Any = None
 
-        def body(*tracers: Any) -> list[Any]:
+        def body(*tracers: Array) -> list[Any]:
             nonlocal out_specs, out_tree
             outputs = self.function(*pytree.unflatten(tree, tracers))
             leaves, out_tree = pytree.flatten(outputs)
@@ -177,8 +181,8 @@ class _Call:
 
     # --- arguments --------------------------------------------------------------------------------
 
-    def _input_specs(self, mesh: Any, manual: frozenset[Any], args: tuple[Any, ...],
-                     values: Sequence[Any]) -> tuple[PartitionSpec, ...]:
+    def _input_specs(self, mesh: AnyMesh, manual: frozenset[AxisName], args: tuple[PyTree, ...],
+                     values: Sequence[Array]) -> tuple[PartitionSpec, ...]:
         explicit = frozenset(mesh.explicit_axes)
         typed = [_typed_spec(x.aval) for x in values]
         if self.in_specs is INFER:
@@ -210,7 +214,7 @@ class _Call:
                         "on the arguments and then pass those args to shard_map.")
         return specs
 
-    def _argument(self, args: tuple[Any, ...], position: int) -> tuple[str, str]:
+    def _argument(self, args: tuple[PyTree, ...], position: int) -> tuple[str, str]:
         """The path of a leaf of the arguments, and which parameter it is part of."""
         path = pytree.flatten_with_path(args)[0][position]
         number = int(pytree.path_string(path[:1]).strip("[]"))
@@ -228,7 +232,7 @@ class _Call:
                              f"'{parameter}', ")
         return where, extra
 
-    def _check_in_ranks(self, args: Any, values: Sequence[Any],
+    def _check_in_ranks(self, args: tuple[PyTree, ...], values: Sequence[Array],
                         specs: Sequence[PartitionSpec]) -> None:
         lines = []
         paths = _spec_paths(self.in_specs, args, "in_specs")
@@ -249,8 +253,8 @@ class _Call:
                 f"revise the spec to be shorter, or modify '{self.name}' so that its inputs have "
                 "sufficient rank.")
 
-    def _check_divisible(self, args: Any, values: Sequence[Any], specs: Sequence[PartitionSpec],
-                         mesh: Any) -> None:
+    def _check_divisible(self, args: tuple[PyTree, ...], values: Sequence[Array],
+                         specs: Sequence[PartitionSpec], mesh: AnyMesh) -> None:
         lines = []
         sizes = dict(mesh.shape_tuple)
         paths = _spec_paths(self.in_specs, args, "in_specs")
@@ -280,7 +284,7 @@ class _Call:
 
     # --- results ----------------------------------------------------------------------------------
 
-    def _check_out_ranks(self, outputs: Any, values: Sequence[Any],
+    def _check_out_ranks(self, outputs: PyTree, values: Sequence[Array],
                          specs: Sequence[PartitionSpec]) -> None:
         lines, scalar = [], False
         paths = _spec_paths(self.out_specs, outputs, "out_specs")
@@ -307,9 +311,9 @@ class _Call:
             "number of axes in the corresponding output value.\n\nEither revise the spec to be "
             f"shorter, or modify '{self.name}' so that its outputs have sufficient rank.{extra}")
 
-    def _check_replication(self, outputs: Any, values: Sequence[Any],
-                           specs: Sequence[PartitionSpec], mesh: Any,
-                           manual: frozenset[Any]) -> None:
+    def _check_replication(self, outputs: PyTree, values: Sequence[Array],
+                           specs: Sequence[PartitionSpec], mesh: AnyMesh,
+                           manual: frozenset[AxisName]) -> None:
         lines = []
         paths = _spec_paths(self.out_specs, outputs, "out_specs")
         for path, value, spec in zip(paths, values, specs, strict=True):
@@ -343,15 +347,15 @@ class _Call:
 # --- specs ----------------------------------------------------------------------------------------
 
 
-def _is_spec(node: Any) -> bool:
+def _is_spec(node: object) -> bool:
     return node is None or isinstance(node, PartitionSpec)
 
 
-def _is_leaf(node: Any) -> bool:
+def _is_leaf(node: object) -> bool:
     return isinstance(node, PartitionSpec)
 
 
-def _flat(specs: Any, value: Any, name: str) -> tuple[PartitionSpec, ...]:
+def _flat(specs: PyTree, value: PyTree, name: str) -> tuple[PartitionSpec, ...]:
     """One spec for each leaf of ``value``. None among those of inputs is the empty one."""
     is_leaf = _is_spec if name == "in_specs" else _is_leaf
     for path, leaf in zip(*pytree.flatten_with_path(specs, is_leaf=is_leaf)[:2], strict=True):
@@ -369,7 +373,7 @@ def _flat(specs: Any, value: Any, name: str) -> tuple[PartitionSpec, ...]:
     return tuple(P() if spec is None else spec for spec in found)
 
 
-def _spec_paths(specs: Any, value: Any, name: str) -> list[str]:
+def _spec_paths(specs: PyTree, value: PyTree, name: str) -> list[str]:
     """Where in ``specs`` the spec of each leaf stands, as ``in_specs[0]``."""
     is_leaf = _is_spec if name == "in_specs" else _is_leaf
     paths = pytree.flatten_with_path(specs, is_leaf=is_leaf)[0]
@@ -379,8 +383,8 @@ def _spec_paths(specs: Any, value: Any, name: str) -> list[str]:
             for number in pytree.broadcast_prefix(numbered, value)]
 
 
-def _check_specs(name: str, specs: Sequence[PartitionSpec], mesh: Any,
-                 manual: frozenset[Any]) -> None:
+def _check_specs(name: str, specs: Sequence[PartitionSpec], mesh: AnyMesh,
+                 manual: frozenset[AxisName]) -> None:
     for spec in specs:
         for axis in spec_axes(spec):
             if axis not in manual:
@@ -391,7 +395,8 @@ def _check_specs(name: str, specs: Sequence[PartitionSpec], mesh: Any,
         _check_unreduced(name, spec, mesh, manual)
 
 
-def _check_unreduced(name: str, spec: PartitionSpec, mesh: Any, manual: frozenset[Any]) -> None:
+def _check_unreduced(name: str, spec: PartitionSpec, mesh: AnyMesh, manual: frozenset[AxisName]
+                     ) -> None:
     """Unreduced and reduced values come in and out along Explicit axes, where all become manual."""
     for kind in ("unreduced", "reduced"):
         if not getattr(spec, kind):
@@ -407,8 +412,8 @@ def _check_unreduced(name: str, spec: PartitionSpec, mesh: Any, manual: frozense
                 f"{spec}.")
 
 
-def _as_claimed(x: Any, spec: PartitionSpec) -> Any:
-    """A result in the states that its spec says.
+def _as_claimed(x: Array, spec: PartitionSpec) -> Any:
+    """A result in the state that its spec asks for.
 
     Raises:
       ValueError: it is not reduced along the same axes, or the same on all shards where the spec
@@ -425,7 +430,7 @@ def _as_claimed(x: Any, spec: PartitionSpec) -> Any:
     return vary(x, spec_axes(spec))
 
 
-def _typed_spec(aval: Any) -> PartitionSpec:
+def _typed_spec(aval: ShapedArray) -> PartitionSpec:
     """What a type says of Explicit axes."""
     return P() if aval.mesh_spec is None else aval.mesh_spec[1]
 
@@ -434,7 +439,7 @@ def _long(spec: PartitionSpec, ndim: int) -> PartitionSpec:
     return spec.update(partitions=(*spec, *[None] * (ndim - len(spec))))
 
 
-def _mesh_text(mesh: Any) -> str:
+def _mesh_text(mesh: AnyMesh) -> str:
     return (f"The mesh given has shape {tuple(mesh.axis_sizes)} with corresponding axis names "
             f"{mesh.axis_names}.")
 

@@ -1,10 +1,10 @@
 """The body of a ``shard_map`` while it is traced; outside programs its values can be looked at.
 
-The body is written down as a jaxpr. Who looks at a value (``print``, ``if``, ``int``) has what is
-written down so far run on all shards, as a ``shard_map`` of its own whose results are stacked; what
-follows reads those results as inputs. So each operation runs once, effects too, and in order; what
-nobody looks at stays one program. Under transformations that know values the parts are transformed
-as any ``shard_map``; under those that do not (``jit``, what ``vmap`` maps) there is only the type.
+The body is recorded as a jaxpr. Looking at a value (``print``, ``if``, ``int``) runs what is
+recorded so far on all shards, as a ``shard_map`` of its own whose results are stacked; what follows
+reads those results as inputs. So each operation, with its effects, runs once and in order, and a
+body that nobody looks into stays one program. Under transformations that know values the pieces are
+transformed as any ``shard_map``; under others (``jit``, what ``vmap`` maps) there is only the type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import caches, config
-from maxjax._base.meshes import Mesh, PartitionSpec, around, set_around
+from maxjax._base.meshes import (
+    AnyMesh,
+    AxisName,
+    Mesh,
+    PartitionSpec,
+    around,
+    set_around,
+)
+from maxjax._base.pytree import PyTree
 from maxjax._higher_order.callback import io_callback_p, pure_callback_p
 from maxjax._ir.jaxpr import (
     Atom,
@@ -26,14 +34,17 @@ from maxjax._ir.jaxpr import (
     Jaxpr,
     JaxprEqn,
     Literal,
+    Params,
     Var,
     derived,
     subjaxprs,
 )
+from maxjax._ir.liveness import read_variables
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer, StagingTrace, enclosing_traces
-from maxjax._ir.trace import Tracer, context, current_trace
+from maxjax._ir.trace import Array, Tracer, Value, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.layout import reshape, squeeze_p
@@ -46,12 +57,12 @@ P = PartitionSpec
 
 
 class Given(NamedTuple):
-    """What stands outside for a variable of the body.
+    """The global value behind a variable of the body.
 
     Attributes:
-      value: a global value, of which ``spec`` says what each shard has.
-      stacked: the type of a shard of it where that has a first dimension of one more than the
-        variable, along which the shards stand; else None.
+      value: the global value, split as ``spec`` says.
+      stacked: the type of one shard where that has one dimension more than the variable, the first,
+        along which the shards are stacked; else None.
     """
 
     value: Any
@@ -60,7 +71,7 @@ class Given(NamedTuple):
 
 
 class _Surroundings:
-    """The traces, named axes and meshes around the running code, to come back to."""
+    """The traces, named axes and meshes around the running code, to be restored later."""
 
     __slots__ = ("meshes", "state")
 
@@ -81,7 +92,7 @@ class _Surroundings:
 
 
 class Part(NamedTuple):
-    """Some of the body as a program of one shard, and what stands for its inputs."""
+    """A piece of the body as a program of one shard, and the global values of its inputs."""
 
     closed: ClosedJaxpr
     given: list[Given]
@@ -98,13 +109,13 @@ class Part(NamedTuple):
 
 
 class ShardTrace(StagingTrace):
-    """Writes the body of a ``shard_map`` down, and runs it as far as somebody wants values.
+    """Records the body of a ``shard_map``, and runs it as far as somebody wants values.
 
     Made where the ``shard_map`` is called, outside of its body.
 
     Args:
       location, argument_names: of the function, for messages.
-      function: whose body it is; what is derived from its programs is kept with it.
+      function: the one with this body; what is derived from its programs is kept with it.
       mesh, manual, check_vma: of the ``shard_map``.
     """
 
@@ -112,7 +123,8 @@ class ShardTrace(StagingTrace):
                  "outside", "sees_values", "tracers", "types_tell", "unknown")
 
     def __init__(self, location: str, argument_names: Sequence[str] | None,
-                 function: Callable[..., Any], mesh: Any, manual: frozenset[Any], check_vma: bool):
+                 function: Callable[..., PyTree], mesh: AnyMesh, manual: frozenset[AxisName],
+                 check_vma: bool):
         super().__init__(location, "shard_map", argument_names)
         self.function = function
         self.mesh = mesh
@@ -121,7 +133,7 @@ class ShardTrace(StagingTrace):
         self.types_tell = check_vma
         self.outside = self.inside = _Surroundings()
         traces = list(enclosing_traces())
-        # Whether what is around knows values at all.
+        # Whether the enclosing traces know values at all.
         self.sees_values = all(
             trace.sees_values if isinstance(trace, ShardTrace) else
             not isinstance(trace, StagingTrace) for trace in traces)
@@ -129,14 +141,14 @@ class ShardTrace(StagingTrace):
         self.is_bottom = self.sees_values and (traces[0] is installed.runtime or (
             isinstance(traces[0], ShardTrace) and traces[0].is_bottom))
         self.given: dict[Var, Given] = {}
-        # What has no value outside, whoever asks.
+        # The variables that have no known value.
         self.unknown: set[Var] = set()
         # The variables that Python still holds.
         self.tracers: weakref.WeakValueDictionary[Var, Tracer] = weakref.WeakValueDictionary()
 
-    def run(self, body: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray],
-            values: Sequence[Any], specs: Sequence[PartitionSpec]) -> Part:
-        """Traces the body, within its mesh; gives what is left to be applied.
+    def run(self, body: Callable[..., Sequence[Array]], avals: Sequence[ShapedArray],
+            values: Sequence[Array], specs: Sequence[PartitionSpec]) -> Part:
+        """Traces the body, within its mesh; returns the piece that is left to apply.
 
         Args:
           values, specs: the global values that the body's inputs are shards of.
@@ -154,25 +166,25 @@ class ShardTrace(StagingTrace):
             self.inside = self.outside      # which does not refer back to this trace
         jaxpr = closed.jaxpr
         inputs = {*jaxpr.constvars, *jaxpr.invars}
-        computed = [var for var in _read(jaxpr.eqns, jaxpr.outvars)
+        computed = [var for var in read_variables(jaxpr.eqns, jaxpr.outvars)
                     if var in self.given and var not in inputs]
         return self._part([*jaxpr.constvars, *computed, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)
 
     # --- tracing ----------------------------------------------------------------------------------
 
-    def atom(self, value: Any) -> Atom:
+    def atom(self, value: Value) -> Atom:
         count = len(self.constants)
         atom = super().atom(value)
         if len(self.constants) > count:
             self._give(*next(reversed(self.constants.values())), P())
         return atom
 
-    def _give(self, var: Var, value: Any, spec: PartitionSpec) -> None:
+    def _give(self, var: Var, value: Value, spec: PartitionSpec) -> None:
         self.given[var] = Given(value, spec)
         if isinstance(value, Tracer) and not value.is_known():
             self.unknown.add(var)
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         if primitive is device_put_p and self.sees_values:
             for device in params["devices"]:
                 if device is not None:
@@ -182,26 +194,26 @@ class ShardTrace(StagingTrace):
         result = super().apply(primitive, args, params)
         if self.sees_values:
             eqn = self.eqns[-1]
-            if not self.unknown.isdisjoint(x for x in eqn.invars if isinstance(x, Var)):
+            if not self.unknown.isdisjoint(eqn.invars):
                 self.unknown.update(eqn.outvars)
             for tracer in result if primitive.multiple_results else [result]:
                 self.tracers[tracer._var] = tracer
         return result
 
-    def reference(self, ref: Any) -> Any:
+    def reference(self, ref: Ref) -> Any:
         state = super().reference(ref)
         if state.initial is not None:
             self.unknown.add(state.initial._var)
         return state
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Array]], jvp: Callable[..., object],
+                         args: list[Value], **params: object) -> list[Any]:
         if self.is_bottom:      # nobody asks for derivatives
             return function(*args)
         return super().apply_custom_jvp(function, jvp, args, **params)
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Array]], rule: Callable[..., object],
+                         args: list[Value], **params: object) -> list[Any]:
         if self.is_bottom:
             return function(*args)
         return super().apply_custom_vjp(function, rule, args, **params)
@@ -269,7 +281,7 @@ class ShardTrace(StagingTrace):
             value = installed.runtime.put(value, mesh.devices.flat[0])
         with self.outside.restored(), current_trace(installed.runtime):
             sizes = dict(mesh.shape_tuple)
-            # What the shards around have stands along leading dimensions already.
+            # The values of enclosing shards are stacked along leading dimensions already.
             dims = (*[(name,) for name in names],
                     *dims_of(found.spec, len(value.shape) - len(names)))
             split = {axis for axes in dims for axis in axes}
@@ -284,17 +296,17 @@ class ShardTrace(StagingTrace):
         return self.given.get(var) if self.is_known(var) else None
 
     def _compute(self) -> None:
-        """Runs what is written down so far, as far as it is known."""
+        """Runs what is recorded so far, as far as its operands are known."""
         now: list[JaxprEqn] = []
         later: list[JaxprEqn] = []
         for eqn in self.eqns:
-            known = self.unknown.isdisjoint(x for x in eqn.invars if isinstance(x, Var))
+            known = self.unknown.isdisjoint(eqn.invars)
             (now if known else later).append(eqn)
-        read_later = {*_read(later, ())}
+        read_later = read_variables(later)
         wanted = [var for eqn in now for var in eqn.outvars
                   if var in self.tracers or var in read_later]
         axes = [name for name in self.mesh.axis_names if name in self.manual]
-        # Types do not tell which results of callbacks differ.
+        # Types do not say which results of callbacks differ.
         self.types_tell = self.types_tell and not any(map(_calls_python, now))
         specs = tuple([stacked_spec(var.aval, axes, self.types_tell) for var in wanted])
         self.eqns = now
@@ -305,22 +317,16 @@ class ShardTrace(StagingTrace):
                 for tracer, spec in zip(tracers, specs, strict=True)]
         self.eqns = later
         outvars = [result._var for result in results]
-        self._drop_unused(now, outvars)
-        inputs = [var for var in _read(now, outvars) if var in self.given]
+        read = self.drop_unused(now, outvars)
+        inputs = [var for var in read if var in self.given]
         with self.outside.restored():
             values = self._part(inputs, now, outvars).apply(specs)
         for var, result, value, spec in zip(wanted, results, values, specs, strict=True):
             self.given[var] = Given(value, spec, result.aval if len(spec) else None)
 
-    def _drop_unused(self, eqns: Sequence[JaxprEqn], outputs: Sequence[Var]) -> None:
-        used = {*_read(eqns, outputs)}
-        for eqn in eqns:
-            self.dropped.update((var, eqn) for var in eqn.outvars if var not in used)
-            eqn.outvars = [var if var in used else DropVar(var.aval) for var in eqn.outvars]
-
     def _part(self, inputs: Sequence[Var], eqns: Sequence[JaxprEqn],
               outvars: Sequence[Atom]) -> Part:
-        """These equations as a program of variables that are given."""
+        """These equations as a program of variables whose values are known."""
         given = [self.given[var] for var in inputs]
         invars, unstacked = [], []
         for var, (_, _, stacked) in zip(inputs, given, strict=True):
@@ -331,13 +337,13 @@ class ShardTrace(StagingTrace):
                                       self.debug_info)), given, self)
 
 
-# The programs that each function was traced to, by what they consist of: they go with the function.
+# The programs that each function was traced to, by structure; they live as long as the function.
 # Its Python runs at every call, and what is derived from an equal program is found again.
 _programs = caches.cache_by_owner()
 _PROGRAM_LIMIT = 64
 
 
-def known_program(function: Callable[..., Any], closed: ClosedJaxpr) -> ClosedJaxpr:
+def known_program(function: Callable[..., PyTree], closed: ClosedJaxpr) -> ClosedJaxpr:
     """The first jaxpr of a function that is equal to this one, or this one."""
     try:
         known = _programs.setdefault(function, {})
@@ -353,7 +359,7 @@ def known_program(function: Callable[..., Any], closed: ClosedJaxpr) -> ClosedJa
 
 
 def _structure(jaxpr: Jaxpr) -> Any:
-    """All that a jaxpr without constants says, but for where its equations were written."""
+    """The structure of a jaxpr without constants, except the lines of its equations."""
     numbers: dict[Var, int] = {}
 
     def atom(x: Atom) -> Any:
@@ -380,7 +386,7 @@ def _any_calls_python(closed: ClosedJaxpr) -> bool:
 
 
 def _calls_python(eqn: JaxprEqn) -> bool:
-    """Whether an equation, or one inside it, takes results from a function of Python."""
+    """Whether an equation, or one inside it, calls a Python function for its results."""
     if eqn.primitive in (pure_callback_p, io_callback_p):
         return True
     return not eqn.primitive.cacheable and any(
@@ -391,9 +397,3 @@ def _calls_python(eqn: JaxprEqn) -> bool:
 def _is_same_on_all(aval: ShapedArray) -> bool:
     states = aval.manual_axis_type
     return not (states.varying or states.unreduced or states.reduced)
-
-
-def _read(eqns: Sequence[JaxprEqn], outvars: Sequence[Atom]) -> list[Var]:
-    """The variables that equations or a result read, each once."""
-    atoms = [atom for eqn in eqns for atom in eqn.invars]
-    return list(dict.fromkeys(x for x in (*atoms, *outvars) if isinstance(x, Var)))

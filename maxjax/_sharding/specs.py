@@ -1,9 +1,9 @@
-"""Internal shardings: how a value lies over a mesh, and the mesh's axes cut into atoms.
+"""Internal shardings: how a value lies over a mesh whose axes are cut into atoms.
 
 A mesh is an ordered mapping of names to sizes. While shardings are propagated each axis is a row of
 *atoms*, axes of prime size, so that a dimension that splits may take a part of an axis: an axis
-``x`` of size 4 is ``x:(1)2``, ``x:(2)2``, major first (the size before it, its own size). What
-always stays together is joined again afterwards (``coarsened``).
+``x`` of size 4 is ``x:(1)2``, ``x:(2)2``, major first (the size before it, its own size). Atoms
+that always stay together are joined again afterwards (``coarsened``).
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from maxjax._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.linearity import Linearity
+from maxjax._ir.liveness import variables
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.builders import add_any_p
 
@@ -22,15 +23,14 @@ UnreducedAxes = Mapping[str, str]      # axis -> how the partial results combine
 
 def accumulators(jaxpr: Jaxpr, carries_in: Sequence[Var], carries_out: Sequence[Atom]) -> list[int]:
     """The carries of a loop that are only ever added to: ``out = in + x``."""
-    uses: Counter[Var] = Counter(
-        atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var))
-    uses.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
-    makers = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
+    uses = Counter(atom for eqn in jaxpr.eqns for atom in eqn.invars)
+    uses.update(jaxpr.outvars)
+    makers: dict[Atom, JaxprEqn] = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
     found = []
     for number, (source, target) in enumerate(zip(carries_in, carries_out, strict=True)):
-        eqn = makers.get(target) if isinstance(target, Var) else None
+        eqn = makers.get(target)
         if (eqn is not None and eqn.primitive in (add_p, add_any_p) and source in eqn.invars
-                and uses[source] == 1 and isinstance(target, Var) and uses[target] == 1):
+                and uses[source] == 1 and uses[target] == 1):
             found.append(number)
     return found
 
@@ -66,7 +66,7 @@ def unreduced_values(jaxpr: Jaxpr, made: Callable[[JaxprEqn], UnreducedAxes],
                      used: Callable[[JaxprEqn], set[str]], axes_of: Callable[[Var], set[str]],
                      asked: Mapping[Var, UnreducedAxes], price: Callable[[Var], float],
                      given: Mapping[Var, UnreducedAxes]) -> tuple[
-                         dict[Var, UnreducedAxes], dict[JaxprEqn, UnreducedAxes]]:
+                         dict[Atom, UnreducedAxes], dict[JaxprEqn, UnreducedAxes]]:
     """For each variable the axes along which it stays unreduced, and for each equation those along
     which it computes an unreduced result from unreduced operands. All other values are reduced as
     soon as they are computed.
@@ -79,15 +79,15 @@ def unreduced_values(jaxpr: Jaxpr, made: Callable[[JaxprEqn], UnreducedAxes],
       price: what it costs to reduce a variable.
       given: the axes along which inputs are unreduced.
     """
-    reduced: set[Var] = {var for var in jaxpr.outvars if isinstance(var, Var) and var not in asked}
+    reduced: set[Var] = {var for var in variables(jaxpr.outvars) if var not in asked}
     while True:
-        unreduced: dict[Var, UnreducedAxes] = {
+        unreduced: dict[Atom, UnreducedAxes] = {
             var: axes for var, axes in given.items() if var not in reduced}
         through: dict[JaxprEqn, UnreducedAxes] = {}
         size = len(reduced)
 
-        def of(atom: Atom, unreduced: Mapping[Var, UnreducedAxes] = unreduced) -> UnreducedAxes:
-            return unreduced.get(atom, {}) if isinstance(atom, Var) else {}
+        def of(atom: Atom, unreduced: Mapping[Atom, UnreducedAxes] = unreduced) -> UnreducedAxes:
+            return unreduced.get(atom, {})
 
         for eqn in jaxpr.eqns:
             operands = [of(atom) for atom in eqn.invars]
@@ -101,9 +101,7 @@ def unreduced_values(jaxpr: Jaxpr, made: Callable[[JaxprEqn], UnreducedAxes],
                 for axis, kind in incoming.items():
                     if several or axis in busy or axis in own or not passes(
                             eqn, axis, kind, operands):
-                        reduced.update(atom for atom, axes in zip(
-                            eqn.invars, operands, strict=True)
-                            if axis in axes and isinstance(atom, Var))
+                        reduced.update(atom for atom in variables(eqn.invars) if axis in of(atom))
                     else:
                         found[axis] = kind
             through[eqn] = found
@@ -122,8 +120,7 @@ def unreduced_values(jaxpr: Jaxpr, made: Callable[[JaxprEqn], UnreducedAxes],
                 if var in unreduced and later.get(var, 0.0) > price(var):
                     reduced.add(var)
                 cost += price(var) if var in reduced else later.get(var, 0.0)
-            for atom in {atom for atom in eqn.invars
-                         if isinstance(atom, Var) and atom in unreduced}:
+            for atom in {atom for atom in variables(eqn.invars) if atom in unreduced}:
                 later[atom] = later.get(atom, 0.0) + cost
         reduced.update(var for var, cost in later.items() if var in unreduced and cost > price(var))
         if len(reduced) == size:

@@ -26,7 +26,7 @@ from maxjax._transforms.linear_functions import (
     Linearized,
     operands_of,
 )
-from maxjax._transforms.linearize import LinearMap, linearize_flat
+from maxjax._transforms.linearize import linearize_flat
 from maxjax._transforms.refs import Lent
 
 
@@ -219,27 +219,23 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 def _linear_function(kind: type[LinearFunction], fun: Callable[..., Any], primals: Sequence[Any],
                      has_aux: bool) -> tuple[list[Any], Any, Any]:
     """Flat results, the linear function of that kind, auxiliary data."""
-    outs, linear, flat, values, aux = _linearize(fun, primals, has_aux)
-    function = kind(
-        linear, flat.in_tree, [value.aval for value in values], flat.out_tree,
-        [aval_of(out) for out in outs], function_location(fun))
-    return outs, function, aux
-
-
-def _linearize(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> tuple[
-        list[Any], LinearMap, FlatFunction, list[Any], Any]:
     leaves, tree = pytree.flatten(tuple(primals))
     for leaf in leaves:
         refuse_ref(leaf)
     values = arguments_of(leaves)
     flat = FlatFunction(fun, tree, has_aux)
     active = [dtypes.is_inexact(value.aval.dtype) for value in values]
-    outs, linear = linearize_flat(flat, values, active)
-    if not has_aux:
-        return outs, linear, flat, values, None
-    count = flat.out_tree.num_leaves
-    linear.outputs = linear.outputs[:count]
-    return outs[:count], linear, flat, values, flat.aux(outs[count:])
+    outs, linear, nonzero = linearize_flat(flat, values, active)
+    aux = None
+    if has_aux:
+        count = flat.out_tree.num_leaves
+        aux = flat.aux(outs[count:])
+        outs, nonzero = outs[:count], nonzero[:count]
+        linear = linear.replace(jaxpr=linear.jaxpr.replace(outvars=linear.outvars[:sum(nonzero)]))
+    function = kind(
+        linear, tuple(nonzero), flat.in_tree, tuple([value.aval for value in values]),
+        flat.out_tree, tuple([aval_of(out) for out in outs]), function_location(fun))
+    return outs, function, aux
 
 
 @overload

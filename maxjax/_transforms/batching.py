@@ -15,9 +15,10 @@ from maxjax._base.meshes import PartitionSpec, entry_axes, get_abstract_mesh, sp
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.axes import jaxpr_uses_axis, named_axes, uses_axis
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import (
     Array,
     Trace,

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Trace, Tracer, context, current_trace, leaked_tracer_error
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._primitives.convert import convert_element_type
@@ -82,13 +83,17 @@ class JVPTrace(Trace):
     def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)
-        primals, tangents = [], []
+        primals: list[Any] = []
+        tangents: list[Any] = []
         active = False
         for arg in args:
-            primal, tangent = self.dual(arg)
-            primals.append(primal)
-            tangents.append(tangent)
-            active = active or tangent is not None
+            if type(arg) is JVPTracer and arg._trace is self:
+                primals.append(arg.primal)
+                tangents.append(arg.tangent)
+                active = True
+            else:
+                primals.append(self.dual(arg)[0])
+                tangents.append(None)
         if not active:
             return self.parent.apply(primitive, tuple(primals), params)
         if primitive.jvp is None:

@@ -14,14 +14,15 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.treedef import PyTreeDef
+from maxjax._ir.evaluate import eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import ADD, Ref, read, write
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.builders import add_tangents
 from maxjax._transforms.jvp import instantiate
-from maxjax._transforms.linearize import LinearEquation, LinearMap
-from maxjax._transforms.transpose import transpose_map
+from maxjax._transforms.transpose import backward_pass
 
 
 def operands_of(leaves: Sequence[Any]) -> list[Any]:
@@ -46,76 +47,39 @@ def _delivered(target: Any, cotangent: Any) -> Any:
     return GradRef()
 
 
-class _Slot:
-    """The place of a residual in an equation."""
-
-    __slots__ = ("number",)
-
-    def __init__(self, number: int):
-        self.number = number
-
-
-class _Form:
-    """A linear function without its residuals: the structure of it as a pytree."""
-
-    __slots__ = ("fields", "linear")
-
-    def __init__(self, linear: LinearMap, fields: tuple[Any, ...]):
-        self.linear = linear
-        self.fields = fields
-
-
 class LinearFunction:
     """A linear map between pytrees.
 
     Attributes:
-      linear: the map of leaves.
+      linear: the jaxpr of leaves, inputs -> nonzero outputs; its constants are the residuals.
+      nonzero: which outputs depend on the inputs.
       in_tree, in_avals, out_tree, out_avals: of the function that was linearized.
       location: of the function, for messages.
     """
 
-    def __init__(self, linear: LinearMap, in_tree: Any, in_avals: list[ShapedArray], out_tree: Any,
-                 out_avals: list[ShapedArray], location: str = ""):
+    def __init__(self, linear: ClosedJaxpr, nonzero: tuple[bool, ...], in_tree: Any,
+                 in_avals: tuple[ShapedArray, ...], out_tree: Any,
+                 out_avals: tuple[ShapedArray, ...], location: str):
         self.linear = linear
+        self.nonzero = nonzero
         self.in_tree = in_tree
         self.in_avals = in_avals
         self.out_tree = out_tree
         self.out_avals = out_avals
         self.location = location
-        self._form: _Form | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location})"
 
-    def _flatten(self) -> tuple[list[Any], _Form]:
-        numbers: dict[int, int] = {}
-        residuals: list[Any] = []
-
-        def place(operand: Any) -> Any:
-            if not isinstance(operand, Array):
-                return operand
-            if id(operand) not in numbers:
-                numbers[id(operand)] = len(residuals)
-                residuals.append(operand)
-            return _Slot(numbers[id(operand)])
-
-        equations = _with_operands(self.linear.equations, place)
-        if self._form is None:      # once, so that two structures of it are equal
-            self._form = _Form(
-                LinearMap(self.linear.inputs, equations, self.linear.outputs),
-                (self.in_tree, self.in_avals, self.out_tree, self.out_avals, self.location))
-        return residuals, self._form
+    def _flatten(self) -> tuple[list[Any], tuple[Any, ...]]:
+        return self.linear.consts, (
+            self.linear.jaxpr, self.nonzero, self.in_tree, self.in_avals, self.out_tree,
+            self.out_avals, self.location)
 
     @classmethod
-    def _unflatten(cls, form: _Form, residuals: Sequence[Any]) -> LinearFunction:
-        values = list(residuals)
-        linear = form.linear
-        filled = LinearMap(linear.inputs, _with_operands(
-            linear.equations, lambda x: values[x.number] if type(x) is _Slot else x),
-            linear.outputs)
-        self = cls(filled, *form.fields)
-        self._form = form
-        return self
+    def _unflatten(cls, structure: tuple[Any, ...], residuals: Sequence[Any]) -> LinearFunction:
+        jaxpr, *fields = structure
+        return cls(ClosedJaxpr(jaxpr, residuals), *fields)
 
     def check(self, aval: ShapedArray, leaf: Any) -> Any:
         """A tangent of a value of that type, or a cotangent, as an operand; None for float0.
@@ -140,12 +104,6 @@ class LinearFunction:
     def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:
         """What `check` says of a value of another type than expected."""
         raise NotImplementedError
-
-
-def _with_operands(equations: Sequence[LinearEquation],
-                   change: Callable[[Any], Any]) -> list[LinearEquation]:
-    return [LinearEquation(eqn.primitive, [change(x) for x in eqn.operands], eqn.params,
-                           eqn.outvars) for eqn in equations]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -239,7 +197,9 @@ class VJP(LinearFunction):
 
     def transpose(self, cotangents: list[Any]) -> list[Any]:
         """Cotangents of all leaves of the arguments."""
-        results = iter(transpose_map(self.linear, cotangents))
+        results = iter(backward_pass(self.linear.jaxpr, self.linear.consts, [
+            cotangent for cotangent, depends in zip(cotangents, self.nonzero, strict=True)
+            if depends]))
         return [instantiate(next(results), aval.cotangent()) if dtypes.is_inexact(aval.dtype)
                 else np.zeros(aval.shape, dtypes.float0) for aval in self.in_avals]
 
@@ -253,9 +213,10 @@ class Linearized(LinearFunction):
             raise TypeError(f"expected {PyTreeDef(self.in_tree)}, got {PyTreeDef(tree)}")
         given = [value for aval, leaf in zip(self.in_avals, leaves, strict=True)
                  if (value := self.check(aval, leaf)) is not None]
+        results = iter(eval_jaxpr(self.linear.jaxpr, self.linear.consts, *given))
         return pytree.unflatten(self.out_tree, [
-            instantiate(t, aval)
-            for t, aval in zip(self.linear(*given), self.out_avals, strict=True)])
+            instantiate(next(results) if depends else None, aval)
+            for depends, aval in zip(self.nonzero, self.out_avals, strict=True)])
 
     def mismatch(self, got: ShapedArray, expected: ShapedArray, aval: ShapedArray) -> str:
         return ("linearized function called on tangent values inconsistent with the original "

@@ -12,11 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import dtypes
-from maxjax._ir.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Var, subjaxprs
-from maxjax._transforms.simplify import has_effects
+from maxjax._ir.jaxpr import Atom, DropVar, Jaxpr, JaxprEqn, Var, subjaxprs
+from maxjax._ir.liveness import has_effects, read_variables
 
 # What MAX computes with on a CPU: it has float8 dtypes, and compiles nothing of them there.
 COMPILED_DTYPES = frozenset((dtypes.bool_, *dtypes.INTS, *dtypes.FLOATS))
+
+# Why the graph backend leaves loops and branches to the host.
+HOST_REASON = "MAX graphs do without control flow"
 
 
 class Piece:
@@ -45,8 +48,7 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
         if dtypes.is_key(dtype) and dtypes.physical(dtype) not in COMPILED_DTYPES:
             return f"MAX has no {dtype.name}"
     for inner in subjaxprs(eqn.params):
-        jaxpr = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
-        for inner_eqn in jaxpr.eqns:
+        for inner_eqn in inner.eqns:
             reason = host_reason(inner_eqn, control_flow)
             if reason is not None:
                 return f"its body has {inner_eqn.primitive.name}: {reason}"
@@ -54,8 +56,8 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
         return primitive.host_reason or "it has no lowering"
     if primitive.is_own and not control_flow:
         return "its rules, which are the user's, are for the Mojo backend"
-    if control_flow and primitive.control_flow:
-        return None
+    if primitive.control_flow is not None:
+        return None if control_flow else HOST_REASON
     if primitive.host_condition is not None:
         return primitive.host_condition(*[atom.aval for atom in eqn.invars], **eqn.params)
     return None
@@ -64,7 +66,7 @@ def host_reason(eqn: JaxprEqn, control_flow: bool = False) -> str | None:
 def partition(jaxpr: Jaxpr,
               reason: Callable[[JaxprEqn], str | None] = host_reason) -> list[Piece]:
     """The pieces of a jaxpr without constants, in the order to run them in."""
-    stage: dict[Var, tuple[int, bool]] = {}
+    stage: dict[Atom, tuple[int, bool]] = {}
     groups: dict[tuple[int, bool], list[JaxprEqn]] = {}
     reasons: dict[tuple[int, bool], list[str]] = {}
     after_effects = 0
@@ -74,7 +76,7 @@ def partition(jaxpr: Jaxpr,
         effectful = has_effects(eqn)
         number = after_effects if effectful else 0
         for atom in eqn.invars:
-            if isinstance(atom, Var) and atom in stage:
+            if atom in stage:
                 before, was_host = stage[atom]
                 # A host stage follows the compiled stage of its number.
                 number = max(number, before + (1 if was_host and not on_host else 0))
@@ -86,24 +88,19 @@ def partition(jaxpr: Jaxpr,
             reasons.setdefault(place, []).append(f"{eqn.primitive.name}: {why}")
         for var in eqn.outvars:
             stage[var] = place
-    wanted: dict[Any, None] = dict.fromkeys(
-        atom for atom in jaxpr.outvars if isinstance(atom, Var))
+    wanted = set(jaxpr.outvars)
     pieces = []
     order = sorted(groups)
     used_by: dict[Var, set[Any]] = {}
     for place, eqns in groups.items():
-        for eqn in eqns:
-            for atom in eqn.invars:
-                if isinstance(atom, Var):
-                    used_by.setdefault(atom, set()).add(place)
+        for var in read_variables(eqns):
+            used_by.setdefault(var, set()).add(place)
     for place in order:
         eqns = groups[place]
         made = {var: None for eqn in eqns for var in eqn.outvars}
-        inputs = dict.fromkeys(
-            atom for eqn in eqns for atom in eqn.invars
-            if isinstance(atom, Var) and atom not in made)
+        inputs = [var for var in read_variables(eqns) if var not in made]
         outputs = [var for var in made if not isinstance(var, DropVar)
                    and (var in wanted or used_by.get(var, set()) - {place})]
-        pieces.append(Piece(place[1], Jaxpr([], list(inputs), outputs, eqns, jaxpr.debug_info),
+        pieces.append(Piece(place[1], Jaxpr([], inputs, outputs, eqns, jaxpr.debug_info),
                             list(dict.fromkeys(reasons.get(place, ())))))
     return pieces

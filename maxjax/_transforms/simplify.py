@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from maxjax._ir.control_flow import bodies_of, with_bodies
+from maxjax._ir.evaluate import eval_jaxpr, itself
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, replaced
+from maxjax._ir.liveness import eliminate_dead_code, has_effects
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p
 from maxjax._primitives.collective import pmax_p, pmin_p, psum_p
@@ -57,36 +61,27 @@ def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], Any]) -> Closed
     constants: dict[int, tuple[Var, Any]] = {}
     eqns: list[JaxprEqn] = []
 
-    def constant(value: Any, aval: Any) -> Var:
+    def constant(value: Any, constvar: Var) -> Var:
         known = constants.get(id(value))
         if known is None:
-            known = constants[id(value)] = (Var(aval), value)
+            known = constants[id(value)] = (Var(constvar.aval), value)
         return known[0]
 
     def inline(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Atom]) -> list[Atom]:
-        env: dict[Var, Atom] = {
-            var: constant(value, var.aval)
-            for var, value in zip(jaxpr.constvars, consts, strict=True)}
-        env.update(zip(jaxpr.invars, operands, strict=True))
+        constvars = list(map(constant, consts, jaxpr.constvars))
+        return eval_jaxpr(jaxpr, constvars, *operands, rule=write, literal=itself)
 
-        def read(atom: Atom) -> Atom:
-            return env[atom] if isinstance(atom, Var) else atom
-
-        for eqn in jaxpr.eqns:
-            invars = [read(atom) for atom in eqn.invars]
-            callee = jaxpr_of(eqn)
-            if callee is not None:
-                if eqn.primitive.guarded is not None:
-                    invars = behind_barrier(eqn, invars, eqn.primitive.guarded(eqn))
-                inner, inner_consts = ((callee.jaxpr, callee.consts)
-                                       if isinstance(callee, ClosedJaxpr) else (callee, ()))
-                results = inline(inner, inner_consts, invars)
-                env.update(zip(eqn.outvars, results, strict=True))
-                continue
-            outvars = [type(var)(var.aval) for var in eqn.outvars]
-            env.update(zip(eqn.outvars, outvars, strict=True))
-            eqns.append(JaxprEqn(eqn.primitive, invars, eqn.params, outvars, eqn.source))
-        return [read(atom) for atom in jaxpr.outvars]
+    def write(eqn: JaxprEqn, invars: list[Atom]) -> Sequence[Atom]:
+        callee = jaxpr_of(eqn)
+        if callee is not None:
+            if eqn.primitive.guarded is not None:
+                invars = behind_barrier(eqn, invars, eqn.primitive.guarded(eqn))
+            inner, inner_consts = ((callee.jaxpr, callee.consts)
+                                   if isinstance(callee, ClosedJaxpr) else (callee, ()))
+            return inline(inner, inner_consts, invars)
+        outvars = [type(var)(var.aval) for var in eqn.outvars]
+        eqns.append(JaxprEqn(eqn.primitive, invars, eqn.params, outvars, eqn.source))
+        return outvars
 
     def behind_barrier(eqn: JaxprEqn, operands: list[Atom], flags: Sequence[bool]) -> list[Atom]:
         kept = [atom for atom, flag in zip(operands, flags, strict=True)
@@ -114,47 +109,12 @@ def expand(closed: ClosedJaxpr) -> ClosedJaxpr:
     return simplify(inline_calls(closed, expansion))
 
 
-def eliminate_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Without the equations, results and constants that no output depends on."""
-    jaxpr = closed.jaxpr
-    used = {atom for atom in jaxpr.outvars if isinstance(atom, Var)}
-    kept = []
-    for eqn in reversed(jaxpr.eqns):
-        if not has_effects(eqn) and not any(var in used for var in eqn.outvars):
-            continue
-        if eqn.primitive.dead_code is not None:
-            eqn = eqn.primitive.dead_code(eqn, [var in used for var in eqn.outvars])
-        used.update(atom for atom in eqn.invars if isinstance(atom, Var))
-        if any(var not in used for var in eqn.outvars):
-            eqn = eqn.replace(outvars=[
-                var if var in used else DropVar(var.aval) for var in eqn.outvars])
-        kept.append(eqn)
-    kept.reverse()
-    constants = [(var, value) for var, value in zip(jaxpr.constvars, closed.consts, strict=True)
-                 if var in used]
-    return ClosedJaxpr(
-        jaxpr.replace(constvars=[var for var, _ in constants], eqns=kept),
-        [value for _, value in constants])
-
-
-def has_effects(eqn: JaxprEqn) -> bool:
-    """Whether an equation, or one of the jaxprs inside it, does more than compute its results."""
-    if eqn.primitive.effects is not None:
-        return True
-    return not eqn.primitive.cacheable and any(
-        has_effects(inner) for jaxpr in subjaxprs(eqn.params)
-        for inner in (jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr).eqns)
-
-
 def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Equal equations are computed once."""
     jaxpr = closed.jaxpr
     env: dict[Var, Atom] = {}
     seen: dict[Any, list[Var]] = {}
     eqns = []
-
-    def read(atom: Atom) -> Atom:
-        return env.get(atom, atom) if isinstance(atom, Var) else atom
 
     for eqn in jaxpr.eqns:
         eqn = _with_operands(eqn, env)
@@ -169,15 +129,14 @@ def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
                 eqn = eqn.replace(outvars=seen[key])
         eqns.append(eqn)
     return ClosedJaxpr(
-        jaxpr.replace(eqns=eqns, outvars=[read(atom) for atom in jaxpr.outvars]), closed.consts)
+        jaxpr.replace(eqns=eqns, outvars=replaced(jaxpr.outvars, env)), closed.consts)
 
 
 def _with_operands(eqn: JaxprEqn, env: dict[Var, Atom]) -> JaxprEqn:
     """An equation with what has come in the place of its operands."""
-    if not any(atom in env for atom in eqn.invars if isinstance(atom, Var)):
-        return eqn
-    return eqn.replace(invars=[
-        env.get(atom, atom) if isinstance(atom, Var) else atom for atom in eqn.invars])
+    if any(atom in env for atom in eqn.invars):
+        return eqn.replace(invars=replaced(eqn.invars, env))
+    return eqn
 
 
 def _atom_key(atom: Atom) -> Any:
@@ -201,12 +160,8 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
     """
     jaxpr = closed.jaxpr
     env: dict[Var, Atom] = {}
-    made: dict[Var, JaxprEqn] = {}
-    uses: dict[Var, int] = {}
-    for eqn in jaxpr.eqns:
-        for atom in eqn.invars:
-            if isinstance(atom, Var):
-                uses[atom] = uses.get(atom, 0) + 1
+    made: dict[Atom, JaxprEqn] = {}
+    uses = Counter(atom for eqn in jaxpr.eqns for atom in eqn.invars)
     eqns = []
     for eqn in jaxpr.eqns:
         eqn = _with_operands(eqn, env)
@@ -217,11 +172,11 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
         for var in result.outvars:
             made[var] = result
         eqns.append(result)
-    outvars = [env.get(atom, atom) if isinstance(atom, Var) else atom for atom in jaxpr.outvars]
-    return ClosedJaxpr(jaxpr.replace(eqns=eqns, outvars=outvars), closed.consts)
+    return ClosedJaxpr(
+        jaxpr.replace(eqns=eqns, outvars=replaced(jaxpr.outvars, env)), closed.consts)
 
 
-def _rewritten(eqn: JaxprEqn, made: dict[Var, JaxprEqn], uses: dict[Var, int]) -> Any:
+def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Any:
     """The equation in a better form, or the atom that it comes to."""
     primitive, out = eqn.primitive, eqn.outvars[0] if eqn.outvars else None
     if out is None or primitive.multiple_results or has_effects(eqn):
@@ -276,16 +231,15 @@ _REDUCTIONS = {psum_p: reduce_sum_p, pmax_p: reduce_max_p, pmin_p: reduce_min_p}
 _RESHAPES = (reshape_p, squeeze_p)
 
 
-def _with_scalars(eqn: JaxprEqn, made: dict[Var, JaxprEqn]) -> JaxprEqn:
+def _with_scalars(eqn: JaxprEqn, made: dict[Atom, JaxprEqn]) -> JaxprEqn:
     shape = eqn.outvars[0].aval.shape
-    if not any(isinstance(atom, Var) and atom in made
-               and made[atom].primitive in (broadcast_in_dim_p, reshape_p)
+    if not any(atom in made and made[atom].primitive in (broadcast_in_dim_p, reshape_p)
                for atom in eqn.invars):
         return eqn
     scalars: list[Atom] = []
     for atom in eqn.invars:
         current = atom
-        while isinstance(current, Var) and current in made:
+        while current in made:
             producer = made[current]
             if producer.primitive not in (broadcast_in_dim_p, reshape_p):
                 break
@@ -321,28 +275,12 @@ def _folded(eqn: JaxprEqn) -> Literal | None:
     return Literal(np.asarray(value, aval.dtype)[()], aval)
 
 
-def bodies_of(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
-    """The jaxprs of a loop or a choice."""
-    for name in eqn.primitive.control_flow:
-        value = eqn.params[name]
-        yield from value if isinstance(value, tuple) else (value,)
-
-
-def with_bodies(eqn: JaxprEqn, change: Callable[[ClosedJaxpr], ClosedJaxpr]) -> dict[str, Any]:
-    """The parameters of a loop or a choice with other jaxprs."""
-    params = dict(eqn.params)
-    for name in eqn.primitive.control_flow:
-        value = params[name]
-        params[name] = tuple(map(change, value)) if isinstance(value, tuple) else change(value)
-    return params
-
-
 def simplify_bodies(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Simplifies the jaxprs of loops and branches."""
     eqns = []
     for eqn in closed.jaxpr.eqns:
-        if eqn.primitive.control_flow:
-            eqn = eqn.replace(params=with_bodies(eqn, simplify_once))
+        if eqn.primitive.control_flow is not None:
+            eqn = eqn.replace(params=with_bodies(eqn, map(simplify_once, bodies_of(eqn))))
         eqns.append(eqn)
     return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
 

@@ -1,4 +1,4 @@
-"""Transposition: from the linear map of tangents to the linear map of cotangents."""
+"""Transposition: from the linear jaxpr of tangents to the linear map of cotangents."""
 
 from __future__ import annotations
 
@@ -8,50 +8,56 @@ from typing import Any
 from maxjax._base.errors import ShardingTypeError
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, derived
+from maxjax._ir.evaluate import apply_equation, literal_operand
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
+from maxjax._ir.liveness import variables
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched
-from maxjax._ir.staging import literal_operand, trace_to_jaxpr
-from maxjax._ir.trace import context
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import Linear
 from maxjax._primitives.sharding import freed, reshard_p
-from maxjax._transforms.linearize import LinearMap, LinearVar
 
 
-def transpose_map(linear: LinearMap, cotangents: Sequence[Any]) -> list[Any]:
-    """Cotangents of the inputs of a linear map (None where zero)."""
-    accumulated: dict[Any, Any] = {}
-    for var, cotangent in zip(linear.outputs, cotangents, strict=True):
-        if var is None or cotangent is None:
+def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    """Cotangents of the inputs of a linear jaxpr (None where zero).
+
+    Args:
+      jaxpr: each equation depends on the inputs.
+      consts: the values of its constants: operands that are known, as literals are.
+    """
+    known: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    accumulated: dict[Atom, Any] = {}
+    for var, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
+        if cotangent is not None:
+            accumulated[var] = add_tangents(accumulated.get(var), cotangent)
+    for eqn in reversed(jaxpr.eqns):
+        given: Any      # the cotangent of the result, or those of all results
+        if eqn.primitive.multiple_results:
+            given = [accumulated.pop(var, None) for var in eqn.outvars]
+            if all(cotangent is None for cotangent in given):
+                continue
+        elif (given := accumulated.pop(eqn.outvars[0], None)) is None:
             continue
-        accumulated[var] = add_tangents(accumulated.get(var), cotangent)
-    for eqn in reversed(linear.equations):
-        results = [accumulated.pop(var, None) for var in eqn.outvars]
-        if all(cotangent is None for cotangent in results):
-            continue
-        operands = [Linear(x.aval) if type(x) is LinearVar else x for x in eqn.operands]
-        for x, cotangent in zip(eqn.operands, _transpose(eqn, results, operands), strict=True):
-            if type(x) is LinearVar and cotangent is not None:
-                accumulated[x] = add_tangents(accumulated.get(x), cotangent)
-    return [accumulated.get(var) for var in linear.inputs]
+        operands = [
+            known[atom] if atom in known
+            else literal_operand(atom) if isinstance(atom, Literal) else Linear(atom.aval)
+            for atom in eqn.invars]
+        for atom, operand, cotangent in zip(
+                eqn.invars, operands, _transpose(eqn, given, operands), strict=True):
+            if cotangent is not None and type(operand) is Linear:
+                accumulated[atom] = add_tangents(accumulated.get(atom), cotangent)
+    return [accumulated.get(var) for var in jaxpr.invars]
 
 
-def _transpose(eqn: Any, cotangents: list[Any], operands: list[Any]) -> Sequence[Any]:
-    primitive = eqn.primitive
-    if primitive.transpose is None:
-        raise missing_transpose(primitive)
+def _transpose(eqn: JaxprEqn, cotangent: Any, operands: list[Any]) -> Sequence[Any]:
+    rule = eqn.primitive.transpose
+    if rule is None:
+        raise missing_transpose(eqn.primitive)
     if mesh_use.ever_set and any(
             x.aval.mesh_spec is not None for x in operands if hasattr(x, "aval")):
-        return _transpose_on_mesh(eqn, cotangents, operands)
-    return _apply_rule(eqn, cotangents, operands)
-
-
-def _apply_rule(eqn: Any, cotangents: list[Any], operands: list[Any]) -> Sequence[Any]:
-    primitive = eqn.primitive
-    if primitive.multiple_results:
-        return primitive.transpose(cotangents, *operands, **eqn.params)
-    return primitive.transpose(cotangents[0], *operands, **eqn.params)
+        return _transpose_on_mesh(eqn, cotangent, operands)
+    return rule(cotangent, *operands, **eqn.params)
 
 
 def _on_mesh(transposed: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
@@ -71,14 +77,17 @@ def _on_mesh(transposed: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
     return result
 
 
-def _transpose_on_mesh(eqn: Any, cotangents: list[Any], operands: list[Any]) -> list[Any]:
+def _transpose_on_mesh(eqn: JaxprEqn, cotangent: Any, operands: list[Any]) -> list[Any]:
     """The rule where types tell of a mesh: operands are freed of that if it needs no less."""
+    rule: Any = eqn.primitive.transpose
     try:
-        transposed = _apply_rule(eqn, cotangents, operands)
+        transposed = rule(cotangent, *operands, **eqn.params)
     except ShardingTypeError:
-        transposed = _apply_rule(eqn, list(map(freed, cotangents)), [
+        cotangent = (list(map(freed, cotangent)) if eqn.primitive.multiple_results
+                     else freed(cotangent))
+        transposed = rule(cotangent, *[
             Linear(x.aval.update(mesh_spec=None)) if type(x) is Linear else freed(x)
-            for x in operands])
+            for x in operands], **eqn.params)
     return _on_mesh(transposed, operands)
 
 
@@ -87,46 +96,32 @@ def missing_transpose(primitive: Primitive) -> NotImplementedError:
                                f"'{primitive.name}' not implemented")
 
 
-def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any],
-                  cotangents: Sequence[Any]) -> list[Any]:
-    """Cotangents of the ``Linear`` operands of a jaxpr; equations on known values run forward."""
+def transpose_partly(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any],
+                     cotangents: Sequence[Any]) -> list[Any]:
+    """Cotangents of the ``Linear`` operands of a jaxpr (None where zero).
+
+    What depends on known operands alone runs forward; the rest is a linear jaxpr of constants.
+    """
     known: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    linear: set[Var] = set()
+    inputs: list[Var] = []
     for var, operand in zip(jaxpr.invars, operands, strict=True):
         if type(operand) is Linear:
-            linear.add(var)
+            inputs.append(var)
         else:
             known[var] = operand
-
-    def read(atom: Atom) -> Any:
-        if isinstance(atom, Literal):
-            return literal_operand(atom)
-        return Linear(atom.aval) if atom in linear else known[atom]
-
-    linear_eqns = []
+    eqns = []
     for eqn in jaxpr.eqns:
-        if any(isinstance(atom, Var) and atom in linear for atom in eqn.invars):
-            linear.update(eqn.outvars)
-            linear_eqns.append(eqn)
-            continue
-        result = context.trace.apply(
-            eqn.primitive, tuple(read(atom) for atom in eqn.invars), eqn.params)
-        results = result if eqn.primitive.multiple_results else [result]
-        known.update(zip(eqn.outvars, results, strict=True))
-
-    accumulated: dict[Var, Any] = {}
-    for atom, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
-        if cotangent is not None and isinstance(atom, Var) and atom in linear:
-            accumulated[atom] = add_tangents(accumulated.get(atom), cotangent)
-    for eqn in reversed(linear_eqns):
-        results = [accumulated.pop(var, None) for var in eqn.outvars]
-        if all(cotangent is None for cotangent in results):
-            continue
-        transposed = _transpose(eqn, results, [read(atom) for atom in eqn.invars])
-        for atom, cotangent in zip(eqn.invars, transposed, strict=True):
-            if cotangent is not None and isinstance(atom, Var) and atom in linear:
-                accumulated[atom] = add_tangents(accumulated.get(atom), cotangent)
-    return [accumulated.get(var) if var in linear else None for var in jaxpr.invars]
+        if known.keys() >= set(variables(eqn.invars)):
+            results = apply_equation(eqn, [
+                literal_operand(atom) if isinstance(atom, Literal) else known[atom]
+                for atom in eqn.invars])
+            known.update(zip(eqn.outvars, results, strict=True))
+        else:
+            eqns.append(eqn)
+    outputs = [(atom, cotangent) for atom, cotangent in zip(jaxpr.outvars, cotangents, strict=True)
+               if not isinstance(atom, Literal) and atom not in known]
+    linear = Jaxpr(list(known), inputs, [var for var, _ in outputs], eqns)
+    return backward_pass(linear, list(known.values()), [cotangent for _, cotangent in outputs])
 
 
 def transpose_jaxpr(closed: ClosedJaxpr, is_linear: tuple[bool, ...],
@@ -160,10 +155,9 @@ def transpose_with_refs(
         operands = [Linear(aval) if linear else next(known)
                     for aval, linear in zip(closed.in_avals, is_linear, strict=True)]
         cotangents = [next(given) if has else None for has in has_cotangent]
-        results = backward_pass(closed.jaxpr, closed.consts, operands, cotangents)
-        chosen = [result for result, linear in zip(results, is_linear, strict=True) if linear]
-        nonzero.extend(result is not None for result in chosen)
-        return [result for result in chosen if result is not None]
+        results = transpose_partly(closed.jaxpr, closed.consts, operands, cotangents)
+        nonzero.extend(result is not None for result in results)
+        return [result for result in results if result is not None]
 
     result = trace_to_jaxpr(function, [*known_avals, *cotangent_avals], closed.jaxpr.debug_info,
                             with_refs=True)

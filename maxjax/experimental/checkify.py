@@ -29,10 +29,12 @@ from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._higher_order.scan import scan_p
 from maxjax._higher_order.while_loop import while_p
+from maxjax._ir.control_flow import structure_of
 from maxjax._ir.effects import Effect
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.evaluate import apply_equation, eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import literal_operand, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import div_p
@@ -331,28 +333,19 @@ _rules: dict[Primitive, Rule] = {}
 def _interpret(jaxpr: Jaxpr, consts: Sequence[Any], enabled: Enabled, error: Error,
                *args: Any) -> tuple[Error, list[Any]]:
     """Runs a jaxpr under the current trace, with its checks."""
-    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    values.update(zip(jaxpr.invars, args, strict=True))
-
-    def read(atom: Any) -> Any:
-        return values[atom] if isinstance(atom, Var) else literal_operand(atom)
-
-    for eqn in jaxpr.eqns:
-        operands = [read(atom) for atom in eqn.invars]
+    def checked(eqn: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
+        nonlocal error
         rule = _rules.get(eqn.primitive)
-        if rule is None:
-            results = _apply(eqn, operands)
-            if eqn.primitive.may_give_nan:
-                error = _check_nan(eqn, enabled, error, results)
-        else:
+        if rule is not None:
             error, results = rule(eqn, enabled, error, operands)
-        values.update(zip(eqn.outvars, results, strict=True))
-    return error, [read(atom) for atom in jaxpr.outvars]
+            return results
+        results = apply_equation(eqn, operands)
+        if eqn.primitive.may_give_nan:
+            error = _check_nan(eqn, enabled, error, results)
+        return results
 
-
-def _apply(eqn: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
-    results = context.trace.apply(eqn.primitive, tuple(operands), eqn.params)
-    return results if eqn.primitive.multiple_results else [results]
+    results = eval_jaxpr(jaxpr, consts, *args, rule=checked)
+    return error, results
 
 
 def _rule(*primitives: Primitive) -> Callable[[Rule], Rule]:
@@ -407,7 +400,7 @@ def _div_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]
     if DivisionByZeroError in enabled:
         error = _failing(error, jnp.any(jnp.equal(operands[1], 0)), DivisionByZeroError, (),
                          lambda _: DivisionByZeroError())
-    results = _apply(eqn, operands)
+    results = apply_equation(eqn, operands)
     return _check_nan(eqn, enabled, error, results), results
 
 
@@ -435,7 +428,7 @@ def _dynamic_slice_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
     if OOBError in enabled and starts:
         error = _check_bounds(error, jnp.stack(starts), range(len(starts)),
                               eqn.params["slice_sizes"], operand.shape)
-    return error, _apply(eqn, operands)
+    return error, apply_equation(eqn, operands)
 
 
 @_rule(dynamic_update_slice_p)
@@ -445,7 +438,7 @@ def _dynamic_update_slice_rule(eqn: JaxprEqn, enabled: Enabled, error: Error,
     if OOBError in enabled and starts:
         error = _check_bounds(error, jnp.stack(starts), range(len(starts)), update.shape,
                               operand.shape)
-    return error, _apply(eqn, operands)
+    return error, apply_equation(eqn, operands)
 
 
 @_rule(gather_p)
@@ -454,12 +447,12 @@ def _gather_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[A
         operand, starts = operands
         error = _check_bounds(error, starts, eqn.params["dimension_numbers"].start_index_map,
                               eqn.params["slice_sizes"], operand.shape)
-    return error, _apply(eqn, operands)
+    return error, apply_equation(eqn, operands)
 
 
 @_rule(scatter_p, scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p)
 def _scatter_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
-    results = _apply(eqn, operands)
+    results = apply_equation(eqn, operands)
     if OOBError not in enabled:
         return error, results
     operand, starts, updates = operands
@@ -557,20 +550,25 @@ def _cond_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any
 
 @_rule(scan_p)
 def _scan_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[Any]) -> Results:
-    params = eqn.params
-    num_consts, num_carry = params["num_consts"], params["num_carry"]
+    flow, params = structure_of(eqn), eqn.params
+    consts, init, xs = flow.parts(operands)
     body = params["jaxpr"]
     error = error.with_kinds(_checked(body, enabled, error)[1][0])
     closed, after = _checked(body, enabled, error)
     count = len(error.leaves())
-    total = len(closed.in_avals)
-    closed = rearranged(closed, (*range(count, count + num_consts), *range(count),
-                                 *range(count + num_consts, total)))
-    end = num_consts + num_carry
+    closed = _behind(closed, count, len(consts))
     return _split(after, scan_module.bind(
-        operands[:num_consts], [*error.leaves(), *operands[num_consts:end]], operands[end:],
-        closed, length=params["length"], reverse=params["reverse"], unroll=params["unroll"],
+        consts, [*error.leaves(), *init], xs, closed, length=params["length"],
+        reverse=params["reverse"], unroll=params["unroll"],
         split_transpose=params["_split_transpose"]))
+
+
+def _behind(closed: ClosedJaxpr, count: int, consts: int,
+            outputs: tuple[int, ...] | None = None) -> ClosedJaxpr:
+    """A jaxpr that takes an error, of so many values, behind its constants: among the carries."""
+    end = count + consts
+    return rearranged(closed, (*range(count, end), *range(count),
+                               *range(end, len(closed.in_avals))), outputs)
 
 
 @_rule(while_p)
@@ -581,9 +579,8 @@ def _while_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[An
         raise ValueError("Checkify does not support batched while-loops (checkify-of-vmap-of-"
                          "while). \nHint: if possible, move the vmap to the outer level to get "
                          "vmap-of-checkify-of-while.")
-    num_cond, num_body = params["cond_nconsts"], params["body_nconsts"]
-    cond_consts, rest = operands[:num_cond], operands[num_cond:]
-    body_consts, carry = rest[:num_body], rest[num_body:]
+    cond_consts, body_consts, carry = structure_of(eqn).parts(operands)
+    num_cond = len(cond_consts)
 
     def condition(error: Error, *args: Any) -> Results:
         return _interpret(cond.jaxpr, cond.consts, enabled, error, *args)
@@ -600,14 +597,9 @@ def _while_rule(eqn: JaxprEqn, enabled: Enabled, error: Error, operands: list[An
     error = error.with_kinds(_staged(step, error, avals, name)[1][0])
     closed, after = _staged(step, error, avals, name)
     count = len(error.leaves())
-    consts = num_cond + num_body
-    closed = rearranged(closed, (*range(count, count + consts), *range(count),
-                                 *range(count + consts, len(closed.in_avals))))
+    closed = _behind(closed, count, num_cond + len(body_consts))
     predicate, _ = _staged(condition, error, cond.in_avals, cond.jaxpr.debug_info)
-    predicate = rearranged(
-        predicate, (*range(count, count + num_cond), *range(count),
-                    *range(count + num_cond, len(predicate.in_avals))),
-        (len(predicate.out_avals) - 1,))
+    predicate = _behind(predicate, count, num_cond, (len(predicate.out_avals) - 1,))
     return _split(after, while_module.bind(
         cond_consts, [*cond_consts, *body_consts], [*error.leaves(), *carry], predicate, closed))
 

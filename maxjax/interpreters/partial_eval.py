@@ -8,14 +8,14 @@ from typing import Any
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.control import chosen
 from maxjax._higher_order.jit import jit_p
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
+from maxjax._ir.liveness import needed_equations, read_variables, variables
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import DynamicJaxprTracer as DynamicJaxprTracer
 from maxjax._ir.staging import StagingTrace
 from maxjax._ir.trace import CompileTimeTrace, Tracer, aval_of, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of
-from maxjax._transforms.simplify import has_effects
 from maxjax.extend.linear_util import WrappedFun
 
 __all__ = ["DynamicJaxprTracer", "PartialVal", "dce_jaxpr", "dce_jaxpr_consts",
@@ -133,22 +133,20 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool],
     """
     used_outputs = _flags(used_outputs, len(jaxpr.outvars))
     outvars = chosen(jaxpr.outvars, used_outputs)
-    needed = {atom for atom in outvars if isinstance(atom, Var)}
-    eqns: list[JaxprEqn] = []
-    for eqn in reversed(jaxpr.eqns):
+    needed = set(variables(outvars))
+
+    def pruned(eqn: JaxprEqn) -> JaxprEqn:
         used = [var in needed for var in eqn.outvars]
-        if not any(used) and not has_effects(eqn):
-            continue
         if eqn.primitive is jit_p:
-            eqn = _pruned_call(eqn, used)
-        elif not all(used) and eqn.primitive.dead_code is not None:
-            eqn = eqn.primitive.dead_code(eqn, used)
-        needed.update(atom for atom in eqn.invars if isinstance(atom, Var))
-        eqns.append(eqn)
+            return _pruned_call(eqn, used)
+        if not all(used) and eqn.primitive.dead_code is not None:
+            return eqn.primitive.dead_code(eqn, used)
+        return eqn
+
+    eqns = needed_equations(jaxpr.eqns, needed, pruned=pruned)
     stays = [var in needed or keep for var, keep in zip(
         jaxpr.invars, _flags(instantiate, len(jaxpr.invars)), strict=True)]
-    return jaxpr.replace(invars=chosen(jaxpr.invars, stays), outvars=outvars,
-                         eqns=eqns[::-1]), stays
+    return jaxpr.replace(invars=chosen(jaxpr.invars, stays), outvars=outvars, eqns=eqns), stays
 
 
 def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Sequence[bool],
@@ -164,9 +162,8 @@ def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Sequence[bool],
     ([False], [True])
     """
     pruned, stays = dce_jaxpr(jaxpr, used_outputs, instantiate)
-    needed = {atom for eqn in pruned.eqns for atom in eqn.invars if isinstance(atom, Var)}
-    needed.update(atom for atom in pruned.outvars if isinstance(atom, Var))
-    used = [var in needed for var in jaxpr.constvars]
+    read = read_variables(pruned.eqns, pruned.outvars)
+    used = [var in read for var in jaxpr.constvars]
     return pruned.replace(constvars=chosen(jaxpr.constvars, used)), used, stays
 
 

@@ -11,9 +11,10 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._higher_order.composed import bind_composed, reduce_p
 from maxjax._higher_order.constraints import with_out_sharding
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives import arithmetic, comparison, reduction
 from maxjax._primitives.broadcasting import broadcast_in_dim, reduce_sum_p

@@ -7,6 +7,10 @@ import operator
 import ml_dtypes
 import numpy as np
 
+import maxjax._primitives.all  # noqa: F401  every primitive is registered
+from maxjax._ir.linearity import SUM
+from maxjax._ir.primitive import registry
+from tests.support.elementwise import LAX
 from tests.support.harness import Case
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
@@ -65,77 +69,92 @@ def add(name, fun, args, **options):
     CASES.append(Case(name, fun, tuple(args), **options))
 
 
+# --- what follows from the table ------------------------------------------------------------------
+
+# Off the branch cuts, which lie on the axes. JAX's derivative of acosh has the wrong sign for
+# negative real parts.
+OFF_CUTS = {"acosh": COMPLEX[[0, 2]]}
+# XLA counts the bits of int4 in its sign extension, and has no such products and absolute values.
+REFUSED = {"population_count": {int4}, "mulhi": {int4, uint4}, "abs": {int4}}
+
+
+def takes(row, dtype):
+    if not row.primitives:
+        return np.dtype(dtype) in registry["sqrt"].accepts     # a composition of functions like it
+    return np.dtype(dtype) in registry[row.primitives[0]].accepts
+
+
+def integers(row):
+    return [dtype for dtype in map(np.dtype, (*ints, int4, uint4))
+            if takes(row, dtype) and dtype not in REFUSED.get(row.name, ())]
+
+
+def derived(operands):
+    return [row for row in LAX.values() if row.operands == operands and row.domain]
+
+
+def smooth(row):
+    """A case in the row's domain; the operands go through it in different orders."""
+    points = [np.roll(x, 2 * n).astype(np.float32) for n, x in enumerate(row.points())]
+    if row.operands == 2:
+        points = [x.reshape(2, 3) for x in points]
+    linearity = registry[row.primitives[0]].linearity if row.primitives else None
+    add(f"{row.name}-smooth", ops(row.name), points, tolerance=row.tolerance,
+        linear=linearity is SUM and row.operands == 2)
+
+
+for _row in derived(1):
+    if _row.differentiable and takes(_row, bfloat16):
+        _options = {"smooth": False, "tolerance": _row.at_edges, "by_default": _row.by_default,
+                    "differentiable": _row.edge_derivatives}
+        add(f"{_row.name}-special", each(_row.name), map(special, (np.float32, *narrow)),
+            **_options)
+        add(f"{_row.name}-float64", ops(_row.name), [special(np.float64)], x64=True, **_options)
+        smooth(_row)
+        if takes(_row, np.complex64):
+            _z = OFF_CUTS.get(_row.name, COMPLEX[:4] if _row.cuts else COMPLEX)
+            add(f"{_row.name}-complex", ops(_row.name), [_z.astype(np.complex64)],
+                smooth=_row.name != "sign",
+                # The derivative 1 + tan(x)**2 cancels.
+                tolerance="loose" if _row.name == "tan" else _row.in_plane)
+    if _types := integers(_row):
+        add(f"{_row.name}-integers", each(_row.name), map(whole, _types), tolerance="exact")
+    if takes(_row, bool):
+        add(f"{_row.name}-bool", ops(_row.name), [np.array([True, False])])
+
+CHOSEN = [0, 1, 2, 3, 4, 5, 6, 7, 9, 12, 17, 26]
+for _row in derived(2):
+    _name = _row.name
+    _floats = takes(_row, bfloat16)
+    if _floats and _row.differentiable and _row.edges:
+        _options = {"tolerance": _row.at_edges, "signed_zeros": _row.signed_zeros}
+        add(f"{_name}-special", each_pair(_name),
+            [side for dtype in (np.float32, bfloat16) for side in pairs(special(dtype)[CHOSEN])],
+            smooth=False, **_options)
+        # Not its derivatives: XLA keeps steps in float32 there that would overflow in float16.
+        add(f"{_name}-float16", ops(_name), pairs(special(np.float16)[CHOSEN]),
+            differentiable=False, **_options)
+        add(f"{_name}-float64", ops(_name), pairs(special(np.float64)[:12]), smooth=False,
+            x64=True, **_options)
+        smooth(_row)
+        if takes(_row, np.complex64):
+            add(f"{_name}-complex", ops(_name),
+                [np.array([1 + 2j, -1.5 + 0.5j, 0.2 - 0.7j], np.complex64),
+                 np.array([0.5 - 1j, 1.5 + 0.5j, -0.3 + 0.4j], np.complex64)],
+                tolerance=_row.in_plane)
+    if _types := integers(_row):
+        add(f"{_name}-integers", each_pair(_name),
+            [side for dtype in _types for side in pairs(whole(dtype))])
+    if takes(_row, bool):
+        add(f"{_name}-bool", ops(_name), pairs(np.array([True, False])))
+        if _floats and not _row.differentiable:
+            add(f"{_name}-special", each_pair(_name),
+                [side for dtype in (np.float32, bfloat16) for side in pairs(special(dtype)[:8])],
+                smooth=False)
+
 # --- unary ----------------------------------------------------------------------------------------
 
-# name: (regular points of its domain, whether complex numbers are taken, tolerance)
-POINTS = [-2.3, -1.1, -0.6, 0.35, 0.9, 1.7]
-UNIT = [-0.95, -0.6, -0.2, 0.1, 0.45, 0.9]
-POSITIVE = [0.1, 0.6, 1.2, 2.5, 7.0]
-UNARY = {
-    "neg": (POINTS, True, "exact"),
-    "sign": (POINTS, True, "elementwise"),
-    "abs": (POINTS, True, "elementwise"),
-    "floor": (POINTS, False, "exact"),
-    "ceil": (POINTS, False, "exact"),
-    "round": (POINTS, False, "exact"),
-    "square": (POINTS, True, "elementwise"),
-    "reciprocal": (POINTS, True, "elementwise"),
-    "exp": (POINTS, True, "elementwise"),
-    # XLA's own is off by some ulp for large arguments, as are its sinh and cosh.
-    "exp2": (POINTS, True, "loose"),
-    "expm1": (POINTS, True, "elementwise"),
-    "log": (POSITIVE, True, "elementwise"),
-    "log1p": (POSITIVE, True, "elementwise"),
-    "logistic": (POINTS, True, "elementwise"),
-    "sin": (POINTS, True, "elementwise"),
-    "cos": (POINTS, True, "elementwise"),
-    "tan": (POINTS, True, "elementwise"),
-    "asin": (UNIT, True, "elementwise"),
-    "acos": (UNIT, True, "elementwise"),
-    "atan": (POINTS, True, "elementwise"),
-    "sinh": (POINTS, True, "loose"),
-    "cosh": (POINTS, True, "loose"),
-    "tanh": (POINTS, True, "loose"),
-    "asinh": (POINTS, True, "elementwise"),
-    "acosh": ([1.2, 1.9, 3.0, 8.0], True, "elementwise"),
-    "atanh": (UNIT, True, "elementwise"),
-    "sqrt": (POSITIVE, True, "elementwise"),
-    "rsqrt": (POSITIVE, True, "elementwise"),
-    "cbrt": (POINTS, False, "elementwise"),
-    "erf": (POINTS, False, "elementwise"),
-    "erfc": (POINTS, False, "loose"),
-    "erf_inv": (UNIT, False, "loose"),
-    "lgamma": (POSITIVE, False, "loose"),
-    "digamma": (POSITIVE, False, "loose"),
-    "bessel_i0e": (POINTS, False, "loose"),
-    "bessel_i1e": (POINTS, False, "loose"),
-}
-for _name, (_points, _complex, _kind) in UNARY.items():
-    # XLA's polygamma, digamma's derivative, is wrong at infinity and between the poles.
-    # That of bessel_i1e is 1/2 at NaN.
-    _derived = _name not in ("digamma", "bessel_i1e")
-    add(f"{_name}-special", each(_name), map(special, (np.float32, *narrow)),
-        smooth=False, tolerance=_kind, differentiable=_derived, by_default=_name == "cbrt")
-    add(f"{_name}-float64", ops(_name), [special(np.float64)],
-        smooth=False, tolerance=_kind, x64=True, differentiable=_derived,
-        by_default=_name == "cbrt")
-    add(f"{_name}-smooth", ops(_name), [np.array(_points, np.float32)], tolerance=_kind)
-    if _complex:
-        # Off the branch cuts, which lie on the axes.
-        _z = COMPLEX if _name not in ("log1p", "asin", "acos", "acosh", "atanh", "atan", "asinh"
-                                      ) else COMPLEX[:4]
-        if _name == "acosh":        # JAX's derivative has the wrong sign for negative real parts
-            _z = COMPLEX[[0, 2]]
-        add(f"{_name}-complex", ops(_name), [_z.astype(np.complex64)], tolerance="loose",
-            smooth=_name not in ("sign",))
-for _name in ("neg", "sign", "square"):
-    add(f"{_name}-integers", each(_name), [*map(whole, (*ints, int4, uint4))], tolerance="exact")
-add("abs-integers", each("abs"), [*map(whole, (np.int32, np.int8))])
-for _name in ("bitwise_not", "population_count", "clz"):
-    # XLA counts the bits of int4 in its sign extension.
-    add(f"{_name}-integers", each(_name),
-        [*map(whole, (*ints, uint4, *([] if _name == "population_count" else [int4])))])
-add("bitwise_not-bool", ops("bitwise_not"), [np.array([True, False])])
+POINTS, POSITIVE = LAX["sin"].points()[0], LAX["lgamma"].points()[0]
 add("is_finite", each("is_finite"), map(special, (np.float32, *narrow)), smooth=False)
 add("round-even", lambda j, x: j.lax.round(x, j.lax.RoundingMethod.TO_NEAREST_EVEN),
     [special(np.float32)], smooth=False, tolerance="exact")
@@ -163,42 +182,6 @@ add("float8", lambda j, *xs: [f(x) for x in xs for f in (
 
 A = np.array([[0.3, -1.2, 2.5], [1.7, -0.4, 0.9]])
 B = np.array([[1.1, 0.7, -2.2], [-0.8, 2.4, 1.3]])
-BINARY = {
-    "add": (True, "exact"), "sub": (True, "exact"), "mul": (True, "exact"),
-    "div": (True, "elementwise"), "rem": (False, "exact"), "max": (True, "exact"),
-    "min": (True, "exact"), "pow": (True, "loose"), "atan2": (True, "elementwise"),
-}
-for _name, (_complex, _kind) in BINARY.items():
-    _chosen = [0, 1, 2, 3, 4, 5, 6, 7, 9, 12, 17, 26]
-    # NumPy's extrema of zeros give the second, XLA's the one with the sign that is asked for.
-    _signed = _name not in ("max", "min")
-    add(f"{_name}-special", each_pair(_name),
-        [side for dtype in (np.float32, bfloat16) for side in pairs(special(dtype)[_chosen])],
-        smooth=False, tolerance=_kind, signed_zeros=_signed)
-    # Not its derivatives: XLA keeps steps in float32 there that would overflow in float16.
-    add(f"{_name}-float16", ops(_name), pairs(special(np.float16)[_chosen]), differentiable=False,
-        tolerance=_kind, signed_zeros=_signed)
-    add(f"{_name}-float64", ops(_name), pairs(special(np.float64)[:12]), smooth=False,
-        tolerance=_kind, x64=True, signed_zeros=_signed)
-    add(f"{_name}-smooth", ops(_name),
-        [np.abs(A).astype(np.float32) if _name == "pow" else A.astype(np.float32),
-         B.astype(np.float32)], tolerance=_kind, linear=_name in ("add", "sub"))
-    if _complex:
-        add(f"{_name}-complex", ops(_name),
-            [np.array([1 + 2j, -1.5 + 0.5j, 0.2 - 0.7j], np.complex64),
-             np.array([0.5 - 1j, 1.5 + 0.5j, -0.3 + 0.4j], np.complex64)], tolerance="loose")
-for _name in ("add", "sub", "mul", "div", "rem", "max", "min", "bitwise_and", "bitwise_or",
-              "bitwise_xor", "shift_left", "shift_right_logical", "shift_right_arithmetic",
-              "eq", "lt", "mulhi"):
-    _types = (*ints, int4, uint4) if _name != "mulhi" else (np.int32, np.uint32, np.int8)
-    add(f"{_name}-integers", each_pair(_name),
-        [side for dtype in _types for side in pairs(whole(dtype))])
-for _name in ("max", "min", "bitwise_and", "bitwise_or", "bitwise_xor", "eq", "ne", "lt", "ge"):
-    add(f"{_name}-bool", ops(_name), pairs(np.array([True, False])))
-for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-    add(f"{_name}-special", each_pair(_name),
-        [side for dtype in (np.float32, bfloat16) for side in pairs(special(dtype)[:8])],
-        smooth=False)
 for _name in ("eq_to", "lt_to", "le_to"):
     add(_name, lambda j, *xs, name=_name: [
             getattr(j.lax, f"{name}_p").bind(x, y)
@@ -409,6 +392,7 @@ ERRORS = {
     "full-float": lambda l: l.full((2.5,), 1), "full-string": lambda l: l.full((2,), "a"),
     "full_like-list": lambda l: l.full_like([1], 2),
     "stop_gradient": lambda l: l.stop_gradient("a"),
+    "refused-polygamma": lambda l: l.polygamma(B1, B1),
     "missing": lambda l: l.add(F), "dtype": lambda l: l.dtype([1]),
 }
 ERRORS |= {
@@ -418,16 +402,12 @@ ERRORS |= {
         "bitwise_or", "bitwise_xor", "shift_left", "shift_right_logical",
         "shift_right_arithmetic", "mulhi")),
     *((name, F, F.astype(np.float16)) for name in ("atan2", "nextafter", "pow")))}
-for _name in (*UNARY, "is_finite", "bitwise_not", "population_count", "clz", "imag", "real"):
-    ERRORS[f"refused-{_name}"] = lambda l, name=_name: getattr(l, name)(
-        F if name in ("bitwise_not", "population_count", "clz", "imag") else B1)
-for _name in (*BINARY, "lt", "ge", "nextafter", "bitwise_and", "bitwise_xor", "shift_left",
-              "shift_right_logical", "complex", "mulhi", "zeta", "polygamma"):
-    ERRORS[f"refused-{_name}"] = lambda l, name=_name: getattr(l, name)(
-        *(2 * [F if name.startswith(("bitwise", "shift", "mulhi")) else
-               F * 1j if name in ("lt", "ge", "rem") else B1]))
-for _name in ("max", "min"):
-    ERRORS.pop(f"refused-{_name}")
+# Of operands that it does not take.
+for _row in derived(1) + derived(2):
+    _wrong = next((x for x in (B1, F, F * 1j) if not takes(_row, x.dtype)), None)
+    if _wrong is not None:
+        ERRORS[f"refused-{_row.name}"] = lambda l, name=_row.name, xs=(_wrong,) * _row.operands: (
+            getattr(l, name)(*xs))
 for _label, _fun in ERRORS.items():
     add(f"error-{_label}", lambda j, f=_fun: f(j.lax), [], raises=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.scipy.special  # JAX does not import it by itself
 import numpy as np
 
+from tests.support.elementwise import SPECIAL
 from tests.support.harness import Case
 
 RNG = np.random.default_rng(11)
@@ -27,14 +28,15 @@ def add(name, args, linear_in=None, **options):
     CASES.append(Case(name, fun, args, **{"tolerance": "loose", "smooth": False, **options}))
 
 
-for _name in ("expi", "exp1", "log_ndtr"):
-    add(_name, (X,))
-add("spence", (LOWER,))      # nearer to 1 JAX's derivative backwards is NaN
-for _name in ("gamma", "dawsn", "erfcx", "fresnel", "sici"):
-    add(_name, (SIGNED,))
-add("ndtri", (UNIT,))
+# Those with primitives of their own.
+for _row in SPECIAL.values():
+    if _row.name == "spence":
+        add("spence", (LOWER,))      # nearer to 1 JAX's derivative backwards is NaN
+    elif _row.primitives and _row.domain:
+        add(_row.name, tuple(np.roll(points, 2 * number).astype(np.float32)
+                             for number, points in enumerate(_row.points())))
+add("exp1", (X,))
 add("expn", (ORDERS, X), (1,))
-add("owens_t", (SIGNED, X))
 add("hyp1f1", (X, LOWER, SIGNED))
 add("hyp2f1", (X, UNIT, LOWER, UNIT[::-1] / 2))
 CASES += [

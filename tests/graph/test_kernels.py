@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import math
+import operator
 import os
 import pkgutil
 import re
@@ -21,9 +21,10 @@ import jax.scipy.special
 import ml_dtypes
 import numpy as np
 import pytest
-import scipy.special
 from jax import lax
 from jax.extend.random import threefry2x32_p
+
+from tests.support.elementwise import TABLE
 
 pytest.importorskip("max.graph")
 
@@ -41,83 +42,11 @@ pytestmark = pytest.mark.xdist_group("graph")
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
-def _erfcx(x: np.ndarray) -> np.ndarray:
-    """By its power series, and from 1 by its continued fraction; 2 e^(x^2) less that below 0."""
-    a = np.abs(x)
-    near, far = np.minimum(a, 1), np.maximum(a, 1)
-    # The terms of even and of odd powers: x^n / gamma(n/2 + 1).
-    even, odd = np.ones_like(x), 2 * near / np.sqrt(np.longdouble("3.14159265358979323846"))
-    series = even - odd
-    for n in range(2, 60, 2):
-        even, odd = even * near**2 / (n // 2), odd * near**2 / np.longdouble(n + 1) * 2
-        series = series + even - odd
-    fraction = far
-    for n in range(600, 0, -1):
-        fraction = far + np.longdouble(n) / 2 / fraction
-    fraction = 1 / (np.sqrt(np.longdouble("3.14159265358979323846")) * fraction)
-    value = np.where(a < 1, series, fraction)
-    high = np.minimum(a, 200).astype(np.float32).astype(np.longdouble)
-    low = np.minimum(a, 200) - high
-    return np.where(x < 0, 2 * np.exp(high**2) * np.exp(low * (2 * high + low)) - value, value)
-
-
-def _digamma(x: np.ndarray) -> np.ndarray:
-    # SciPy's loses digits at negative arguments; so reflect them here.
-    mirrored = np.where(x < 0, 1 - x, x)
-    value = scipy.special.psi(mirrored.astype(np.float64)).astype(np.longdouble)
-    angle = np.longdouble("3.14159265358979323846") * (x - np.rint(x))
-    return np.where(x < 0, value - angle / np.tan(angle) / (x - np.rint(x)), value)
-
-
-def _lgamma(x: np.ndarray) -> np.ndarray:
-    finite = np.isfinite(x) & ~((x <= 0) & (x == np.floor(x))) & (np.abs(x) < 1e305)
-    values = [math.lgamma(value) if known else math.inf
-              for value, known in zip(x.astype(np.float64), finite, strict=True)]
-    return np.where(x != x, x, np.array(values))
-
-
-def _bessel(order: int, x: np.ndarray) -> np.ndarray:
-    """e^-|x| I(x), by its power series, and from 40 by its asymptotic one."""
-    a = np.abs(x)
-    near, far = np.minimum(a, 40), np.maximum(a, 40)
-    term = (near / 2) ** order
-    series = term
-    for k in range(1, 120):
-        term = term * (near / 2) ** 2 / (k * (k + order))
-        series = series + term
-    term = asymptotic = 1 / np.sqrt(np.longdouble("6.28318530717958647693") * far)
-    for k in range(1, 30):
-        term = term * ((2 * k - 1) ** 2 - 4 * order**2) / (8 * k * far)
-        asymptotic = asymptotic + term
-    value = np.where(a < 40, series * np.exp(-near), asymptotic)
-    return np.copysign(value, x) if order else value
-
-
-# Largest error in units of the last place, in float32 and float64, and the function of long doubles
-# that tells the error; None: JAX's of float64. Half a unit is a correct rounding. Half floats are
-# correctly rounded but for ties. float64 of "digamma" and "lgamma" is only held to an absolute
-# error near their zeros, see `_slack`.
-ACCURACY: dict[str, tuple[float, float, Callable[..., np.ndarray] | None]] = {
-    "acos": (0.51, 2, np.arccos), "acosh": (2.5, 3, np.arccosh), "asin": (0.51, 2, np.arcsin),
-    "asinh": (2, 2.5, np.arcsinh), "atan": (0.51, 2, np.arctan), "atanh": (2, 2, np.arctanh),
-    "bessel_i0e": (2.5, 3, lambda x: _bessel(0, x)),
-    "bessel_i1e": (2.5, 4, lambda x: _bessel(1, x)), "cbrt": (0.51, 0.51, np.cbrt),
-    "ceil": (0, 0, None), "cos": (0.51, 2, np.cos), "cosh": (2, 2, np.cosh),
-    "digamma": (0.51, 6, _digamma), "erf": (1.5, 3, np.vectorize(math.erf, otypes=[np.float64])),
-    "erf_inv": (2, 4, lambda x: scipy.special.erfinv(x.astype(np.float64))),
-    "erfc": (2.5, 4, np.vectorize(math.erfc, otypes=[np.float64])), "erfcx": (0.51, 3, _erfcx),
-    "exp": (1, 1.5, np.exp), "exp2": (1, 1.5, np.exp2), "expm1": (1.5, 2, np.expm1),
-    "floor": (0, 0, None), "lgamma": (0.51, 6, _lgamma), "log": (1, 1, np.log),
-    "log1p": (1, 1, np.log1p), "logistic": (2, 2, lambda x: 1 / (1 + np.exp(-x))),
-    "round_half_away": (0, 0, None), "round_half_even": (0, 0, None),
-    "rsqrt": (1.5, 1.5, lambda x: 1 / np.sqrt(x)), "sin": (0.51, 2, np.sin),
-    "sinh": (2, 3, np.sinh), "sqrt": (0.5, 0.5, np.sqrt), "tan": (0.51, 3, np.tan),
-    "tanh": (2, 3, np.tanh), "abs": (0, 0, None), "neg": (0, 0, None), "sign": (0, 0, None),
-    "pow": (0.51, 1.5, np.power), "atan2": (0.51, 2, np.arctan2), "div": (0.5, 0.5, None),
-    "rem": (0, 0, None), "max": (0, 0, None), "min": (0, 0, None), "nextafter": (0, 0, None),
-}
+# The row of each kernel, and how far it may be off.
+ROWS = {kernel.name: row for row in TABLE for name in row.primitives
+        for kernel in registry[name].kernels}
+# Two kernels of one operation.
 _JAX: dict[str, Callable[..., Any]] = {
-    "and": lax.bitwise_and, "or": lax.bitwise_or, "xor": lax.bitwise_xor, "not": lax.bitwise_not,
     "round_half_away": lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO),
     "round_half_even": lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN),
 }
@@ -131,7 +60,8 @@ def dtype_of(name: str) -> np.dtype:
 
 
 def jax_operation(name: str) -> Callable[..., Any]:
-    return _JAX.get(name) or getattr(lax, name, None) or getattr(jax.scipy.special, name)
+    row = ROWS[name]
+    return _JAX.get(name) or getattr(operator.attrgetter(row.module)(jax), row.name)
 
 
 @pytest.fixture(autouse=True)
@@ -210,18 +140,10 @@ def assert_same(got: np.ndarray, expected: np.ndarray, *operands: np.ndarray) ->
                           for i in bad]
 
 
-def _slack(name: str, operand: np.ndarray) -> np.ndarray | float:
-    """Absolute error allowed on top: in float64, near zeros that cancellation makes."""
-    if name == "digamma":
-        return 5e-15 * (1 + np.abs(operand) * (operand < 0))
-    if name == "lgamma":
-        return np.where(operand < 0, 2e-13, 4e-15)
-    return 0.0
-
-
 def check_floats(library: ctypes.CDLL, name: str, dtype_name: str, *operands: np.ndarray) -> None:
     dtype = dtype_of(dtype_name)
-    *bounds, truth = ACCURACY[name]
+    accuracy = ROWS[name].kernel
+    assert accuracy is not None
     info = ml_dtypes.finfo(dtype)
     smallest = float(info.tiny)
     got = call(library, f"{name}_{dtype_name}", *operands)
@@ -232,27 +154,26 @@ def check_floats(library: ctypes.CDLL, name: str, dtype_name: str, *operands: np
         wide, wide_in_jax = got.astype(np.float64), in_jax.astype(np.float64)
     tiny = (np.abs(wide) <= 4 * smallest) & (np.abs(wide_in_jax) <= 4 * smallest)
     settled = ~np.isfinite(wide_in_jax) | (wide_in_jax == 0) & (wide == 0)
-    if name in ("max", "min", "rem", "nextafter", "sign", "abs", "neg", "floor", "ceil"):
+    if not accuracy.double:
         settled = np.ones_like(settled)
     exact = settled & ~(tiny & ((wide != 0) | (wide_in_jax != 0)))
     overflowed = np.isinf(wide_in_jax) & (np.abs(wide) > float(info.max) * 0.999)
     where = np.flatnonzero(exact & ~overflowed)
     assert_same(got[where], in_jax[where], *(operand[where] for operand in operands))
 
-    if name == "erf_inv" and dtype == np.float32:
-        # Random numbers are made with it: XLA's polynomial decides, not the function.
+    if accuracy.xla_bits and dtype == np.float32:
         reference = in_jax.astype(np.float64)
-    elif truth is None:
+    elif accuracy.truth is None:
         reference = np.asarray(jax_operation(name)(*(x.astype(np.float64) for x in operands)))
     else:
-        reference = truth(*(operand.astype(np.longdouble) for operand in operands))
+        reference = accuracy.truth(*(operand.astype(np.longdouble) for operand in operands))
     rounded = reference.astype(dtype).astype(np.float64)
     magnitude = np.maximum(np.abs(rounded), smallest)
     unit = np.exp2(np.floor(np.log2(magnitude)) - int(info.nmant))
     error = np.abs(wide - reference) / unit
-    allowed: Any = 0.51 if dtype.itemsize == 2 else bounds[dtype == np.float64]
-    if dtype == np.float64:
-        allowed = allowed + _slack(name, operands[0]) / unit
+    allowed: Any = {2: 0.51, 4: accuracy.single, 8: accuracy.double}[dtype.itemsize]
+    if dtype == np.float64 and accuracy.absolute is not None:
+        allowed = allowed + accuracy.absolute(operands[0]) / unit
     checked = ~exact & ~tiny & np.isfinite(rounded) & np.isfinite(wide_in_jax)
     bad = np.flatnonzero(checked & ~(error <= allowed))[:5]
     assert not bad.size, [(*(operand[i] for operand in operands), got[i], reference[i], error[i])
@@ -282,7 +203,9 @@ def test_no_primitive_is_left_out() -> None:
 
 def test_kernels_of_floats_have_their_bounds() -> None:
     of_floats = {name for name, kinds in {**UNARY, **BINARY}.items() if "float32" in kinds}
-    assert sorted(ACCURACY) == sorted(of_floats)
+    bounded = {name for name, row in ROWS.items() if row.kernel is not None}
+    assert sorted(of_floats - bounded) == []
+    assert sorted(bounded - of_floats) == []
 
 
 @pytest.mark.parametrize("name", UNARY)

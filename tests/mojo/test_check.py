@@ -13,6 +13,9 @@ import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax
 from maxjax._base.errors import InternalError
+from maxjax._higher_order.cond import cond_p
+from maxjax._higher_order.scan import scan_p
+from maxjax._higher_order.while_loop import while_p
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._max.lowering import LoweringError
 from maxjax._max.mojo import check, layout
@@ -98,10 +101,17 @@ def closed(function, *args) -> ClosedJaxpr:
     return maxjax.make_jaxpr(function)(*args)
 
 
+def loop(primitive, inputs, count, **params):
+    """A loop or a choice by its primitive's parameters for so many operands."""
+    flow = primitive.control_flow.structure(params, count)
+    return Loop((), BYTE, tuple(inputs), primitive.name, flow)
+
+
 def scan(inputs, body=lambda c, x: (c + x, c), counts=(0, 1, 1), length=4):
     """A scan of float32 values over a line."""
     zero = np.float32(0)
-    return Loop((), BYTE, tuple(inputs), "scan", (closed(body, zero, zero),), counts, length)
+    return loop(scan_p, inputs, sum(counts), jaxpr=closed(body, zero, zero), num_consts=counts[0],
+                num_carry=counts[1], length=length, reverse=False)
 
 
 ZERO = argument()
@@ -111,8 +121,13 @@ LOOP = scan([ZERO, LINE])
 
 
 def while_loop(condition, body=lambda x: x * 2):
-    return Loop((), BYTE, (ZERO,), "while",
-                (closed(condition, np.float32(0)), closed(body, np.float32(0))), (0, 0, 1))
+    return loop(while_p, [ZERO], 1, cond_jaxpr=closed(condition, np.float32(0)), cond_nconsts=0,
+                body_jaxpr=closed(body, np.float32(0)), body_nconsts=0)
+
+
+def choice(*branches, kinds=(np.float32, np.float32)):
+    return loop(cond_p, [COUNT_OF, ZERO], 2, branches=tuple(
+        closed(branch, kind(0)) for branch, kind in zip(branches, kinds)))
 
 
 GOOD: list[Node] = [
@@ -206,7 +221,9 @@ BAD_NODES: dict[str, tuple[Node, str]] = {
     "result's type": (Result((3,), FLOAT, (LOOP,), 1), "result 1 of <loop scan int8[]> is "
                                                        "float32[4]"),
     "loop's counts": (Result((), FLOAT, (scan([ZERO, LINE], counts=(0, 1, 2)),), 0),
-                      "2 operands, 3 by its counts, 2 by its bodies"),
+                      "2 operands, 3 by its structure"),
+    "body's counts": (Result((), FLOAT, (scan([ZERO, LINE, LINE], counts=(0, 1, 2)),), 0),
+                      "its body has 2 operands, 3 by its structure"),
     "loop's operand": (Result((), FLOAT, (scan([ZERO, LINE], length=5),), 0),
                        "<input float32[4]> should be float32[5]"),
     "loop's carry": (Result((), FLOAT, (scan([ZERO, LINE], lambda c, x: (c > x, x)),), 0),
@@ -214,11 +231,11 @@ BAD_NODES: dict[str, tuple[Node, str]] = {
     "condition": (Result((), FLOAT, (while_loop(lambda x: x),), 0), "condition is not one bool"),
     "while's carry": (Result((), FLOAT, (while_loop(lambda x: x > 0, lambda x: x > 0),), 0),
                       "does not give back what it carries"),
-    "branches": (Result((), FLOAT, (Loop((), BYTE, (COUNT_OF, ZERO), "cond", (
-        closed(lambda x: x, np.float32(0)), closed(lambda x: x > 0, np.float32(0))), (1,)),), 0),
-        "its branches differ"),
-    "loop's name": (Result((), FLOAT, (Loop((), BYTE, (), "for", (), ()),), 0),
-                    "it is no scan, while or cond"),
+    "branches": (Result((), FLOAT, (choice(lambda x: x, lambda x: x > 0),), 0),
+                 "its branches differ"),
+    "branches' operands": (Result((), FLOAT, (choice(
+        lambda x: x, lambda x: np.float32(0) * x, kinds=(np.float32, np.int32)),), 0),
+        "its programs differ in the type of operand 1"),
 }
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 import maxjax
 from maxjax._base import dtypes
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.staging import eval_jaxpr, trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
 from maxjax._sharding.engine import Partitioned
 from tests.support import harness

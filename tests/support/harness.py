@@ -28,6 +28,7 @@ import maxjax.lax
 import maxjax.numpy
 from maxjax import _higher_order, _primitives
 from maxjax._base.config import enable_x64
+from maxjax._ir.check import check_jaxpr
 from maxjax._ir.primitive import Primitive, registry
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
@@ -316,6 +317,7 @@ def check_vjp(case: Case) -> None:
     with case.precision():
         for fun in (case.on(maxjax), maxjax.jit(case.on(maxjax))):
             _, pullback = maxjax.vjp(fun, *case.args)
+            check_jaxpr(pullback.linear)
             actual = [x for x in pullback(known.cotangents) if x.dtype != FLOAT0]
             assert_all_same(
                 actual, known.in_cotangents, case.tolerance, derivative=True, weak=False)

@@ -663,16 +663,9 @@ class Recorder:
     def __init__(self):
         self.calls = []
 
-    def scan(self, jaxpr, consts, init, xs, *, length, reverse):
-        self.calls.append(("scan", len(jaxpr.eqns), consts, init, xs, length, reverse))
-        return ["result"]
-
-    def while_loop(self, cond, cond_consts, body, body_consts, init):
-        self.calls.append(("while", len(cond.eqns), cond_consts, len(body.eqns), body_consts, init))
-        return ["result"]
-
-    def cond(self, branches, index, operands):
-        self.calls.append(("cond", len(branches), index, operands))
+    def control_flow(self, name, flow, operands):
+        bodies = [len(body.jaxpr.eqns) for body in flow.bodies]
+        self.calls.append((name, bodies, flow.parts(operands), flow.length, flow.reverse))
         return ["result"]
 
 
@@ -689,6 +682,6 @@ def test_lowering():
             names = [f"v{n}" for n in range(len(eqn.invars))]
             assert eqn.primitive.lower(recorder, *names, **eqn.params) == ["result"]
     assert recorder.calls == [
-        ("scan", 2, ["v0"], ["v1"], ["v2"], 3, True),
-        ("while", 1, ["v0"], 1, ["v1"], ["v2"]),
-        ("cond", 2, "v0", ["v1", "v2"])]
+        ("scan", [2], [["v0"], ["v1"], ["v2"]], 3, True),
+        ("while", [1, 1], [["v0"], ["v1"], ["v2"]], None, False),
+        ("cond", [0, 1], [["v0"], ["v1", "v2"]], None, False)]

@@ -13,17 +13,13 @@ import pytest
 import maxjax
 import maxjax.tree_util
 from maxjax._ir.check import check_jaxpr
+from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import aval_of
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
-from maxjax._transforms.simplify import (
-    eliminate_common_subexpressions,
-    eliminate_dead_code,
-    inline_calls,
-    simplify,
-)
+from maxjax._transforms.simplify import eliminate_common_subexpressions, inline_calls, simplify
 from maxjax._transforms.transpose import transpose_jaxpr
 from tests.support import harness
 from tests.support.against_jax import agree, assert_tree_same
@@ -176,6 +172,22 @@ def test_pullback_can_be_called_again():
         _, pullback = j.vjp(lambda x: j.numpy.sin(x) * x, j.numpy.asarray(X))
         return pullback(j.numpy.asarray(Y)), j.jit(pullback)(j.numpy.asarray(X)), j.vmap(pullback)(
             j.numpy.eye(3))
+    agree(run)
+
+
+def test_the_leaves_of_a_pullback_are_its_residuals():
+    def run(j):
+        def fun(x):
+            return j.numpy.sum(j.numpy.sin(x) * np.arange(3.0, dtype=np.float32)) + x[
+                np.array([0, 1])].sum()
+        _, pullback = j.vjp(fun, X)
+        residuals, tree = j.tree.flatten(pullback)
+        doubled = j.tree.unflatten(tree, [x * 2 if x.dtype == np.float32 else x for x in residuals])
+        ones = j.numpy.ones(())
+        made = j.jit(lambda x: j.vjp(fun, x)[1])
+        assert j.tree.structure(made(X)) == j.tree.structure(made(Y))
+        return (sorted(x.shape for x in residuals), pullback(ones), doubled(ones), made(Y)(ones),
+                j.vmap(lambda x: j.vjp(fun, x)[1](ones))(np.stack([X, Y])))
     agree(run)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import InternalError
+from maxjax._ir.control_flow import Role
 from maxjax._max.mojo.emitter import REDUCERS
 from maxjax._max.mojo.fusion import MOST_MEMBERS, Fusion, Group, ordered, same_dims
 from maxjax._max.mojo.nodes import (
@@ -234,46 +235,49 @@ def _check_call(node: Call) -> None:
                 f"the planner has no integers for {node.function} of {len(node.inputs)} operands")
 
 
-def _loop_types(node: Loop) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """The types of a loop's operands and results, as its bodies have them."""
-    def types(avals: Iterable[Any], ahead: tuple[int, ...] = ()) -> list[tuple[Any, ...]]:
+_Kind = tuple[tuple[int, ...], np.dtype]
+
+
+def _loop_types(node: Loop) -> tuple[dict[int, _Kind], list[_Kind]]:
+    """The types of a loop's operands, by their numbers, and of its results, as its programs have
+    them."""
+    def types(avals: Iterable[Any], ahead: tuple[int, ...] = ()) -> list[_Kind]:
         return [((*ahead, *aval.shape), dtypes.physical(aval.dtype)) for aval in avals]
 
-    if node.name == "scan":
-        body, = node.bodies
-        _, carry, _ = node.counts
-        fixed = sum(node.counts[:2])
-        line = (node.length,)
-        require(types(body.in_avals[fixed - carry:fixed]) == types(body.out_avals[:carry]), node,
-                "its body does not give back what it carries")
-        return (types(body.in_avals[:fixed]) + types(body.in_avals[fixed:], line),
-                types(body.out_avals[:carry]) + types(body.out_avals[carry:], line))
-    if node.name == "while":
-        condition, body = node.bodies
-        n_condition, n_body, _ = node.counts
-        carried = types(body.in_avals[n_body:])
-        require(carried == types(condition.in_avals[n_condition:]) == types(body.out_avals), node,
-                "its body does not give back what it carries")
-        require(types(condition.out_avals) == [((), _BOOL)], node,
+    flow = node.flow
+    count = len(flow.carries)
+    line = () if flow.length is None else (flow.length,)
+    operands: dict[int, _Kind] = {number: ((), np.dtype(np.int32)) for number in flow.index}
+    for body in flow.bodies:
+        avals = body.jaxpr.in_avals
+        require(len(avals) == len(body.takes), node,
+                f"its {body.label} has {len(avals)} operands, {len(body.takes)} by its structure")
+        for number, aval in zip(body.takes, avals, strict=True):
+            kind, = types([aval], line if flow.roles[number] is Role.SCANNED else ())
+            require(operands.setdefault(number, kind) == kind, node,
+                    f"its programs differ in the type of operand {number}")
+    if flow.predicate is not None:
+        require(types(flow.predicate.jaxpr.out_avals) == [((), _BOOL)], node,
                 "its condition is not one bool")
-        return types(condition.in_avals[:n_condition]) + types(body.in_avals), carried
-    require(node.name == "cond", node, "it is no scan, while or cond")
-    first = node.bodies[0]
-    for branch in node.bodies:
-        require(types(branch.in_avals) == types(first.in_avals)
-                and types(branch.out_avals) == types(first.out_avals), node,
-                "its branches differ in their types")
-    return [((), np.dtype(np.int32)), *types(first.in_avals)], types(first.out_avals)
+    found = []
+    for body in flow.producers:
+        avals = body.jaxpr.out_avals
+        require(types(avals[:count]) == [operands[number] for number in flow.carries], node,
+                "its body does not give back what it carries")
+        found.append(types(avals[:count]) + types(avals[count:], line))
+    require(all(results == found[0] for results in found), node,
+            "its branches differ in their types")
+    return operands, found[0]
 
 
 def _check_loop(node: Loop) -> None:
     require(node.shape == (), node, "a loop has no shape")
+    count = len(node.flow.roles)
+    require(count == len(node.inputs), node,
+            f"it has {len(node.inputs)} operands, {count} by its structure")
     wanted, _ = _loop_types(node)
-    count = sum(node.counts) + (node.name == "cond")
-    require(count == len(node.inputs) == len(wanted), node,
-            f"it has {len(node.inputs)} operands, {count} by its counts, {len(wanted)} by its "
-            "bodies")
-    for operand, kind in zip(node.inputs, wanted, strict=True):
+    for number, kind in wanted.items():
+        operand = node.inputs[number]
         require((operand.shape, operand.dtype) == kind, node,
                 f"its operand {operand!r} should be {kind[1]}{list(kind[0])}")
         _in_memory(node, operand)

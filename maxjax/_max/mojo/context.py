@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.control_flow import Role, Structure
 from maxjax._max.lowering import Lowering, LoweringError, reduction_identity
 from maxjax._max.mojo.nodes import (
     Alias,
@@ -428,33 +428,13 @@ class MojoContext(Lowering):
                          [(counter0.shape, kind), (counter0.shape, kind)])
 
     # --- control flow ---
-    def scan(self, jaxpr: ClosedJaxpr, consts: Sequence[Node], init: Sequence[Node],
-             xs: Sequence[Node], *, length: int, reverse: bool) -> list[Node]:
-        avals = jaxpr.out_avals
-        types = [(aval.shape, aval.dtype) for aval in avals[:len(init)]]
-        types += [((length, *aval.shape), aval.dtype) for aval in avals[len(init):]]
-        return self._loop("scan", [*consts, *init, *xs], types, (jaxpr,),
-                          (len(consts), len(init), len(xs)), length, reverse)
-
-    def while_loop(self, cond: ClosedJaxpr, cond_consts: Sequence[Node], body: ClosedJaxpr,
-                   body_consts: Sequence[Node], init: Sequence[Node]) -> list[Node]:
-        return self._loop("while", [*cond_consts, *body_consts, *init],
-                          [(aval.shape, aval.dtype) for aval in body.out_avals],
-                          (cond, body), (len(cond_consts), len(body_consts), len(init)))
-
-    def cond(self, branches: Sequence[ClosedJaxpr], index: Node,
-             operands: Sequence[Node]) -> list[Node]:
-        return self._loop("cond", [self.convert(index, np.int32), *operands],
-                          [(aval.shape, aval.dtype) for aval in branches[0].out_avals],
-                          tuple(branches), (len(operands),))
-
-    def _loop(self, name: str, operands: Sequence[Node],
-              types: Sequence[tuple[Sequence[int], Any]], bodies: tuple[ClosedJaxpr, ...],
-              counts: tuple[int, ...], length: int = 0, reverse: bool = False) -> list[Node]:
-        loop = Loop((), np.dtype(np.int8), tuple(self.memory(x) for x in operands), name, bodies,
-                    counts, length, reverse)
-        return [self.shared(Result(sizes(shape), dtypes.physical(dtype), (loop,), number))
-                for number, (shape, dtype) in enumerate(types)]
+    def control_flow(self, name: str, flow: Structure, operands: Sequence[Node]) -> list[Node]:
+        """A loop or a choice; what its operands and results are, ``flow`` says."""
+        given = [self.convert(x, np.int32) if role is Role.INDEX else x
+                 for x, role in zip(operands, flow.roles, strict=True)]
+        loop = Loop((), np.dtype(np.int8), tuple(self.memory(x) for x in given), name, flow)
+        return [self.shared(Result(sizes(aval.shape), dtypes.physical(aval.dtype), (loop,), number))
+                for number, aval in enumerate(flow.out_avals())]
 
 
 def sizes(shape: Sequence[int]) -> tuple[int, ...]:

@@ -7,10 +7,11 @@ along. The body's temporaries are in a part of the arena, behind a slot too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import dtypes
-from maxjax._ir.jaxpr import ClosedJaxpr, Var
+from maxjax._ir.control_flow import Body, Role, Structure
 from maxjax._ir.types import ShapedArray
 from maxjax._max.mojo.nodes import Loop
 
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
 def emit_loop(part: Part, unit: Loop, number: int) -> None:
     """Adds the calls of a loop to its part; ``number`` is the loop's step there."""
     calls = _LoopCalls(part, unit, number)
-    if unit.name == "scan":
-        calls.scan(unit)
-    elif unit.name == "while":
-        calls.while_loop(unit)
+    flow = unit.flow
+    if not flow.is_loop:
+        calls.switch(flow)
+    elif flow.predicate is not None:
+        calls.while_loop(flow, flow.predicate)
     else:
-        calls.switch(unit)
+        calls.scan(flow)
 
 
 class _LoopCalls:
@@ -50,10 +52,16 @@ class _LoopCalls:
         self.settings += [slot, *place, 0]
         return slot
 
-    def body(self, closed: ClosedJaxpr, inputs: list[Place], outputs: list[Place | None]) -> Tape:
-        """A body's tape, its temporaries in the arena."""
+    def body(self, body: Body, inside: Mapping[int, Place] | Sequence[Place],
+             outputs: list[Place | None]) -> Tape:
+        """A body's tape, its temporaries in the arena.
+
+        Args:
+          inside: for each operand where the body finds it.
+        """
         slot, = self.part.plan.new_slots(1)
-        inner = self.part.subpart(closed, inputs, outputs, slot)
+        inner = self.part.subpart(
+            body.jaxpr, [inside[number] for number in body.takes], outputs, slot)
         self.settings += [slot, *self.temporary(inner.arena.size), 0]
         return inner.tape
 
@@ -71,39 +79,36 @@ class _LoopCalls:
         place = self.results.get(position)
         return self.temporary(nbytes_of(aval)) if place is None else place
 
-    def scan(self, loop: Loop) -> None:
-        closed, = loop.bodies
-        n_consts, n_carry, n_xs = loop.counts
-        avals = closed.out_avals
-        operands = self.operands
-        inputs: list[Place] = operands[:n_consts]
+    def scan(self, flow: Structure) -> None:
+        body, = flow.producers
+        avals, length = body.jaxpr.out_avals, flow.length or 0
+        inside = dict(enumerate(self.operands))
         outputs: list[Place | None] = []
         exchanges: list[int] = []
-        fixed = unchanged(closed, n_consts, n_carry)
-        for position in range(n_carry):
-            init, aval = operands[n_consts + position], avals[position]
+        fixed = unchanged(body, flow)
+        for position, number in enumerate(flow.carries):
+            init, aval = self.operands[number], avals[position]
             size = nbytes_of(aval)
             if position in fixed:
                 if position in self.results:
                     self.copy(init, self.results[position], size)
-                inputs.append(init)
                 outputs.append(None)
                 continue
             buffers = self.result(position, aval), self.temporary(size)
             # After as many exchanges the last value is in the result's memory.
-            first, second = buffers if loop.length % 2 == 0 else buffers[::-1]
+            first, second = buffers if length % 2 == 0 else buffers[::-1]
             self.copy(init, first, size)
             a, b = self.slot_at(first), self.slot_at(second)
-            inputs.append((a, 0))
+            inside[number] = a, 0
             outputs.append((b, 0))
             exchanges += (a, b)
         moves: list[int] = []
-        for position in range(n_xs):
-            slot, = self.part.plan.new_slots(1)
-            aval = closed.in_avals[n_consts + n_carry + position]
-            moves += [slot, *operands[n_consts + n_carry + position], nbytes_of(aval)]
-            inputs.append((slot, 0))
-        for position in range(n_carry, len(avals)):
+        for number, aval in zip(body.takes, body.jaxpr.in_avals, strict=True):
+            if flow.roles[number] is Role.SCANNED:
+                slot, = self.part.plan.new_slots(1)
+                moves += [slot, *self.operands[number], nbytes_of(aval)]
+                inside[number] = slot, 0
+        for position in range(len(flow.carries), len(avals)):
             if position not in self.results:
                 # Nobody reads it: each iteration writes the same memory.
                 outputs.append((self.slot_at(self.temporary(nbytes_of(avals[position]))), 0))
@@ -111,59 +116,57 @@ class _LoopCalls:
             slot, = self.part.plan.new_slots(1)
             moves += [slot, *self.results[position], nbytes_of(avals[position])]
             outputs.append((slot, 0))
-        tape = self.body(closed, inputs, outputs)
+        tape = self.body(body, inside, outputs)
         self.set_slots()
         self.part.call("tape_scan", [
-            loop.length, int(loop.reverse), -1, len(moves) // 4, *moves, len(exchanges) // 2,
-            *exchanges, tape], f"{loop.length} times")
+            length, int(flow.reverse), -1, len(moves) // 4, *moves, len(exchanges) // 2,
+            *exchanges, tape], f"{length} times")
 
-    def while_loop(self, loop: Loop) -> None:
-        cond, body = loop.bodies
-        n_cond, n_body, n_carry = loop.counts
-        avals = body.out_avals
-        init = self.operands[n_cond + n_body:]
-        fixed = unchanged(body, n_body, n_carry)
-        carried: list[Place] = []
+    def while_loop(self, flow: Structure, condition: Body) -> None:
+        body, = flow.producers
+        avals = body.jaxpr.out_avals
+        inside = dict(enumerate(self.operands))
+        fixed = unchanged(body, flow)
         outputs: list[Place | None] = []
         exchanges: list[int] = []
-        for position in range(n_carry):
+        for position, number in enumerate(flow.carries):
             size = nbytes_of(avals[position])
             if position in fixed:
-                carried.append(init[position])
                 outputs.append(None)
                 continue
             first, second = self.temporary(size), self.temporary(size)
-            self.copy(init[position], first, size)
+            self.copy(self.operands[number], first, size)
             a, b = self.slot_at(first), self.slot_at(second)
-            carried.append((a, 0))
+            inside[number] = a, 0
             outputs.append((b, 0))
             exchanges += (a, b)
         predicate = self.slot_at(self.temporary(1)), 0
-        cond_tape = self.body(cond, [*self.operands[:n_cond], *carried], [predicate])
-        body_tape = self.body(body, [*self.operands[n_cond:n_cond + n_body], *carried], outputs)
+        cond_tape = self.body(condition, inside, [predicate])
+        body_tape = self.body(body, inside, outputs)
         self.set_slots()
         self.part.call("tape_while", [
             cond_tape, body_tape, *predicate, len(exchanges) // 2, *exchanges])
         for position, place in self.results.items():
-            self.copy(carried[position], place, nbytes_of(avals[position]))
+            self.copy(inside[flow.carries[position]], place, nbytes_of(avals[position]))
 
-    def switch(self, loop: Loop) -> None:
-        index, *operands = self.operands
+    def switch(self, flow: Structure) -> None:
+        index, = [self.operands[number] for number in flow.index]
         tapes = []
-        for branch in loop.bodies:
+        for branch in flow.bodies:
             outputs: list[Place | None] = [
-                self.result(position, aval) for position, aval in enumerate(branch.out_avals)]
-            tapes.append(self.body(branch, operands, outputs))
+                self.result(position, aval)
+                for position, aval in enumerate(branch.jaxpr.out_avals)]
+            tapes.append(self.body(branch, self.operands, outputs))
         self.set_slots()
         self.part.call("tape_switch", [*index, len(tapes), *tapes])
 
 
-def unchanged(closed: ClosedJaxpr, first: int, count: int) -> set[int]:
+def unchanged(body: Body, flow: Structure) -> set[int]:
     """The carried values that a body gives back as it got them."""
-    jaxpr = closed.jaxpr
-    return {position for position in range(count)
-            if isinstance(jaxpr.outvars[position], Var)
-            and jaxpr.outvars[position] is jaxpr.invars[first + position]}
+    jaxpr = body.jaxpr.jaxpr
+    inputs = dict(zip(body.takes, jaxpr.invars, strict=True))
+    return {position for position, number in enumerate(flow.carries)
+            if jaxpr.outvars[position] is inputs[number]}
 
 
 def nbytes_of(aval: Any) -> int:

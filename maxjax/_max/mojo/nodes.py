@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 
-from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.control_flow import Structure
 
 IndexMap = tuple[tuple[int, int, int], ...]
 _Class = TypeVar("_Class")
@@ -240,27 +240,21 @@ class Call(Unit):
 @node_class
 class Loop(Unit):
     """Programs that run within this one; the results are `Result` nodes, shape and dtype say
-    nothing. Each operand lies row by row in memory.
+    nothing. Each operand lies row by row in memory; an index is an int32.
 
     Attributes:
-      name: with its bodies and the counts of its operands, in their order:
-        scan (body; consts, carry, xs), while (condition, body; the condition's consts, the body's
-        consts, carry), cond (branches; operands, after an int32 index).
-      bodies: the programs.
-      counts: as above.
-      length: of a scan.
-      reverse: whether a scan goes from the last element to the first.
+      name: of the loop or choice.
+      flow: what its operands are to its programs.
     """
 
     name: str
-    bodies: tuple[ClosedJaxpr, ...]
-    counts: tuple[int, ...]
-    length: int = 0
-    reverse: bool = False
+    flow: Structure
 
     @property
     def details(self) -> tuple[Any, ...]:
-        return self.name, *map(id, self.bodies), self.counts, self.length, self.reverse
+        flow = self.flow
+        return (self.name, flow.operands, *(id(body.jaxpr) for body in flow.bodies), flow.length,
+                flow.reverse)
 
 
 @node_class

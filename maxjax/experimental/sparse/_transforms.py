@@ -9,7 +9,8 @@ from typing import Any
 import maxjax
 from maxjax import numpy as jnp
 from maxjax import tree_util
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from maxjax._ir.evaluate import eval_jaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import (
@@ -182,11 +183,17 @@ _RULES: dict[Primitive, Callable[..., list[Any]]] = {
 }
 
 
-def _apply(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
+def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    return eval_jaxpr(closed.jaxpr, closed.consts, *args, rule=_apply,
+                      literal=lambda literal: jnp.asarray(literal.val))
+
+
+def _apply(eqn: JaxprEqn, args: list[Any]) -> list[Any]:
+    primitive, params = eqn.primitive, eqn.params
     inner = primitive.called(params)
     if inner is not None:
         closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, [])
-        return _run(closed.jaxpr, closed.consts, args)
+        return _run(closed, args)
     if not any(map(_is_sparse, args)):
         result = primitive.bind(*args, **params)
         return list(result) if primitive.multiple_results else [result]
@@ -201,19 +208,6 @@ def _apply(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]
             "output. If this is your intent, use sparse.todense() to convert your arguments to "
             "dense matrices.")
     return rule(args, params)
-
-
-def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    values: dict[Any, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args],
-                                      strict=True))
-
-    def read(atom: Any) -> Any:
-        return jnp.asarray(atom.val) if isinstance(atom, Literal) else values[atom]
-
-    for eqn in jaxpr.eqns:
-        outputs = _apply(eqn.primitive, [read(atom) for atom in eqn.invars], eqn.params)
-        values.update(zip(eqn.outvars, outputs, strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
 
 
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
@@ -249,6 +243,6 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
         closed, out_types = maxjax.make_jaxpr(of_arrays, return_shape=True)(*types)
         operands = [x if _is_sparse(x) else jnp.asarray(x) for x in known]
-        results = _run(closed.jaxpr, closed.consts, operands)
+        results = _run(closed, operands)
         return tree_util.tree_unflatten(tree_util.tree_structure(out_types), results)
     return sparse_f

@@ -15,6 +15,7 @@ from maxjax._base.source import SourceLine
 from maxjax._higher_order.custom_primitive import CustomPrimitive
 from maxjax._ir import check as _check
 from maxjax._ir.effects import Effect as Effect
+from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr as ClosedJaxpr
 from maxjax._ir.jaxpr import DropVar as DropVar
 from maxjax._ir.jaxpr import Jaxpr as Jaxpr
@@ -23,7 +24,7 @@ from maxjax._ir.jaxpr import Literal as Literal
 from maxjax._ir.jaxpr import Var as Var
 from maxjax._ir.jaxpr import subjaxprs as _subjaxprs
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import enclosing_traces, eval_jaxpr, is_staging
+from maxjax._ir.staging import enclosing_traces, is_staging
 from maxjax._ir.trace import Array, Trace, Tracer, context, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._transforms.autodiff import operands_of

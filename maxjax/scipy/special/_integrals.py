@@ -150,6 +150,8 @@ def exp1(x: Any) -> Array:
     """
     check_arraylike("exp1", x)
     x, = operands("exp1", x)
+    if dtypes.is_complex(x.dtype):
+        raise ValueError("exp1 does not support complex-valued inputs.")
     return expn(1, x)
 
 

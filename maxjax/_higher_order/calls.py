@@ -1,0 +1,142 @@
+"""Primitives that call a jaxpr: what they have in common.
+
+Their rules make another jaxpr of the one that is called, and apply that: by the same primitive, or
+by ``jit``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from maxjax._higher_order.control import chosen, merged, rearranged
+from maxjax._ir.interpret import interpreter
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
+from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import read_all, write_back
+from maxjax._primitives.rules import call_factors, is_linear
+from maxjax._transforms.batching import batch_jaxpr
+from maxjax._transforms.jvp import jvp_jaxpr
+from maxjax._transforms.linearize import linearize_jaxpr
+from maxjax._transforms.transpose import transpose_with_refs
+
+# ``(params, jaxpr, operands) -> results``: how a jaxpr that is made of a call's is applied.
+Apply = Callable[[dict[str, Any], ClosedJaxpr, Sequence[Any]], list[Any]]
+
+
+def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
+                   apply: Apply | None = None, per_operand: Mapping[str, Any] | None = None,
+                   **rules: Any) -> Primitive:
+    """A primitive that calls the jaxpr in one of its parameters.
+
+    Args:
+      param: the parameter.
+      follow: the rules that follow from the jaxpr: of "jvp", "linearize", "transpose", "batch".
+      apply: how the jaxprs that those make are applied; None: by this primitive, with the other
+        parameters as they are.
+      per_operand: parameters that may be tuples, with something for each operand, and what they
+        hold for the operands that those rules add.
+      rules: all others, or in place of what is common to calls.
+    """
+    primitive: Primitive
+    added = per_operand or {}
+
+    def bind(params: dict[str, Any], jaxpr: ClosedJaxpr, operands: Sequence[Any],
+             kept: Sequence[int]) -> list[Any]:
+        """Applies a jaxpr to some of the operands, by their numbers, and others behind them."""
+        if apply is not None:
+            return apply(params, jaxpr, operands)
+        params = {**params, param: jaxpr}
+        for key, value in added.items():
+            if isinstance(params[key], tuple):
+                params[key] = (*[params[key][number] for number in kept],
+                               *(value,) * (len(operands) - len(kept)))
+        return primitive.bind(*operands, **params)
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any],
+            **params: Any) -> tuple[list[Any], list[Any]]:
+        closed = params[param]
+        both, out_nonzero = jvp_jaxpr(closed, tuple([t is not None for t in tangents]))
+        results = bind(params, both, [*primals, *[t for t in tangents if t is not None]],
+                       range(len(primals)))
+        count = len(closed.out_avals)
+        return results[:count], merged(out_nonzero, results[count:])
+
+    def linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any],
+                  **params: Any) -> tuple[list[Any], list[Any]]:
+        closed = params[param]
+        forward, linear, out_nonzero = linearize_jaxpr(
+            closed, tuple([t is not None for t in tangents]))
+        results = bind(params, forward, primals, range(len(primals)))
+        count = len(closed.out_avals)
+        outs, residuals = results[:count], results[count:]
+        if not any(out_nonzero):
+            return outs, [None] * count
+        return outs, merged(out_nonzero, bind(
+            params, linear, [*residuals, *[t for t in tangents if t is not None]], ()))
+
+    def transpose(cotangents: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
+        linear = tuple([is_linear(x) for x in operands])
+        transposed, nonzero = transpose_with_refs(
+            params[param], linear, tuple([cotangent is not None for cotangent in cotangents]))
+        uses = transposed.refs
+        known = [number for number, flag in enumerate(linear) if not flag]
+        results = bind(
+            params, transposed,
+            [*[operands[number] for number in known],
+             *[cotangent for cotangent in cotangents if cotangent is not None], *read_all(uses)],
+            known)
+        return merged(linear, merged(nonzero, write_back(uses, results)))
+
+    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
+              **params: Any) -> tuple[list[Any], list[int | None]]:
+        batched, out_batched = batch_jaxpr(params[param], size, tuple(axes))
+        return (bind(params, batched, operands, range(len(operands))),
+                [0 if flag else None for flag in out_batched])
+
+    following = {"jvp": jvp, "linearize": linearize, "transpose": transpose, "batch": batch}
+    common: dict[str, Any] = {
+        "abstract": lambda *avals, **params: tuple(params[param].out_avals),
+        "bodies": lambda *avals, **params: [(params[param], avals, None)],
+        "evaluate": lambda *values, **params: interpreter(params[param])(*values),
+        "lower": lambda ctx, *values, **params: ctx.lower_closed(params[param], values),
+        "factors": call_factors, "multiple_results": True, "cacheable": False, "calls": param}
+    primitive = Primitive(
+        name, **{**common, **{rule: following[rule] for rule in follow}, **rules})
+    return primitive
+
+
+def only_shown(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What a printed equation shows of its parameters: these, in their order."""
+    return lambda params: {name: params[name] for name in names if name in params}
+
+
+@derived
+def _of_results(closed: ClosedJaxpr, used: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr of some of the results, and which inputs it has."""
+    needed = needed_inputs(closed.jaxpr, used)
+    return eliminate_dead_code(rearranged(
+        closed, tuple(chosen(range(len(needed)), needed)),
+        tuple(chosen(range(len(used)), used)))), needed
+
+
+def without_dead_code(eqn: JaxprEqn, used: Sequence[bool], param: str = "jaxpr",
+                      per_operand: Collection[str] = (),
+                      per_result: Collection[str] = ()) -> JaxprEqn:
+    """A call of the used results, with the operands that they need.
+
+    Args:
+      param: the parameter that holds the jaxpr.
+      per_operand, per_result: the parameters that may be tuples, with something for each.
+    """
+    body, needed = _of_results(eqn.params[param], tuple(used))
+    if all(used) and all(needed):
+        return eqn
+    params = {**eqn.params, param: body}
+    for names, marks in ((per_operand, needed), (per_result, used)):
+        for name in names:
+            if isinstance(params[name], tuple):
+                params[name] = tuple(chosen(params[name], marks))
+    return eqn.replace(invars=chosen(eqn.invars, needed), outvars=chosen(eqn.outvars, used),
+                       params=params)

@@ -1,0 +1,128 @@
+"""Liveness: what reads a variable, up to where, and what is needed for what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+
+
+def variables(atoms: Iterable[Atom]) -> list[Var]:
+    """The atoms that are no literals."""
+    return [atom for atom in atoms if not isinstance(atom, Literal)]
+
+
+def read_variables(eqns: Iterable[JaxprEqn], outvars: Iterable[Atom] = ()) -> dict[Var, None]:
+    """The variables that equations or outputs read, each once, in order."""
+    found = {atom: None for eqn in eqns for atom in eqn.invars if not isinstance(atom, Literal)}
+    found.update({atom: None for atom in outvars if not isinstance(atom, Literal)})
+    return found
+
+
+def read_inputs(closed: ClosedJaxpr) -> Sequence[bool]:
+    """Which inputs anything reads."""
+    known = closed.cache.get("read inputs")
+    if known is None:
+        read = read_variables(closed.eqns, closed.outvars)
+        known = closed.cache["read inputs"] = [var in read for var in closed.invars]
+    return known
+
+
+def count_as_read(closed: ClosedJaxpr) -> None:
+    """Has ``read_inputs`` say that all of them are read."""
+    closed.cache["read inputs"] = [True] * len(closed.invars)
+
+
+def last_uses(jaxpr: Jaxpr) -> dict[Atom, int]:
+    """Of each variable the position of the equation that reads it last; outputs have none."""
+    last: dict[Atom, int] = {
+        atom: position for position, eqn in enumerate(jaxpr.eqns) for atom in eqn.invars
+        if not isinstance(atom, Literal)}
+    for atom in jaxpr.outvars:
+        last.pop(atom, None)
+    return last
+
+
+# --- what depends on inputs -----------------------------------------------------------------------
+
+def dependent_equations(eqns: Iterable[JaxprEqn], marked: set[Var]) -> list[JaxprEqn]:
+    """The equations that depend on marked variables; marks their results."""
+    found = []
+    for eqn in eqns:
+        if not marked.isdisjoint(eqn.invars):
+            marked.update(eqn.outvars)
+            found.append(eqn)
+    return found
+
+
+def dependent_outputs(jaxpr: Jaxpr, inputs: Sequence[bool]) -> list[bool]:
+    """Which outputs depend on the inputs that are marked."""
+    marked = {var for var, mark in zip(jaxpr.invars, inputs, strict=True) if mark}
+    dependent_equations(jaxpr.eqns, marked)
+    return [atom in marked for atom in jaxpr.outvars]
+
+
+# --- what outputs need ----------------------------------------------------------------------------
+
+def has_effects(eqn: JaxprEqn) -> bool:
+    """Whether an equation, or one of the jaxprs inside it, does more than compute its results."""
+    if eqn.primitive.effects is not None:
+        return True
+    return not eqn.primitive.cacheable and any(
+        has_effects(inner) for jaxpr in subjaxprs(eqn.params) for inner in jaxpr.eqns)
+
+
+def needed_equations(
+        eqns: Sequence[JaxprEqn], needed: set[Var],
+        keeps: Callable[[JaxprEqn], bool] = has_effects,
+        pruned: Callable[[JaxprEqn], JaxprEqn] | None = None) -> list[JaxprEqn]:
+    """The equations that needed variables depend on; what these read is needed as well.
+
+    Args:
+      needed: grows.
+      keeps: which equations are needed for themselves.
+      pruned: an equation with nothing but what is needed of it.
+    """
+    found = []
+    for eqn in reversed(eqns):
+        if needed.isdisjoint(eqn.outvars) and not keeps(eqn):
+            continue
+        if pruned is not None:
+            eqn = pruned(eqn)
+        needed.update(variables(eqn.invars))
+        found.append(eqn)
+    found.reverse()
+    return found
+
+
+def needed_inputs(jaxpr: Jaxpr, outputs: Sequence[bool]) -> list[bool]:
+    """Which inputs the marked outputs need, and what has effects."""
+    needed = set(variables(
+        atom for atom, mark in zip(jaxpr.outvars, outputs, strict=True) if mark))
+    needed_equations(jaxpr.eqns, needed)
+    return [var in needed for var in jaxpr.invars]
+
+
+def eliminate_dead_code(closed: ClosedJaxpr, inside: bool = True) -> ClosedJaxpr:
+    """Without the equations, results and constants that no output depends on.
+
+    Args:
+      inside: loops, branches and calls lose what is not needed of them too.
+    """
+    jaxpr = closed.jaxpr
+    needed = set(variables(jaxpr.outvars))
+
+    def pruned(eqn: JaxprEqn) -> JaxprEqn:
+        if inside and eqn.primitive.dead_code is not None:
+            eqn = eqn.primitive.dead_code(eqn, [var in needed for var in eqn.outvars])
+        if needed.issuperset(eqn.outvars):
+            return eqn
+        return eqn.replace(outvars=[
+            var if var in needed else DropVar(var.aval) for var in eqn.outvars])
+
+    eqns = needed_equations(jaxpr.eqns, needed, pruned=pruned)
+    constants = [(var, value) for var, value in zip(jaxpr.constvars, closed.consts, strict=True)
+                 if var in needed]
+    return ClosedJaxpr(
+        jaxpr.replace(constvars=[var for var, _ in constants], eqns=eqns),
+        [value for _, value in constants])

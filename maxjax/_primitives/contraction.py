@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from maxjax._primitives.rules import FactorRule, Linear
 
 
+# ((contracted of lhs, of rhs), (batch of lhs, of rhs)).
+_Pair = tuple[tuple[int, ...], tuple[int, ...]]
+DotDimensionNumbers = tuple[_Pair, _Pair]
+
+
 def free_dimensions(rank: int, contracting: tuple[int, ...], batch: tuple[int, ...]
                     ) -> tuple[int, ...]:
     """The dimensions that are neither contracted nor matched."""
@@ -32,7 +37,7 @@ def free_dimensions(rank: int, contracting: tuple[int, ...], batch: tuple[int, .
 
 
 def _abstract(lhs: ShapedArray, rhs: ShapedArray, *,
-              dimension_numbers: tuple[tuple[tuple[int, ...], ...], ...], precision: Hashable,
+              dimension_numbers: DotDimensionNumbers, precision: Hashable,
               preferred_element_type: np.dtype | None) -> ShapedArray:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     shape = (*(lhs.shape[dim] for dim in lhs_batch),
@@ -241,7 +246,7 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], **params: o
 
 
 def _transpose_lhs(cotangent: Array, lhs: Array | Linear, rhs: Array,
-                   dimension_numbers: tuple[tuple[tuple[int, ...], ...], ...], precision: Hashable,
+                   dimension_numbers: DotDimensionNumbers, precision: Hashable,
                    swapped: bool) -> Array:
     """The cotangent of the left operand.
 
@@ -265,7 +270,7 @@ def _transpose_lhs(cotangent: Array, lhs: Array | Linear, rhs: Array,
 
 
 def _transpose(cotangent: Array, lhs: Any, rhs: Any, *,
-               dimension_numbers: tuple[tuple[tuple[int, ...], ...], ...], precision: Hashable,
+               dimension_numbers: DotDimensionNumbers, precision: Hashable,
                preferred_element_type: np.dtype | None) -> list[Array | None]:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     if is_linear(lhs):
@@ -281,7 +286,7 @@ def _shifted(dims: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 
 def _batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *,
-           dimension_numbers: tuple[tuple[tuple[int, ...], ...], ...], precision: Hashable,
+           dimension_numbers: DotDimensionNumbers, precision: Hashable,
            preferred_element_type: np.dtype | None) -> tuple[Array, int]:
     (lhs, rhs), (lhs_axis, rhs_axis) = operands, axes
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
@@ -310,7 +315,7 @@ def _batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *,
 # --- lowering -------------------------------------------------------------------------------------
 
 def _lower(ctx: Lowering, lhs: object, rhs: object, *,
-           dimension_numbers: tuple[tuple[tuple[int, ...], ...], ...], precision: Hashable,
+           dimension_numbers: DotDimensionNumbers, precision: Hashable,
            preferred_element_type: np.dtype | None) -> Any:
     left, right = ctx.in_avals
     out = ctx.out_avals[0]
@@ -344,7 +349,7 @@ def _lower(ctx: Lowering, lhs: object, rhs: object, *,
 
 
 def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
-             dimension_numbers: tuple[tuple[tuple[int, ...], ...], ...], **params: object
+             dimension_numbers: DotDimensionNumbers, **params: object
              ) -> FactorRule:
     """bmk, bnk -> bmn: contracted factors give partial sums."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
@@ -367,7 +372,7 @@ def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], 
 
 
 def _flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
-           dimension_numbers: tuple[tuple[tuple[int, ...], ...], ...], **params: object) -> float:
+           dimension_numbers: DotDimensionNumbers, **params: object) -> float:
     (lhs_contract, _), _ = dimension_numbers
     return 2.0 * out_avals[0].size * math.prod(in_avals[0].shape[dim] for dim in lhs_contract)
 
@@ -402,7 +407,7 @@ dot_general_p = Primitive(
 
 # --- operations that rules are written with -------------------------------------------------------
 
-def dot_general(lhs: Value, rhs: Value, dimension_numbers: tuple[tuple[tuple[int, ...], ...], ...],
+def dot_general(lhs: Value, rhs: Value, dimension_numbers: DotDimensionNumbers,
                 precision: Hashable = None, preferred_element_type: np.dtype | None = None
                 ) -> Array:
     return dot_general_p.bind(

@@ -164,7 +164,8 @@ def _put_transpose(cotangents: Sequence[Array], *operands: Linear, devices: Sequ
 
 
 def _put_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
-               devices: tuple[None, ...], **params: object) -> tuple[list[Array], list[int]]:
+               devices: Sequence[Sharding | Device | None], **params: object
+               ) -> tuple[list[Array], list[int]]:
     entry = context.batch_spmd_axis
     shifted = tuple([
         device.update(spec=with_dimension(device.spec, axis, entry))

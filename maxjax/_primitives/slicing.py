@@ -70,7 +70,7 @@ def _pad_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
     return out, pad_p.bind(*filled, padding_config=padding_config)
 
 
-def _pad_transpose(cotangent: Array, operand: Linear, value: np.generic, *,
+def _pad_transpose(cotangent: Array, operand: Linear, value: Array | Linear, *,
                    padding_config: tuple[tuple[int, ...], ...]) -> list[Array | None]:
     negative = [(-low, -high, 0) for low, high, _ in padding_config]
     steps = tuple(interior + 1 for _, _, interior in padding_config)

@@ -47,13 +47,14 @@ def public_modules() -> list[str]:
 
 
 def names_page(modules: list[str]) -> str:
-    """A line for each public name of each module."""
+    """A line for each public name of each module, those that come at their first use included."""
     lines = []
     for module in modules:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = importlib.import_module(module)
-        lines += [f"import {module}", *[f"{module}.{name}" for name in sorted(dir(found))
+        names = {*dir(found), *getattr(found, "_LATE", ()), *getattr(found, "_MODULES", ())}
+        lines += [f"import {module}", *[f"{module}.{name}" for name in sorted(names)
                                         if not name.startswith("_") and name.isidentifier()]]
     return "\n".join(lines)
 

@@ -1,6 +1,6 @@
 """Primitives: one object holds everything that maxjax knows about an operation.
 
-The rules, all optional but the first two, and their contracts (``maxjax._ir.rule_protocols`` has
+The rules, all optional but the first two, and their contracts (``_ir/rule_protocols.pyi`` has
 their signatures for type checkers):
 
 ``abstract(*avals, **params)``

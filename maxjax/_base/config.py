@@ -481,7 +481,10 @@ def trace_state_changes(now: tuple[object, ...],
 def set_trace_meshes(meshes: object) -> None:
     """What this thread's programs are traced under, besides the options."""
     _trace_state.meshes = meshes
-    _trace_state.value = None
+    cached = _trace_state.value
+    if cached is not None:
+        generation, values = cached
+        _trace_state.value = generation, (*values[:-1], meshes)
 
 
 def _advance_generation() -> None:

@@ -268,9 +268,11 @@ class NamedSharding(Sharding):
                              memory_kind=kwargs.get("memory_kind", self.memory_kind))
 
     def __eq__(self, other: object) -> bool:
+        # As tuples, what is the same object is not compared.
         return self is other or (
-            isinstance(other, NamedSharding) and self.mesh == other.mesh
-            and self.spec == other.spec and self.memory_kind == other.memory_kind)
+            isinstance(other, NamedSharding)
+            and (self.mesh, self.spec, self.memory_kind)
+            == (other.mesh, other.spec, other.memory_kind))
 
     def __hash__(self) -> int:
         return self._hash

@@ -207,15 +207,15 @@ class PjitFunction:
         operands, entry, outs = self._prepared(args, kwargs)
         if entry.closed.refs:
             raise RefsTouched("jit with shardings", entry.closed.refs)
-        if context.trace is installed.runtime and not any(
-                isinstance(x, Tracer) for x in (*entry.captured, *operands)):
+        if context.trace is installed.runtime and not [
+                x for x in (*entry.captured, *operands) if isinstance(x, Tracer)]:
             entry.warn_of_donations()
             results = installed.runtime.call(
                 entry.closed, operands, entry.donated, out_shardings=outs)
         else:
             results = constrained_results(
                 jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed, name=self._name), outs)
-        return pytree.unflatten(entry.out_tree, results)
+        return entry.out_tree.unflatten(results)
 
     def _prepared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
             list[Any], Entry, Any]:

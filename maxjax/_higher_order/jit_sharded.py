@@ -142,7 +142,7 @@ def _placed(value: Any, sharding: Sharding, name: Callable[[], str]) -> Any:
     """
     if value.committed:
         own = value.sharding
-        if own.is_equivalent_to(sharding, value.ndim):
+        if own == sharding or own.is_equivalent_to(sharding, value.ndim):
             return value
         if isinstance(own, SingleDeviceSharding) and isinstance(sharding, SingleDeviceSharding):
             return installed.runtime.put(value, sharding)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from maxjax._runtime.devices import Device, default_device
 from maxjax._sharding import explicit_types as explicit_types  # gives types of results their specs
 from maxjax._sharding.engine import Partitioned, partition
 from maxjax._sharding.execute import global_program
-from maxjax._sharding.shard_map import manual_mesh, manual_results
+from maxjax._sharding.shard_map import manual_mesh, manual_results, written_results
 from maxjax._sharding.specs import Dim, Dims, Spec
 from maxjax._transforms.simplify import expand
 
@@ -95,7 +95,7 @@ def result_shardings(spec: OpSpec, operands: Sequence[Value], mesh: Mesh) -> lis
         made = None
         if mesh.auto_axes:
             made = _partitioned(closed, mesh, shardings, [None] * len(outputs))
-        known = _out_shardings(made, spec.out_avals, mesh, shardings)
+        known = _out_shardings(_result_specs(made, mesh), spec.out_avals, mesh, shardings)
         if spec.primitive is dynamic_slice_p or (
                 spec.primitive is slice_p and spec.params["strides"]):
             known = [_gathered_where_sliced(known[0], spec)]
@@ -146,8 +146,14 @@ def _partitioned(closed: ClosedJaxpr, mesh: Mesh, in_shardings: Sequence[NamedSh
         constraint_of=constraint)
 
 
-def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
+def _result_specs(made: Partitioned | None, mesh: Mesh) -> list[PartitionSpec] | None:
+    return None if made is None else [
+        partition_spec(dims, made.mesh, mesh) for dims in made.out_specs]
+
+
+def _out_shardings(specs: Sequence[PartitionSpec] | None, avals: Sequence[ShapedArray],
                    mesh: Mesh, ins: Sequence[NamedSharding | None]) -> list[Sharding]:
+    """The shardings of results; ``specs`` are those that the engine chose for Auto axes."""
     # A result with the sharding of an input has its spec as it was written.
     written = {trimmed(tuple(sharding.spec)): sharding.spec for sharding in reversed(ins)
                if sharding is not None}
@@ -155,8 +161,8 @@ def _out_shardings(made: Partitioned | None, avals: Sequence[ShapedArray],
     for number, aval in enumerate(avals):
         if aval.mesh_spec is not None and not mesh.auto_axes:
             spec = aval.mesh_spec[1]
-        elif made is not None and mesh.auto_axes:
-            spec = partition_spec(made.out_specs[number], made.mesh, mesh)
+        elif specs is not None and mesh.auto_axes:
+            spec = specs[number]
             alike = written.get(spec)
             if alike is not None and len(alike) == aval.ndim:
                 spec = alike
@@ -180,16 +186,23 @@ def mesh_of(placement: Placement | None) -> Mesh | None:
 
 
 class MeshProgram:
-    """A program over a mesh: the jaxpr of global values that runs, where its results are, and the
-    engine's account."""
+    """A program over a mesh: the jaxpr of global values that runs, and where its results are."""
 
-    __slots__ = ("closed", "out_shardings", "partitioned")
+    __slots__ = ("_partition", "_partitioned", "closed", "out_shardings")
 
     def __init__(self, closed: ClosedJaxpr, out_shardings: list[Sharding],
-                 partitioned: Partitioned):
+                 partition: Callable[[], Partitioned]):
         self.closed = closed
         self.out_shardings = out_shardings
-        self.partitioned = partitioned
+        self._partition = partition
+        self._partitioned: Partitioned | None = None
+
+    @property
+    def partitioned(self) -> Partitioned:
+        """The engine's account."""
+        if self._partitioned is None:
+            self._partitioned = self._partition()
+        return self._partitioned
 
 
 def shardings_on(mesh: Mesh, leaves: Sequence[Leaf]) -> tuple[NamedSharding | None, ...]:
@@ -222,14 +235,26 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
             asked.append(aval.mesh_spec[1])
         else:
             asked.append(None)
-    made = _partitioned(_without_types(closed), mesh, in_shardings, asked)
+    program = _without_types(closed)
+    written = written_results(closed, mesh)
+    if written is not None:
+        # Nothing is left to find, and what runs does so wherever its operands are.
+        specs = [trimmed(tuple(map(entry_axes, spec))) for spec in written]
+        return MeshProgram(
+            program, _either(wanted, _out_shardings(specs, avals, mesh, in_shardings)),
+            lambda: _partitioned(program, mesh, in_shardings, asked))
+    made = _partitioned(program, mesh, in_shardings, asked)
     for function, dims in made.inspected:
         function(NamedSharding(mesh, partition_spec(dims, made.mesh, mesh)))
-    program = global_program(made.jaxpr, made.mesh, made.in_specs, made.out_specs)
-    shardings = _out_shardings(made, avals, mesh, in_shardings)
-    shardings = [found if sharding is None else sharding
-              for sharding, found in zip(wanted, shardings, strict=True)]
-    return MeshProgram(program, shardings, made)
+    return MeshProgram(
+        global_program(made.jaxpr, made.mesh, made.in_specs, made.out_specs),
+        _either(wanted, _out_shardings(_result_specs(made, mesh), avals, mesh, in_shardings)),
+        lambda: made)
+
+
+def _either(wanted: Sequence[Sharding | None], found: Sequence[Sharding]) -> list[Sharding]:
+    return [own if sharding is None else sharding
+            for sharding, own in zip(wanted, found, strict=True)]
 
 
 def _check_elsewhere(closed: ClosedJaxpr, mesh: Mesh, wanted: Sequence[Sharding | None]) -> None:
@@ -335,7 +360,7 @@ def _manual_shardings(closed: ClosedJaxpr) -> Sequence[Sharding | None]:
             nowhere = [None] * len(closed.in_avals)
             made = (_partitioned(_without_types(closed), mesh, nowhere, [None] * len(known))
                     if mesh.auto_axes else None)
-            found = _out_shardings(made, closed.out_avals, mesh, nowhere)
+            found = _out_shardings(_result_specs(made, mesh), closed.out_avals, mesh, nowhere)
             known = [own or sharding for own, sharding in zip(known, found, strict=True)]
         closed.cache["manual shardings"] = known
     return known

@@ -19,7 +19,7 @@ from numpy.lib.array_utils import byte_bounds
 from maxjax._base import dtypes
 from maxjax._base.config import status
 from maxjax._base.errors import JaxRuntimeError
-from maxjax._base.meshes import Mesh
+from maxjax._base.meshes import Mesh, around
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._ir.jaxpr import ClosedJaxpr, Params
@@ -145,7 +145,7 @@ class LazyTrace(Runtime):
                          name=primitive.name)
 
     def apply_global(self, closed: ClosedJaxpr, shardings: Sequence[NamedSharding],
-                    args: tuple[Value, ...]) -> list[Any]:
+                     args: tuple[Value, ...]) -> list[Any]:
         """Runs a jaxpr of global values, wherever they are; the results get the given shardings.
 
         Raises:
@@ -223,13 +223,13 @@ class LazyTrace(Runtime):
         """Runs a jaxpr on concrete leaves; ``name`` is that of the one primitive it holds."""
         values = []
         foreign = []
-        placed = None
+        are_placed = False
         for leaf in leaves:
             if leaf.__class__ is ArrayImpl:
                 value = leaf._value
                 values.append(leaf.host() if value is None else value)
                 if leaf._placement is not None:
-                    placed = common_placement(name, placed, leaf, leaves, closed)
+                    are_placed = True
             elif isinstance(leaf, np.ndarray):
                 value = plain(leaf)
                 values.append(value)
@@ -241,10 +241,11 @@ class LazyTrace(Runtime):
                 values.append(self.operand(leaf).host())
         if donated:
             _check_donated_once(leaves, donated)
-        out_placed: Sequence[Any] | None = None
+        placed: PlacedCall | None = None
         ran = closed
-        if placed is not None or out_shardings is not None or mesh_use.ever_set:
-            ran, out_placed = on_mesh.placed_program(closed, leaves, placed, out_shardings)
+        if are_placed or out_shardings is not None or mesh_use.ever_set:
+            placed = placed_call(name, closed, leaves, out_shardings)
+            ran = placed.closed
         program: Program = ran.cache.get("program") or program_of(ran)
         kept = None
         if status.watched:
@@ -258,13 +259,15 @@ class LazyTrace(Runtime):
             # The caller may write to its arrays later: no result is one of them, or a view of one.
             shares = _sharing(foreign)
             outputs = [value.copy() if shares(value) else value for value in outputs]
-        results = [ArrayImpl(aval, value)
-                   for aval, value in zip(closed.out_avals, outputs, strict=True)]
-        if out_placed is not None:
-            for result, where in zip(results, out_placed, strict=True):
-                if where is not None:
-                    result._placement, result._committed = where
-                    result.aval = type_on(result.aval, where[0])
+        if placed is None:
+            results = [ArrayImpl(aval, value) for aval, value in zip(
+                closed.cache.get("out types") or out_types(closed), outputs, strict=True)]
+        else:
+            results = []
+            for (aval, placement, committed), value in zip(placed.results, outputs, strict=True):
+                result = ArrayImpl(aval, value)
+                result._placement, result._committed = placement, committed
+                results.append(result)
         if kept is not None:
             if name:        # of a loop, say: it counts as one operation
                 invalid.check(name, results)
@@ -317,6 +320,53 @@ class LazyTrace(Runtime):
                 f"Value {leaf!r} with type {type(leaf)} is not a valid JAX type")
         # The caller may write to its array later: it is copied.
         return self._on_default_device(ArrayImpl(aval, np.array(plain(leaf), dtype=aval.dtype)))
+
+
+def out_types(closed: ClosedJaxpr) -> tuple[ShapedArray, ...]:
+    """The types of a jaxpr's results, which are kept with it for calls to come."""
+    known = closed.cache["out types"] = tuple(closed.out_avals)
+    return known
+
+
+class PlacedCall:
+    """A call of a jaxpr with its operands where they are, but for their values.
+
+    Attributes:
+      key: how operands lie, what is asked of results, and the mesh around.
+      closed: the jaxpr that runs.
+      results: type, placement and whether on purpose of each result.
+    """
+
+    __slots__ = ("closed", "key", "results")
+
+    def __init__(self, key: Any, closed: ClosedJaxpr, results: list[tuple[ShapedArray, Any, bool]]):
+        self.key = key
+        self.closed = closed
+        self.results = results
+
+
+def placed_call(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
+                out_shardings: Sequence[Sharding | None] | None) -> PlacedCall:
+    """How a jaxpr is called with its operands where they are; that of the last call is kept.
+
+    Raises:
+      ValueError: operands, or what the program or its caller names, are on different devices.
+    """
+    key = ([(leaf._placement, leaf._committed) if leaf.__class__ is ArrayImpl else None
+            for leaf in leaves], out_shardings, around() if mesh_use.ever_set else None)
+    known = closed.cache.get("placed call")
+    if known is not None and known.key == key:      # most often the same objects
+        return known
+    placed = None
+    for leaf in leaves:
+        if leaf.__class__ is ArrayImpl and leaf._placement is not None:
+            placed = common_placement(name, placed, leaf, leaves, closed)
+    ran, where = on_mesh.placed_program(closed, leaves, placed, out_shardings)
+    made = PlacedCall(key, ran, [
+        (aval, None, False) if here is None else (type_on(aval, here[0]), *here)
+        for aval, here in zip(closed.out_avals, where, strict=True)])
+    closed.cache["placed call"] = made
+    return made
 
 
 def _sharing(arrays: Sequence[np.ndarray]) -> Callable[[Any], bool]:
@@ -397,7 +447,7 @@ def plain(value: Any) -> np.ndarray:
 
 
 def common_placement(name: str, known: Placed | None, operand: ArrayImpl, operands: Sequence[Leaf],
-                 closed: ClosedJaxpr | None = None) -> Any:
+                     closed: ClosedJaxpr | None = None) -> Any:
     """The placement of a result, and whether it is committed, from the operands that have one.
 
     Raises:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from maxjax._base import dtypes
+from maxjax._base import caches, dtypes
 from maxjax._base.meshes import (
     AnyMesh,
     AxisName,
@@ -52,6 +52,7 @@ from maxjax._sharding.shard_body import runnable
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
 from maxjax._transforms.linearize import linearize_jaxpr
+from maxjax._transforms.simplify import called_by, inline_calls
 from maxjax._transforms.transpose import transpose_jaxpr
 
 P = PartitionSpec
@@ -120,6 +121,7 @@ def restrict_spec(spec: PartitionSpec, axes: frozenset[AxisName]) -> PartitionSp
     return P(*[tuple(axis for axis in entry_axes(entry) if axis in axes) for entry in spec])
 
 
+@caches.memoized
 def _inner_mesh(mesh: AnyMesh, manual: frozenset[AxisName]) -> Any:
     return mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
 
@@ -147,7 +149,7 @@ def _inside(params: Params) -> Any:
 @derived
 def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, ...],
              out_specs: tuple[PartitionSpec, ...], manual: frozenset[AxisName],
-             copied: tuple[AxisName, ...]) -> ClosedJaxpr:
+             copied: tuple[AxisName, ...], outside: bool) -> ClosedJaxpr:
     ordered = [effect for effect in jaxpr.effects if effect in ORDERED]
     if ordered and mesh.size > 1:
         raise ValueError("The following ordered effects are not supported for more than 1 device: "
@@ -160,11 +162,15 @@ def _program(jaxpr: ClosedJaxpr, mesh: AnyMesh, in_specs: tuple[PartitionSpec, .
             [dims_of(spec, aval.ndim) for spec, aval in zip(in_specs, local.in_avals, strict=True)],
             [dims_of(spec, aval.ndim)
              for spec, aval in zip(out_specs, local.out_avals, strict=True)])
-    if mesh.explicit_axes or mesh.manual_axes:
+    if outside or mesh.explicit_axes or mesh.manual_axes:
         return program
 
+    # A spec leaves nothing open but along axes that are not manual.
+    closes = manual == frozenset(mesh.axis_names)
+
     def constrained(*values: Value) -> list[Any]:
-        return [_constrained(output, spec, mesh, manual) if any(spec_axes(spec)) else output
+        return [_constrained(output, spec, mesh, manual)
+                if output.shape and (closes or any(spec_axes(spec))) else output
                 for output, spec in zip(eval_jaxpr(program.jaxpr, program.consts, *values),
                                         out_specs, strict=True)]
 
@@ -184,7 +190,7 @@ def _constrained(output: Array, spec: PartitionSpec, mesh: AnyMesh, manual: froz
 
 
 def with_unreduced(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
-               out_specs: Sequence[PartitionSpec]) -> ClosedJaxpr:
+                   out_specs: Sequence[PartitionSpec]) -> ClosedJaxpr:
     """The program of one shard for unreduced inputs and outputs.
 
     A global value holds the total: the first shard is given it, and the others zeros.
@@ -210,25 +216,33 @@ def with_unreduced(local: ClosedJaxpr, in_specs: Sequence[PartitionSpec],
 ORDERED = (ordered_debug_effect, ordered_io_effect)
 
 
-def program_of(params: Params, once: bool = False) -> ClosedJaxpr:
+def program_of(params: Params, outside: bool = False) -> ClosedJaxpr:
     """The program of global values that an application runs.
 
     Args:
-      once: whether a value that is the same on all shards is printed once, as outside programs,
-        and not by each.
+      outside: of other programs, where what is the same on all shards is printed once, not by
+        each, and nobody asks the program how its results lie.
 
     Raises:
       ValueError: the body has effects that are ordered, and there are several devices.
     """
     manual = params["newly_manual_axes"]
-    copied = () if once or not params["check_vma"] else tuple(sorted(manual, key=str))
+    copied = () if outside or not params["check_vma"] else tuple(sorted(manual, key=str))
     return _program(params["jaxpr"], params["mesh"], params["in_specs"], params["out_specs"],
-                    manual, copied)
+                    manual, copied, outside)
 
 
-def _program_outside(**params: Any) -> tuple[ClosedJaxpr, list[NamedSharding]]:
-    """What an application outside programs runs, and the shardings of its results."""
-    return program_of(params, once=True), out_shardings_of(params)
+def _program_outside(jaxpr: ClosedJaxpr, **params: Any) -> tuple[
+        ClosedJaxpr, list[NamedSharding]]:
+    """What an application outside programs runs, and where its specs say that the results are."""
+    return _outside(jaxpr, tuple(params.items()))
+
+
+@derived
+def _outside(jaxpr: ClosedJaxpr, items: tuple[tuple[str, Any], ...]) -> tuple[
+        ClosedJaxpr, list[NamedSharding]]:
+    params = {"jaxpr": jaxpr, **dict(items)}
+    return program_of(params, outside=True), out_shardings_of(params)
 
 
 def out_shardings_of(params: Params) -> list[NamedSharding]:
@@ -254,6 +268,24 @@ def manual_results(closed: ClosedJaxpr) -> list[NamedSharding | None]:
         elif eqn.primitive is jit_p:
             found.update(zip(eqn.outvars, manual_results(eqn.params["jaxpr"]), strict=True))
     return [found.get(atom) for atom in closed.jaxpr.outvars]
+
+
+@derived
+def written_results(closed: ClosedJaxpr, mesh: Mesh) -> list[PartitionSpec] | None:
+    """The specs of the results of a program of nothing but ``shard_map``s over all axes of a mesh,
+    which leave no sharding open; None of any other program."""
+    if closed.effects:
+        return None
+    flat = inline_calls(closed, called_by(jit_p))
+    specs: dict[Any, PartitionSpec] = {}
+    for eqn in flat.jaxpr.eqns:
+        if eqn.primitive is not shard_map_p or (
+                eqn.params["mesh"].shape_tuple != mesh.shape_tuple
+                or eqn.params["newly_manual_axes"] != frozenset(mesh.axis_names)):
+            return None
+        specs.update(zip(eqn.outvars, eqn.params["out_specs"], strict=True))
+    found = [specs[atom] for atom in flat.jaxpr.outvars if atom in specs]
+    return found if len(found) == len(flat.jaxpr.outvars) else None
 
 
 @derived

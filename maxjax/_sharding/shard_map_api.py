@@ -6,7 +6,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from maxjax._base import config, pytree
 from maxjax._base.meshes import (
@@ -20,7 +20,7 @@ from maxjax._base.meshes import (
     spec_axes,
 )
 from maxjax._base.meshes import use as mesh_use
-from maxjax._base.pytree import PyTree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names
 from maxjax._base.source import function_location
 from maxjax._higher_order.control import operands_of
@@ -114,6 +114,18 @@ def shard_map(f: Callable[..., PyTree] | None = None, /, *, out_specs: PyTree,
     return wrapped
 
 
+# So many signatures of a call are kept.
+_MOST = 256
+
+
+class _Inputs(NamedTuple):
+    """What the arguments of a call are to its body: the specs and types of shards, and names."""
+
+    specs: tuple[PartitionSpec, ...]
+    avals: list[ShapedArray]
+    names: list[str]
+
+
 class _Call:
     """A function under ``shard_map``, with its mesh and specs."""
 
@@ -126,6 +138,8 @@ class _Call:
         self.axis_names = axis_names
         self.check_vma = check_vma
         self.name = getattr(function, "__name__", str(function))
+        self._known_inputs: dict[Any, _Inputs] = {}
+        self._known_out_specs: dict[Any, tuple[PartitionSpec, ...]] = {}
 
     def surroundings(self) -> tuple[Any, frozenset[Any]]:
         """The mesh, and the axes that become manual."""
@@ -151,12 +165,9 @@ class _Call:
         mesh, manual = self.surroundings()
         leaves, tree = pytree.flatten(args)
         values = operands_of(leaves)
-        in_specs = self._input_specs(mesh, manual, args, values)
-        avals = [shard_aval(x.aval, spec, mesh, self.check_vma, manual)
-                 for x, spec in zip(values, in_specs, strict=True)]
+        inputs = self._inputs(mesh, manual, args, tree, values)
         location = function_location(self.function)
-        names = argument_names(self.function, pytree.structure((args, {})))
-        trace = ShardTrace(location, names, self.function, mesh, manual, self.check_vma)
+        trace = ShardTrace(location, inputs.names, self.function, mesh, manual, self.check_vma)
         out_specs: tuple[PartitionSpec, ...] = ()
         out_tree: Any = None
 
@@ -164,8 +175,7 @@ class _Call:
             nonlocal out_specs, out_tree
             outputs = self.function(*pytree.unflatten(tree, tracers))
             leaves, out_tree = pytree.flatten(outputs)
-            out_specs = _flat(self.out_specs, outputs, "out_specs")
-            _check_specs("out_specs", out_specs, mesh, manual)
+            out_specs = self._output_specs(mesh, manual, outputs, out_tree)
             values = check_outputs(operands_of(leaves), location, "shard_map", outputs)
             self._check_out_ranks(outputs, values, out_specs)
             if not self.check_vma:
@@ -174,12 +184,27 @@ class _Call:
             return [_as_claimed(x, spec) for x, spec in zip(values, out_specs, strict=True)]
 
         with inside(mesh, manual, self.check_vma):
-            last = trace.run(body, avals, values, in_specs)
+            last = trace.run(body, inputs.avals, values, inputs.specs)
         if config.check_tracer_leaks.value:
             check_leaks(weakref.ref(trace))
         return pytree.unflatten(pytree.canonical(out_tree), last.apply(out_specs))
 
     # --- arguments --------------------------------------------------------------------------------
+
+    def _inputs(self, mesh: AnyMesh, manual: frozenset[AxisName], args: tuple[PyTree, ...],
+                tree: PyTreeSpec, values: Sequence[Array]) -> _Inputs:
+        """What arguments of a signature are to the body, checked once."""
+        key = (mesh, manual, tree, tuple([x.aval for x in values]))
+        known = self._known_inputs.get(key)
+        if known is None:
+            specs = self._input_specs(mesh, manual, args, values)
+            if len(self._known_inputs) >= _MOST:
+                self._known_inputs.clear()
+            known = self._known_inputs[key] = _Inputs(
+                specs, [shard_aval(x.aval, spec, mesh, self.check_vma, manual)
+                        for x, spec in zip(values, specs, strict=True)],
+                argument_names(self.function, pytree.structure((args, {}))))
+        return known
 
     def _input_specs(self, mesh: AnyMesh, manual: frozenset[AxisName], args: tuple[PyTree, ...],
                      values: Sequence[Array]) -> tuple[PartitionSpec, ...]:
@@ -235,10 +260,10 @@ class _Call:
     def _check_in_ranks(self, args: tuple[PyTree, ...], values: Sequence[Array],
                         specs: Sequence[PartitionSpec]) -> None:
         lines = []
-        paths = _spec_paths(self.in_specs, args, "in_specs")
         for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
             rank = value.aval.ndim
             if len(spec) > rank:
+                paths = _spec_paths(self.in_specs, args, "in_specs")
                 argument, extra = self._argument(args, position)
                 lines.append(
                     f"{paths[position]} is {spec} which has length {len(spec)}, but the passed "
@@ -257,7 +282,6 @@ class _Call:
                          specs: Sequence[PartitionSpec], mesh: AnyMesh) -> None:
         lines = []
         sizes = dict(mesh.shape_tuple)
-        paths = _spec_paths(self.in_specs, args, "in_specs")
         for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
             for dim, axes in enumerate(dims_of(spec, value.aval.ndim)):
                 parts, size = 1, value.aval.shape[dim]
@@ -265,6 +289,7 @@ class _Call:
                     parts *= sizes[axis]
                 if size % parts == 0:
                     continue
+                paths = _spec_paths(self.in_specs, args, "in_specs")
                 argument, extra = self._argument(args, position)
                 what = (f"mesh axis '{axes[0]}' (of size {parts})" if len(axes) == 1 else
                         f"mesh axes {axes} (of total size {parts})")
@@ -284,14 +309,27 @@ class _Call:
 
     # --- results ----------------------------------------------------------------------------------
 
+    def _output_specs(self, mesh: AnyMesh, manual: frozenset[AxisName], outputs: PyTree,
+                      tree: PyTreeSpec) -> tuple[PartitionSpec, ...]:
+        """The spec of each leaf of the body's results, checked once for a structure of them."""
+        key = (mesh, manual, tree)
+        known = self._known_out_specs.get(key)
+        if known is None:
+            known = _flat(self.out_specs, outputs, "out_specs")
+            _check_specs("out_specs", known, mesh, manual)
+            if len(self._known_out_specs) >= _MOST:
+                self._known_out_specs.clear()
+            self._known_out_specs[key] = known
+        return known
+
     def _check_out_ranks(self, outputs: PyTree, values: Sequence[Array],
                          specs: Sequence[PartitionSpec]) -> None:
         lines, scalar = [], False
-        paths = _spec_paths(self.out_specs, outputs, "out_specs")
-        output_paths = pytree.flatten_with_path(outputs)[0]
         for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
             rank = value.aval.ndim
             if len(spec) > rank:
+                paths = _spec_paths(self.out_specs, outputs, "out_specs")
+                output_paths = pytree.flatten_with_path(outputs)[0]
                 scalar = scalar or rank == 0
                 lines.append(
                     f"{paths[position]} is {spec} which has length {len(spec)}, but {self.name}"
@@ -315,14 +353,14 @@ class _Call:
                            specs: Sequence[PartitionSpec], mesh: AnyMesh,
                            manual: frozenset[AxisName]) -> None:
         lines = []
-        paths = _spec_paths(self.out_specs, outputs, "out_specs")
-        for path, value, spec in zip(paths, values, specs, strict=True):
+        for position, (value, spec) in enumerate(zip(values, specs, strict=True)):
             named = frozenset(spec_axes(spec))
             states = value.aval.manual_axis_type
             varying = states.varying & manual
             if varying <= named | spec.unreduced and (named & (states.unreduced | states.reduced)
                     or (states.unreduced <= spec.unreduced and states.reduced <= spec.reduced)):
                 continue
+            path = _spec_paths(self.out_specs, outputs, "out_specs")[position]
             start = f"{path} is {spec} which implies that the corresponding output value is "
             left_out = [name for name in mesh.axis_names if name in manual and name not in named]
             if len(left_out) == 1:

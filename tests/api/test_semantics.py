@@ -1,7 +1,7 @@
-"""Expressions with the outcome that JAX 0.10.2 gives for each (tests/api/semantics/*.txt).
+"""Expressions with their recorded outcomes in JAX 0.10.2 (tests/api/semantics/*.txt).
 
-A line is ``expression -> outcome``: the printed value, or ``RAISES type: 'message'``; what JAX
-warned follows in brackets. The expression is evaluated with maxjax in the place of jax.
+A line is ``expression -> outcome``: the printed value, or ``RAISES type: 'message'``; JAX's
+warnings follow in brackets. The expression is evaluated with maxjax replacing jax.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from maxjax._runtime import devices as runtime
 
 FOLDER = Path(__file__).resolve().parent / "semantics"
 
-# What maxjax prints differently, on purpose.
+# Output that differs in maxjax, on purpose.
 SPELLINGS = (
     ("jaxlib._jax.ArrayImpl", "maxjax._runtime.array.ArrayImpl"),
     ("unhashable type: 'maxjax._runtime.array.ArrayImpl'", "unhashable type: 'ArrayImpl'"),
@@ -45,7 +45,7 @@ SPELLINGS = (
 
 
 def load_differences() -> dict[str, str]:
-    """``file: expression`` with another outcome in maxjax, each with the reason above it."""
+    """``file: expression`` with a different outcome in maxjax, each with the reason above it."""
     found: dict[str, str] = {}
     reason = ""
     for line in (FOLDER / "differences.list").read_text().splitlines():
@@ -122,7 +122,7 @@ def names() -> dict[str, Any]:
 
 @pytest.fixture(autouse=True, scope="module")
 def four_devices() -> Iterator[None]:
-    """The expressions were recorded on as many."""
+    """The expressions were recorded on this many."""
     count = len(maxjax.devices())
     runtime._devices.extend(runtime.Device("cpu", n) for n in range(count, 4))
     yield
@@ -149,7 +149,7 @@ def without_rule() -> Any:
     return maxjax.grad(g)(1.0)
 
 
-# What the lines that describe a program in words stand for.
+# The programs for lines that describe one in words.
 DESCRIBED = {
     "leaked tracer use": leaked_tracer,
     "donation then use": donated_then_used,
@@ -171,13 +171,13 @@ def outcome_of(expression: str) -> str:
     return text.replace("\n", "\\n")
 
 
-# Where an object lies in memory.
+# An object's address in memory.
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?")
 
 
 def same(expected: str, actual: str) -> bool:
-    """Equal text, but for the rounding of floats; of errors, the type and the gist."""
+    """Equal text, up to rounding of floats; for errors, the type and the gist."""
     for theirs, ours in SPELLINGS:
         expected = expected.replace(theirs, ours)
     expected, actual = (_ADDRESS.sub("0x0", text) for text in (expected, actual))

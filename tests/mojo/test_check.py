@@ -1,4 +1,4 @@
-"""The checks of the Mojo backend's stages: what is planned passes them, what is broken does not."""
+"""The checks of the Mojo backend's stages: plans pass them, broken plans do not."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_bad_nodes(name):
 # --- groups ---------------------------------------------------------------------------------------
 
 def fused() -> tuple[Fusion, Node, Node, Node]:
-    """Two groups, the second of which reads what the first puts in memory; and nodes of both."""
+    """Two groups, the second of which reads what the first stores; and nodes of both."""
     product = Apply((4, 3), FLOAT, (X, X), "mul")
     total = Reduce((3,), FLOAT, (product,), "sum", (0,))
     shifted = Apply((3,), FLOAT, (total,), "exp")
@@ -369,7 +369,7 @@ def test_layout():
 
 
 def test_most_dimensions():
-    """As many as the Mojo text has room for; a program with more is planned by no kernel."""
+    """As many as the Mojo text supports; a program with more is not planned."""
     text = (Path(layout.__file__).parents[1] / "kernels" / "loops.mojo").read_text("utf-8")
     assert f"comptime MOST_DIMENSIONS = {layout.MOST_DIMENSIONS}\n" in text
 
@@ -388,7 +388,7 @@ def test_most_dimensions():
 # --- the calls and the memory ---------------------------------------------------------------------
 
 class KeptPlan(Plan):
-    """A plan that keeps its parts."""
+    """A plan that records its parts."""
 
     def part(self, *arguments):
         if not hasattr(self, "parts"):
@@ -429,7 +429,7 @@ def kernel_step(part, kind):
 
 
 def change(part, kind, **fields):
-    """Other integers of a call, each made from what it was."""
+    """Replaces integers of a call by functions of the old ones."""
     step, group = kernel_step(part, kind)
     described = KernelLayout(len(part.kernels[group].operands))
     call = described.read(step.integers)

@@ -1,7 +1,7 @@
 """The Mojo text of a dozen programs, as ``explain(..., source=True)`` prints it.
 
-After a change to the compiler that is meant, ``python -m tests.mojo.test_golden`` writes the texts
-anew; read the difference. Nothing is built here.
+After an intended change to the compiler, ``python -m tests.mojo.test_golden`` rewrites the texts;
+read the difference. Nothing is built here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROGRAMS: dict[str, Program] = {}
 
 
 def of(*shapes: Any) -> list[np.ndarray]:
-    """Arguments: float32 of a shape, or what is not a shape as it is."""
+    """Arguments: float32 arrays for shapes; anything else unchanged."""
     return [np.zeros(x, np.float32) if type(x) is tuple else x for x in shapes]
 
 
@@ -147,7 +147,7 @@ def text_of(name: str) -> str:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_text(name, monkeypatch):
-    monkeypatch.setattr(crew, "cores", lambda: 2)   # the calls tell how many threads
+    monkeypatch.setattr(crew, "cores", lambda: 2)   # the calls contain the number of threads
     path = GOLDEN / f"{name}.mojo"
     expected = path.read_text(encoding="utf-8") if path.exists() else ""
     actual = text_of(name)

@@ -1,5 +1,5 @@
-"""Runs the lines of api.txt on JAX or maxjax with 8 devices: a script of its own, as the
-devices are counted when the library starts.
+"""Runs the lines of api.txt on JAX or maxjax with 8 devices: a separate script, because the number
+of devices is fixed when the library starts.
 
     python -m tests.sharding.api_cases jax record      # writes JAX's outcomes into the file
 
@@ -24,7 +24,7 @@ NAMES = ("AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec",
 
 
 def lines() -> list[tuple[str, str]]:
-    """Each line, with the outcome that JAX gave."""
+    """Each line, with JAX's outcome."""
     found: list[tuple[str, str]] = []
     for line in FILE.read_text().splitlines():
         if line.startswith("    -> "):
@@ -47,7 +47,7 @@ def namespace(library: str) -> dict[str, Any]:
 
 
 def outcomes(library: str) -> list[str]:
-    """What each line gives: its value as printed, or its error, after what it prints itself."""
+    """Each line's outcome: its printed value, or its error, after its own output."""
     names = namespace(library)
     found = []
     for line, _ in lines():

@@ -1,7 +1,7 @@
-"""Meshes, shardings, and programs over 8 devices: what each line of api.txt gives in
-maxjax is what it gave in JAX 0.10.2, results, shardings, types, errors and pictures.
+"""Meshes, shardings, and programs over 8 devices: each line of api.txt has the same outcome in
+maxjax as in JAX 0.10.2: results, shardings, types, errors and pictures.
 
-``api_cases.py`` runs the lines, in a process of its own with 8 devices.
+``api_cases.py`` runs the lines, in a separate process with 8 devices.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PRINTED = "nested jit shows its shardings as constraints, and sets print as Pyth
 INDEX = "a slice is a slice, not a gather"
 PARTLY = "JAX's print asks for axes that are not manual"
 MASK = "JAX refuses a mask whose values it knows"
-# Beginnings of lines with another outcome: a line that has come to agree fails.
+# Beginnings of lines with a different outcome: a line that now agrees fails.
 DIFFERENT = {
     "(x2*jax.device_put(np.ones((8,2)),NS(m2,P('b')))).sharding": SHARDS,
     "x2+x": AUTO_TYPES, "jax.typeof(x2).sharding,": AUTO_TYPES,
@@ -77,7 +77,7 @@ def test_line(number, line):
     expected, actual = lines()[number][1], ours()[number]
     reason = next((why for start, why in DIFFERENT.items() if line.startswith(start)), None)
     if reason is None:
-        # JAX's invitation to its bug tracker gives way to a hint.
+        # JAX's invitation to its bug tracker is replaced by a hint.
         start, asked, _ = expected.partition(" Please file a")
         assert actual == expected if not asked else actual.startswith(start.rstrip("."))
     else:
@@ -114,7 +114,7 @@ def test_an_uncommitted_argument_goes_where_the_others_are():
     assert (x + maxjax.numpy.ones(4)).sharding.is_equivalent_to(rows, 2)
 
 
-@pytest.mark.exhaustive       # most of a minute; what JAX gives changes with its version alone
+@pytest.mark.exhaustive       # most of a minute; JAX's outcomes change only with its version
 def test_the_outcomes_are_jaxs():
     recorded = [outcome or "done" for _, outcome in lines()]
     assert outcomes_of("jax") == recorded

@@ -1,6 +1,6 @@
 """Golden propagation: a jaxpr in; each value's sharding and why, and the program of a shard out.
 
-    python -m tests.sharding.test_golden      # writes the files anew: read what has changed
+    python -m tests.sharding.test_golden      # rewrites the files: read the changes
 """
 
 from __future__ import annotations

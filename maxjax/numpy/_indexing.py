@@ -315,7 +315,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             raise ConcretizationTypeError(
                 "Abstract tracer value encountered where concrete value is expected: traced "
                 "array with shape int32[]\nThe size argument of jnp.nonzero must be statically "
-                "specified to use jnp.nonzero within JAX transformations." + origin_message(a))
+                "specified to use jnp.nonzero within JAX transformations."
+                f"{origin_message(a)}\n")
         found = np.nonzero(concrete(a, ""))
         dtype = dtypes.canonical(dtypes.int64)
         return tuple(_wrap(line.astype(dtype)) for line in found)

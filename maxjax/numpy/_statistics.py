@@ -132,7 +132,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     if overwrite_input or out is not None:
         raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
     if method not in _QUANTILE_METHODS:
-        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest', "
+        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' "
                          "or 'inverted_cdf'")
     if weights is not None and method != "inverted_cdf":
         raise NotImplementedError(

@@ -44,7 +44,8 @@ from maxjax._max.mojo.nodes import (
 from maxjax._max.mojo.plan import Plan
 from maxjax._runtime.program import Program
 from tests.gen import mojo_random
-from tests.mojo import test_golden
+from tests.golden import kernels
+from tests.golden.programs import GOLDENS
 from tests.support import mojo_programs
 
 # Programs of each family of cases; those that are built and run are checked as well.
@@ -59,9 +60,10 @@ def problems(items):
 
 
 def golden_items():
-    for name, (function, args) in test_golden.PROGRAMS.items():
-        program = Program(maxjax.make_jaxpr(function)(*args))
-        yield mojo_programs.Item(name, program, list(program.consts)).plan()
+    for name, golden in GOLDENS.items():
+        if golden.made is kernels.kernel:
+            program = Program(maxjax.make_jaxpr(golden.function)(*golden.args))
+            yield mojo_programs.Item(name, program, list(program.consts)).plan()
 
 
 @pytest.mark.parametrize("items", [

@@ -29,8 +29,8 @@ AVX512 = [name for name in FEATURES if name.startswith(("AVX512", "X86_V4"))]
 
 # Files whose tests compare tier 0's numbers with JAX's, true values or printed output.
 FILES = """project/test_doctests numpy/test_random_ulps numpy/test_random numpy/test_special_values
-    api/test_semantics project/test_compat_scripts cases/test_cases numpy/test_nn numpy/test_numpy
-    api/test_libraries""".split()
+    recorded/test_recorded project/test_compat_scripts cases/test_cases numpy/test_nn
+    numpy/test_numpy api/test_libraries""".split()
 
 
 def run(arguments, **environment):

@@ -2,8 +2,7 @@
 
 A separate script, because the number of devices is fixed when a library starts: ``python -m
 tests.sharding.shard_map_programs jax`` prints each program's outcome as JSON: values, a text, or an
-error. JAX's outcomes are stored in ``golden/shard_map.json``: computing them takes more than a
-minute.
+error. JAX's outcomes are stored in ``shard_map.json``: computing them takes more than a minute.
 """
 
 from __future__ import annotations

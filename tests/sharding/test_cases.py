@@ -46,7 +46,7 @@ NOT_RUN = {
                      "all_gather_reduced", "unreduced_reduce_scatter"),
                     "already the program of one shard: tests/sharding/test_shard_map.py"),
     **dict.fromkeys(("reshard", "sharding_constraint"),
-                    "says itself how its value lies: tests/sharding/test_api.py"),
+                    "says itself how its value lies: tests/recorded/shardings.txt"),
     "dimension_size": "sizes are known when a program is split",
     **dict.fromkeys(("jit", "custom_jvp_call", "custom_vjp_call", "remat2", "custom_vmap_call",
                      "linear_call", "custom_lin",

@@ -45,6 +45,11 @@ class Prepared:
         return 0
 
     @property
+    def uncompiled_source(self) -> str:
+        """What runs before anything is compiled, as text; "" if nothing does."""
+        return ""
+
+    @property
     def source(self) -> str:
         """The compiled code as readable text, if the backend has one."""
         return ""

@@ -36,6 +36,10 @@ class Prepared(backend.Prepared):
         return max((plan.peak_bytes for plan in self.plans.values()), default=0)
 
     @property
+    def uncompiled_source(self) -> str:
+        return "\n\n".join(plan.uncompiled_source for plan in self.plans.values())
+
+    @property
     def source(self) -> str:
         return "\n".join(plan.source for plan in self.plans.values())
 

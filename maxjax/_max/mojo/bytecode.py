@@ -42,7 +42,9 @@ _LEVELS = ("", " a line", " all")
 # is rather one block, within the L2 cache, than computed again for each reduction.
 _REGISTER_MEMORY = 40 << 10
 _LINE_MEMORY = 256 << 10
-_LEAST_BLOCK, _MOST_BLOCK = 128, 1024
+_LEAST_BLOCK, _MOST_BLOCK = 128, 1024       # the least is as long as any vector
+_MOST_DIMENSIONS = 16                       # of an odometer
+_STACK_BYTES = 16384                        # for groups of single elements
 # What a block of columns may be as long as (`plan._BLOCK`, and what its parts are rounded to).
 _COLUMNS = 512 + 128
 _MOST_REGISTERS = 64
@@ -55,7 +57,8 @@ class Instruction(NamedTuple):
       target: the register that is written; of ``store`` the operand.
       sources: registers; of ``load`` and ``ramp`` the operand, as the second of ``aim``.
       function: of the pack, or "".
-      size: bytes of an element, where it is copied.
+      size: bytes of an element, where it is copied; of ``apply`` 1 if all its registers are memory
+        of their own, so that it may go on to the end of a vector.
       level: ONCE, LINE or FULL.
     """
 
@@ -121,10 +124,16 @@ class Code:
         return dict.fromkeys([MACHINE, *(
             x.function for part in self.parts for x in part if x.function)])
 
+    @property
+    def memory(self) -> int:
+        """Bytes of registers, of their places, and of two odometers."""
+        places = 8 * self.registers + 16 * (_MOST_DIMENSIONS + self.operands)
+        return -(-places // 64) * 64 + self.registers * self.block * self.itemsize
+
     def words(self, addresses: Mapping[str, int]) -> list[int]:
         """The integers, with the functions' addresses."""
         head = [KINDS.index(self.kind), self.block, self.registers, self.block * self.itemsize,
-                self.operands, len(self.phases), len(self.call)]
+                self.operands, len(self.phases), len(self.call), self.memory]
         head += [len(part) for part in self.parts[1:]]
         for part in self.parts:
             for x in part:
@@ -298,7 +307,6 @@ class _Assembler:
         return phase
 
     def map(self) -> None:
-        phase = self.begin()
         if self.emitter.inner < 0:
             self.part = self.code.call
             for value, _ in self.outputs:
@@ -306,6 +314,7 @@ class _Assembler:
             for value, number in self.outputs:
                 self.store(value, number, ONCE)
             return
+        phase = self.begin()
         self._lines(phase, self.emitter.values)
         self.part = phase.full
         self.store_all(self.outputs, FULL, aims=True)
@@ -403,15 +412,15 @@ class _Assembler:
             numbers[register] = number
             heapq.heappush(busy, (end, number, movable))
         for part in code.parts:
-            part[:] = [_renumbered(x, numbers) for x in part]
+            part[:] = [_renumbered(x, numbers, self.movable) for x in part]
         code.registers = count
         code.itemsize = max(self.sizes.values(), default=1)
         block = _REGISTER_MEMORY // max(1, count * code.itemsize) // 64 * 64
         code.block = max(_LEAST_BLOCK, min(_MOST_BLOCK, block))
         if code.kind == "columns":
             code.block = max(code.block, _COLUMNS)
-        elif code.kind == "map" and self.emitter.inner < 0:
-            code.block = 64
+        elif not code.phases:
+            code.block = _LEAST_BLOCK
         elif code.kind == "rows" and self.single and self.length > code.block \
                 and self.length * count * code.itemsize <= _LINE_MEMORY:
             code.block = -(-self.length // 64) * 64
@@ -431,7 +440,7 @@ class _Assembler:
             for x in part:
                 for register in _registers(x):
                     first, last = lives.get(register, (position, position))
-                    if part is code.call:
+                    if part is code.call and code.phases:
                         last = total
                     elif register in self.fixed:
                         first, last = min(first, begin), max(last, end)
@@ -447,7 +456,11 @@ def _registers(x: Instruction) -> list[int]:
     return sources if x.opcode == "store" else [*sources, x.target]
 
 
-def _renumbered(x: Instruction, numbers: dict[int, int]) -> Instruction:
+def _renumbered(x: Instruction, numbers: dict[int, int], movable: set[int]) -> Instruction:
+    if x.opcode == "apply":
+        own = movable.isdisjoint((*x.sources, x.target))
+        return x._replace(target=numbers[x.target], size=int(own),
+                          sources=tuple([numbers[source] for source in x.sources]))
     sources = x.sources if x.opcode in ("load", "ramp", "aim") else tuple(
         numbers[source] for source in x.sources)
     target = x.target if x.opcode == "store" else numbers[x.target]
@@ -486,4 +499,6 @@ def _assemble(emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: in
             code = _Assembler(emitter, outputs, length, False).assemble()
     except NoCode:
         return None
-    return code if code.registers <= _MOST_REGISTERS else None
+    fits = code.registers <= _MOST_REGISTERS if code.phases else (
+        code.registers * code.block * code.itemsize <= _STACK_BYTES)
+    return code if fits else None

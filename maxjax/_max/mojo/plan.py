@@ -151,6 +151,11 @@ class Plan:
         return functions
 
     @property
+    def uncompiled_source(self) -> str:
+        """The vector machine's code, in the order of the calls that kernels are to do."""
+        return "\n\n".join(str(group.code) for group in self.codes if group.code is not None)
+
+    @property
     def source(self) -> str:
         """The kernels, numbered, and the calls in order, for people to read."""
         numbers = {source: f"kernel_{number}" for number, source in enumerate(self.kernels)}

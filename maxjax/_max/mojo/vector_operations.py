@@ -48,14 +48,18 @@ def run_blocks(
     block: Block, width: Int, result: Bytes, a: Bytes, b: Bytes, c: Bytes, n: Int,
     result_size: Int, a_size: Int, b_size: Int, c_size: Int
 ):
-    """Whole vectors, then a vector of copies of what is left."""
+    """Whole vectors, then a vector of copies of what is left; of registers alone, whose number of
+    elements is told as a negative number, there is room for a whole vector more."""
+    if n < 0:
+        block(result, a, b, c, width - 1 - n)
+        return
     block(result, a, b, c, n)
     var rest = n % width
     if rest == 0:
         return
     var done = n - rest
     # Of no more than 64 elements of 8 bytes each.
-    var memory = Array[UInt64, 4 * 64](fill=0)
+    var memory = Array[UInt64, 4 * 64](uninitialized=True)
     var own = Pointer(to=memory).unsafe_bitcast[UInt8]().as_unsafe_any_origin()
     copy_bytes(own, a.unsafe_offset(done * a_size), rest * a_size)
     copy_bytes(own.unsafe_offset(512), b.unsafe_offset(done * b_size), rest * b_size)

@@ -11,6 +11,7 @@ A tile is what one pass over the code works on: `lines` times `width` elements. 
 the group's space, or rows where those are reduced; short ones go together into a tile, of a long
 one a tile is a part.
 """
+from std.collections import Array
 from std.ffi import external_call
 
 from kernels.calling import Args, Slots, integer
@@ -35,7 +36,8 @@ comptime REGISTER_BYTES = 3
 comptime OPERANDS = 4
 comptime PHASES = 5
 comptime CALL_LENGTH = 6
-comptime HEAD = 7
+comptime MEMORY = 7  # bytes of registers, their places, and two odometers
+comptime HEAD = 8
 comptime PHASE_WORDS = 3
 comptime INSTRUCTION_WORDS = 8
 
@@ -57,6 +59,8 @@ comptime LINE = 1
 comptime FULL = 2
 
 comptime MOST_DIMENSIONS = 16
+# Registers of less are on the stack.
+comptime STACK_BYTES = 16384
 
 
 @always_inline
@@ -235,7 +239,7 @@ struct Machine:
     var fresh: Bool  # accumulators begin anew
     var joined: Bool  # a reduction takes all lines of a tile as one
 
-    def __init__(out self, slots: Table, args: Words):
+    def __init__(out self, slots: Table, args: Words, memory: Bytes):
         self.slots = slots
         self.args = args
         self.code = words_at(args, word(args, -1) - 1)
@@ -250,7 +254,7 @@ struct Machine:
         var registers = word(self.code, REGISTERS)
         var odometer = 8 * (MOST_DIMENSIONS + self.operands)
         var head = (8 * registers + 2 * odometer + 63) // 64 * 64
-        self.memory = external_call["malloc", Bytes](head + registers * self.register_bytes)
+        self.memory = memory
         self.registers = self.memory.unsafe_bitcast[Bytes]()
         self.own = self.memory.unsafe_offset(head)
         for k in range(registers):
@@ -270,13 +274,7 @@ struct Machine:
 
     @always_inline
     def operand(self, k: Int) -> Bytes:
-        """Where an operand begins in memory."""
-        return self.slots.unsafe_offset(word(self.args, 2 * k))[].unsafe_offset(
-            word(self.args, 2 * k + 1)
-        )
-
-    def close(self):
-        external_call["free", NoneType](self.memory)
+        return place_of(self.slots, self.args, k)
 
     @always_inline
     def line_stride(self, k: Int) -> Int:
@@ -315,6 +313,8 @@ struct Machine:
                     count *= self.width
                 elif level == ONCE:
                     count = 1
+                if word(x, 6) != 0:
+                    count = -count
                 x.unsafe_offset(5).unsafe_bitcast[Operation]()[](
                     self.register(target),
                     self.register(word(x, 2)),
@@ -537,8 +537,24 @@ struct Machine:
 
 
 def run_part(slots: Slots, args: Args, begin: Int, end: Int):
+    var code = words_at(held(args), integer(args, -1) - 1)
+    var bytes = word(code, MEMORY)
+    if bytes <= STACK_BYTES:
+        var stack = Array[UInt64, STACK_BYTES // 8](uninitialized=True)
+        run_in(slots, args, begin, end, Pointer(to=stack).unsafe_bitcast[UInt8]())
+    else:
+        var memory = external_call["malloc", Bytes](bytes)
+        run_in(slots, args, begin, end, memory)
+        external_call["free", NoneType](memory)
+
+
+def run_in[
+    origin: MutOrigin, //
+](slots: Slots, args: Args, begin: Int, end: Int, memory: Pointer[UInt8, origin]):
     var machine = Machine(
-        slots.unsafe_bitcast[Bytes]().unsafe_origin_cast[MutUntrackedOrigin](), held(args)
+        slots.unsafe_bitcast[Bytes]().unsafe_origin_cast[MutUntrackedOrigin](),
+        held(args),
+        memory.unsafe_origin_cast[MutUntrackedOrigin](),
     )
     if word(machine.code, KIND) == MAP:
         machine.run_map(begin, end)
@@ -546,10 +562,62 @@ def run_part(slots: Slots, args: Args, begin: Int, end: Int):
         machine.run_rows(begin, end)
     else:
         machine.run_columns(begin, end)
-    machine.close()
+
+
+def run_scalars(slots: Table, args: Words, code: Words):
+    """A group of single elements: all is computed once."""
+    var memory = Array[UInt64, STACK_BYTES // 8](uninitialized=True)
+    var own = Pointer(to=memory).unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin]()
+    var size = word(code, REGISTER_BYTES)
+    var x = code.unsafe_offset(HEAD)
+    for _ in range(word(code, CALL_LENGTH)):
+        var kind = word(x, 0)
+        var a = word(x, 2)
+        if kind == APPLY:
+            x.unsafe_offset(5).unsafe_bitcast[Operation]()[](
+                own.unsafe_offset(word(x, 1) * size),
+                own.unsafe_offset(a * size),
+                own.unsafe_offset(word(x, 3) * size),
+                own.unsafe_offset(word(x, 4) * size),
+                -1,
+            )
+        elif kind == LOAD:
+            copy_one(word(x, 6), own.unsafe_offset(word(x, 1) * size), place_of(slots, args, a))
+        elif kind == STORE:
+            copy_one(word(x, 6), place_of(slots, args, word(x, 1)), own.unsafe_offset(a * size))
+        else:
+            x.unsafe_offset(5).unsafe_bitcast[Ramp]()[](
+                own.unsafe_offset(word(x, 1) * size), word(args, 2 * a + 1), 0, 1
+            )
+        x = x.unsafe_offset(INSTRUCTION_WORDS)
+
+
+@always_inline
+def place_of(slots: Table, args: Words, k: Int) -> Bytes:
+    """Where an operand begins in memory."""
+    return slots.unsafe_offset(word(args, 2 * k))[].unsafe_offset(word(args, 2 * k + 1))
+
+
+@always_inline
+def copy_one(size: Int, target: Bytes, source: Bytes):
+    if size == 4:
+        target.unsafe_bitcast[UInt32]()[] = source.unsafe_bitcast[UInt32]()[]
+    elif size == 8:
+        target.unsafe_bitcast[UInt64]()[] = source.unsafe_bitcast[UInt64]()[]
+    elif size == 1:
+        target[] = source[]
+    else:
+        target.unsafe_bitcast[UInt16]()[] = source.unsafe_bitcast[UInt16]()[]
 
 
 @export("vector_machine")
 def vector_machine(slots: Slots, args: Args) abi("C"):
     var code = words_at(held(args), integer(args, -1) - 1)
+    if word(code, PHASES) == 0:
+        run_scalars(
+            slots.unsafe_bitcast[Bytes]().unsafe_origin_cast[MutUntrackedOrigin](),
+            held(args),
+            code,
+        )
+        return
     launch(run_part, slots, args, 2 * word(code, OPERANDS))

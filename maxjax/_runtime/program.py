@@ -41,9 +41,9 @@ class Program:
 
     __slots__ = ("__weakref__", "backend", "best_interpreted", "closed", "compile_seconds",
                  "compiled", "compiled_calls", "consts", "cost", "effects", "family", "heat",
-                 "interpreted_calls", "looked", "opened", "out_avals", "prepared", "proven",
-                 "reason", "rejected", "retry_at", "size", "state", "tier0", "trial_best",
-                 "trial_calls", "uncompiled")
+                 "interpreted_calls", "look_heat", "looked", "opened", "out_avals", "prepared",
+                 "proven", "reason", "rejected", "retry_at", "size", "state", "tier0",
+                 "trial_best", "trial_calls", "uncompiled")
 
     def __init__(self, closed: ClosedJaxpr):
         self.effects = closed.effects
@@ -81,6 +81,7 @@ class Program:
         self.prepared: Prepared | None = None
         self.backend = ""                   # chosen when the program is prepared for tier 1
         self.looked = False
+        self.look_heat = 0                  # from which on it is looked for again
 
     def run(self, values: list[np.ndarray]) -> list[Any]:
         """Results for physical NumPy values of the inputs."""

@@ -95,9 +95,11 @@ class Tiering(program_module.Tiering):
 
     def warm(self, program: Program) -> None:
         """Loads a program on which tier 0 has spent as much as planning it takes."""
-        if config.compile_mode.value == "auto" \
-                and program.heat > self.LOOKUP_NANOSECONDS * program.size:
+        if config.compile_mode.value == "auto" and program.heat > max(
+                self.LOOKUP_NANOSECONDS * program.size, program.look_heat):
             self.look(program)
+            if not program.looked:
+                self.mojo.pack.request_once()
 
     def look(self, program: Program, uncompiled: bool = True) -> None:
         """Loads a program if nothing is left to compile.
@@ -124,6 +126,10 @@ class Tiering(program_module.Tiering):
         assert prepared is not None
         runs = self.backend_of(program).find_uncompiled(prepared)
         if runs is None:
+            if self.backend_of(program) is self.mojo and self.mojo.can_run_uncompiled(prepared):
+                # Once the pack has what it needs.
+                program.looked = False
+                program.look_heat = 2 * program.heat
             return
         self._submitted.add(program)
         program.compiled = CompiledProgram(program.opened.jaxpr, prepared.pieces, runs)

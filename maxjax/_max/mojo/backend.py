@@ -103,6 +103,11 @@ class MojoBackend(backend.Backend[Prepared, "_Compile"]):
                 for functions, (number, plan) in zip(needed, prepared.plans.items(), strict=True)
                 if functions is not None}
 
+    def can_run_uncompiled(self, prepared: Prepared) -> bool:
+        """Whether the vector machine has all instructions that the program needs."""
+        return all(plan.functions_without_kernels() is not None
+                   for plan in prepared.plans.values())
+
     def link(self, jaxpr: Jaxpr, plan: Plan, functions: Iterable[str]) -> Executable:
         """A piece with the kernels that are known, and functions of the pack."""
         addresses = dict(self.store.find(plan.kernels))

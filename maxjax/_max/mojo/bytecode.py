@@ -5,7 +5,8 @@ kernel computes once a call, once a line and for all elements (``emitter.py``) a
 own; an instruction is for one element, for one of each line of a tile, or for all of them:
 
   apply     a register becomes a function of others; the pack has it for each operation and dtype
-  load      an operand's elements; where they follow one another the register is the memory
+  load      a register becomes a copy of an operand's elements
+  view      the same, but where the elements follow one another the register is the memory
   store     a register's elements to an operand
   spread    what there is once, or once a line, for all elements
   ramp      an iota's values
@@ -20,6 +21,7 @@ whose end computes what follows from the reductions.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -34,9 +36,11 @@ from maxjax._max.mojo.emitter import BOOL, Emitter, Value
 MACHINE = "vector_machine"
 
 KINDS = ("map", "rows", "columns")
-OPCODES = ("apply", "load", "store", "spread", "ramp", "reduce", "reduce_columns", "aim")
+OPCODES = ("apply", "load", "store", "spread", "ramp", "reduce", "reduce_columns", "aim", "view")
+# Those whose source is an operand.
+READING = ("load", "view", "ramp", "aim")
 ONCE, LINE, FULL = range(3)
-_LEVELS = ("", " a line", " all")
+_LEVELS = {ONCE: "", LINE: " a line", FULL: " all"}
 
 # Registers together stay within the L1 cache; a block is of whole vectors. A line that is reduced
 # is rather one block, within the L2 cache, than computed again for each reduction.
@@ -71,13 +75,13 @@ class Instruction(NamedTuple):
 
     def __str__(self) -> str:
         sources = ", ".join(
-            f"operand {x}" if self.opcode in ("load", "ramp", "aim") else f"r{x}"
+            f"operand {x}" if self.opcode in READING else f"r{x}"
             for x in self.sources)
         name = self.function.removeprefix("vector_") if self.opcode == "apply" else self.opcode
         if self.function and self.opcode != "apply":
             name += f" {self.function.removeprefix('vector_')}"
         target = f"operand {self.target}" if self.opcode == "store" else f"r{self.target}"
-        return f"{target} = {name}({sources}){_LEVELS[self.level]}"
+        return f"{target} = {name}({sources}){_LEVELS.get(self.level, '')}"
 
 
 @dataclass
@@ -197,6 +201,7 @@ class _Assembler:
     def __init__(self, emitter: Emitter, outputs: Sequence[tuple[Value, int]], length: int,
                  single: bool):
         self.emitter = emitter
+        self.elements = math.prod(emitter.group.space)
         self.outputs = outputs
         self.length = length
         self.single = single
@@ -256,9 +261,12 @@ class _Assembler:
                 self.put("ramp", register, (value.operand,),
                          f"vector_ramp_{name_of(value.node.dtype)}", size, level)
             else:
-                if level == FULL:
+                # So few elements are copied sooner than told from a part of a vector.
+                views = level == FULL and self.elements > _LEAST_BLOCK
+                if views:
                     self.movable.add(register)
-                self.put("load", register, (value.operand,), size=size, level=level)
+                self.put("view" if views else "load", register, (value.operand,), size=size,
+                         level=level)
         else:
             if value.source is not None:
                 raise NoCode(f"{value.name} is the user's own")
@@ -286,7 +294,7 @@ class _Assembler:
                 self.at[value, level] = self.new(size)
                 self.put("apply", self.at[value, level], (register,), f"vector_copy_{8 * size}",
                          size, level)
-        if aims and len(outputs) == 1 and self.part and self.part[-1].opcode == "apply":
+        if aims and self.elements > _LEAST_BLOCK and len(outputs) == 1 and self.part and self.part[-1].opcode == "apply":
             (value, number), last = outputs[0], self.part[-1]
             if last.target == self.at[value, level]:
                 self.movable.add(last.target)
@@ -416,7 +424,8 @@ class _Assembler:
         code.registers = count
         code.itemsize = max(self.sizes.values(), default=1)
         block = _REGISTER_MEMORY // max(1, count * code.itemsize) // 64 * 64
-        code.block = max(_LEAST_BLOCK, min(_MOST_BLOCK, block))
+        needed = -(-self.elements // _LEAST_BLOCK) * _LEAST_BLOCK
+        code.block = max(_LEAST_BLOCK, min(_MOST_BLOCK, block, needed))
         if code.kind == "columns":
             code.block = max(code.block, _COLUMNS)
         elif not code.phases:
@@ -452,7 +461,7 @@ class _Assembler:
 
 
 def _registers(x: Instruction) -> list[int]:
-    sources = [] if x.opcode in ("load", "ramp", "aim") else [*x.sources]
+    sources = [] if x.opcode in READING else [*x.sources]
     return sources if x.opcode == "store" else [*sources, x.target]
 
 
@@ -461,7 +470,7 @@ def _renumbered(x: Instruction, numbers: dict[int, int], movable: set[int]) -> I
         own = movable.isdisjoint((*x.sources, x.target))
         return x._replace(target=numbers[x.target], size=int(own),
                           sources=tuple([numbers[source] for source in x.sources]))
-    sources = x.sources if x.opcode in ("load", "ramp", "aim") else tuple(
+    sources = x.sources if x.opcode in READING else tuple(
         numbers[source] for source in x.sources)
     target = x.target if x.opcode == "store" else numbers[x.target]
     return x._replace(target=target, sources=sources)

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from maxjax._base.errors import InternalError
-from maxjax._max.mojo.bytecode import FULL, KINDS, LINE, ONCE, OPCODES, Code, Instruction
+from maxjax._max.mojo.bytecode import (
+    FULL,
+    KINDS,
+    LINE,
+    ONCE,
+    OPCODES,
+    READING,
+    Code,
+    Instruction,
+)
 from maxjax._max.mojo.emitter import Kernel
 
-_OPERAND_SOURCES = ("load", "ramp", "aim")
 _WITH_FUNCTION = ("apply", "ramp", "reduce", "reduce_columns")
 
 
@@ -30,7 +38,7 @@ def check_code(code: Code, kernel: Kernel) -> None:
             require(x.opcode in OPCODES, x, "no such instruction")
             require(x.level in (ONCE, LINE, FULL), x, "no such level")
             require((x.opcode in _WITH_FUNCTION) == bool(x.function), x, "its function")
-            if x.opcode in _OPERAND_SOURCES:
+            if x.opcode in READING:
                 require(all(0 <= k < code.operands for k in x.sources), x, "no such operand")
                 require((x.opcode == "aim") == (x.sources[0] in outputs), x,
                         "an output is read, or an input written")

@@ -105,6 +105,7 @@ class Pack:
         self.libraries.compiler_threads = 1
         self._queue = Queue("maxjax-pack")
         self._addresses: dict[str, int] = {}
+        self._requested = False
         self._looked = float("-inf")
         self.broken: str | None = None
 
@@ -113,8 +114,10 @@ class Pack:
         """The libraries, in the order in which they are built."""
         texts = {path.stem: path.read_text(encoding="utf-8")
                  for path in self.sources.glob("*.mojo")}
-        if self.sources == SOURCES:
+        # What belongs to a handwritten file, and follows from a table.
+        if "elementwise" in texts:
             texts["elementwise"] += _kernel_exports()
+        if "vector" in texts:
             texts.update(vector_operations.units())
         return [_Unit(name, texts[name]) for name in sorted(texts, key=lambda name: (
             _FIRST.index(name) if name in _FIRST else len(_FIRST), name))]
@@ -177,6 +180,12 @@ class Pack:
         submit(first, priority)
         self._queue.submit(Job(lambda: self._failure(first), done or _nothing, priority, "pack"))
         submit((unit for unit in missing if unit not in first), priority - 1)
+
+    def request_once(self) -> None:
+        """Has what is missing built in the background, if nobody has asked for that yet."""
+        if not self._requested:
+            self._requested = True
+            self.request()
 
     def build(self, progress: Callable[[str, float], None] | None = None) -> str | None:
         """Builds missing libraries in this thread; returns why one is missing, or None.

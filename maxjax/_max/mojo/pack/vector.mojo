@@ -52,6 +52,7 @@ comptime RAMP = 4
 comptime REDUCE = 5
 comptime REDUCE_COLUMNS = 6
 comptime AIM = 7
+comptime VIEW = 8
 
 # How much of a tile an instruction is for: one element, one of each line, all of them.
 comptime ONCE = 0
@@ -324,6 +325,8 @@ struct Machine:
                 )
             elif kind == LOAD:
                 self.load(target, word(x, 2), word(x, 6), level)
+            elif kind == VIEW:
+                self.view(target, word(x, 2), word(x, 6))
             elif kind == STORE:
                 self.store(word(x, 2), target, word(x, 6), level)
             elif kind == SPREAD:
@@ -383,12 +386,15 @@ struct Machine:
             var x = self.operand(k).unsafe_offset(self.offset(k) * size)
             copy(size, self.register(target), 0, 1, x, 0, self.line_stride(k), 1, self.lines)
             return
+        copy(size, self.register(target), self.width, 1, self.element(k, size),
+             self.line_stride(k), word(self.args, self.strides + k), self.lines, self.width)
+
+    def view(self, target: Int, k: Int, size: Int):
         if self.is_together(k):
             self.aim(target, self.element(k, size))
             return
         self.aim(target, self.own_register(target))
-        copy(size, self.register(target), self.width, 1, self.element(k, size),
-             self.line_stride(k), word(self.args, self.strides + k), self.lines, self.width)
+        self.load(target, k, size, FULL)
 
     def store(self, source: Int, k: Int, size: Int, level: Int):
         if level == ONCE:

@@ -114,10 +114,14 @@ def test_amounts_are_readable():
     ]
 
 
+def not_run(library: str, quick: bool) -> Result:
+    raise AssertionError("the reports are made of results")
+
+
 def test_the_reports_tell_a_figure_that_failed():
-    figures = [
-        (Figure("a", "an a", 1.0, None), Result([comparison([0.5])])),
-        (Figure("b", "a b", 1.0, None), "no such function"),
+    figures: list[tuple[Figure, Result | str]] = [
+        (Figure("a", "an a", 1.0, not_run), Result([comparison([0.5])])),
+        (Figure("b", "a b", 1.0, not_run), "no such function"),
     ]
     text = markdown(figures, "maxjax")
     assert "| an a | 1 ms | 2 ms | 0.50 | 0.50 to 0.50 | 1.00 | yes |" in text
@@ -127,7 +131,7 @@ def test_the_reports_tell_a_figure_that_failed():
 
 
 def test_a_figure_is_met_if_all_of_it_is():
-    figure = Figure("a", "an a", 0.8, None, each=1.5)
+    figure = Figure("a", "an a", 0.8, not_run, each=1.5)
     assert figure.met(Result([comparison([0.5]), comparison([1.0])]))
     assert not figure.met(Result([comparison([0.9])]))
     assert not figure.met(Result([comparison([0.1]), comparison([1.6])]))
@@ -137,7 +141,8 @@ def test_a_figure_is_met_if_all_of_it_is():
 
 @pytest.mark.parametrize(("value", "met"), [(7.5, "yes"), (8.5, "no"), (None, "no")])
 def test_bounds_are_reported(value, met):
-    figure, result = Figure("a", "an a", None, None), Result(bounds=[Bound("b", value, 8.0, "s")])
+    figure = Figure("a", "an a", None, not_run)
+    result = Result(bounds=[Bound("b", value, 8.0, "s")])
     shown = "not measured" if value is None else f"{value} s"
     assert f"| - b | {shown} |  |  |  | 8 s | {met} |" in markdown([(figure, result)], "maxjax")
     assert as_json([(figure, result)], "maxjax")["figures"]["a"]["met"] == (met == "yes")
@@ -147,7 +152,7 @@ def test_what_ran_interpreted_and_what_failed_is_said():
     slow = comparison([2.0])
     slow.remark = "interpreted: cold"
     result = Result([slow, comparison([0.5])], failures=["c: crashed"])
-    text = markdown([(Figure("a", "an a", 0.8, None, each=1.5), result)], "maxjax")
+    text = markdown([(Figure("a", "an a", 0.8, not_run, each=1.5), result)], "maxjax")
     assert "| - x (interpreted: cold) | 4 ms | 2 ms | 2.00 | 2.00 to 2.00 | 1.50 | no |" in text
     assert "| - x | 1 ms | 2 ms | 0.50 | 0.50 to 0.50 | 1.50 | yes |" in text
     assert "| - c: crashed |  |  |  |  |  | no |" in text

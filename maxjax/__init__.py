@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax import core as core
 from maxjax import errors as errors
@@ -26,7 +26,7 @@ from maxjax._base.config import config as config
 from maxjax._base.dtypes import float0 as float0
 from maxjax._base.lazy import import_module as _import_module
 from maxjax._base.missing import attribute_error as _attribute_error
-from maxjax._base.missing import missing_names as _missing_names
+from maxjax._base.missing import explain_missing_names as _explain_missing_names
 from maxjax._base.source import scopes as _scopes
 from maxjax._higher_order import control as _control
 from maxjax._higher_order import entries as _entries
@@ -42,6 +42,7 @@ from maxjax._higher_order.linear_transpose import linear_transpose as linear_tra
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
 from maxjax._higher_order.shape_struct import typeof as typeof
 from maxjax._ir.trace import Array as Array
+from maxjax._ir.typing import Function as _Function
 from maxjax._runtime import cells as _cells
 from maxjax._runtime.devices import Device as Device
 from maxjax._runtime.devices import devices as devices
@@ -117,21 +118,31 @@ class _NamedScope(contextlib.ContextDecorator):
         _scopes.names = _scopes.names[:-1]
 
 
-def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+def named_call(fun: _Function, *, name: str | None = None) -> _Function:
     """``fun`` in a ``named_scope`` of that name, or of its own."""
     own = getattr(fun, "__name__", "call")
-    return named_scope(name or str(own))(fun)
+    named: Any = named_scope(name or str(own))(fun)
+    return named
 
 
 # Context managers by the names of their options.
-for _name in ("allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast",
-              "debug_key_reuse", "enable_checks", "enable_custom_prng", "explain_cache_misses",
-              "jax2tf_associative_scan_reductions", "legacy_prng_key", "no_execution",
-              "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp", "thread_guard",
-              "transfer_guard_device_to_device", "transfer_guard_device_to_host",
-              "transfer_guard_host_to_device"):
-    globals()[_name] = _options.config.option(
-        _name if _name.startswith("jax") else f"jax_{_name}")
+_option = _options.config.option
+allow_f16_reductions = _option("jax_allow_f16_reductions")
+array_garbage_collection_guard = _option("jax_array_garbage_collection_guard")
+auto_pcast = _option("jax_auto_pcast")
+debug_key_reuse = _option("jax_debug_key_reuse")
+enable_checks = _option("jax_enable_checks")
+enable_custom_prng = _option("jax_enable_custom_prng")
+explain_cache_misses = _option("jax_explain_cache_misses")
+jax2tf_associative_scan_reductions = _option("jax2tf_associative_scan_reductions")
+legacy_prng_key = _option("jax_legacy_prng_key")
+no_execution = _option("jax_no_execution")
+remove_size_one_mesh_axis_from_type = _option("jax_remove_size_one_mesh_axis_from_type")
+softmax_custom_jvp = _option("jax_softmax_custom_jvp")
+thread_guard = _option("jax_thread_guard")
+transfer_guard_device_to_device = _option("jax_transfer_guard_device_to_device")
+transfer_guard_device_to_host = _option("jax_transfer_guard_device_to_host")
+transfer_guard_host_to_device = _option("jax_transfer_guard_host_to_device")
 
 
 @contextlib.contextmanager
@@ -196,7 +207,64 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 # --- what is brought in at first use --------------------------------------------------------------
-# Names of JAX's that stand in modules of their own; any other name is tried as a module.
+# Names of JAX's that stand in modules of their own; any other name is tried as a module. Type
+# checkers read the imports instead, and see no ``__getattr__``, which has every name.
+if TYPE_CHECKING:
+    from maxjax import ad as ad
+    from maxjax import ad_checkpoint as ad_checkpoint
+    from maxjax import api_util as api_util
+    from maxjax import custom_batching as custom_batching
+    from maxjax import custom_derivatives as custom_derivatives
+    from maxjax import debug as debug
+    from maxjax import distributed as distributed
+    from maxjax import dlpack as dlpack
+    from maxjax import dtypes as dtypes
+    from maxjax import example_libraries as example_libraries
+    from maxjax import experimental as experimental
+    from maxjax import export as export
+    from maxjax import extend as extend
+    from maxjax import ffi as ffi
+    from maxjax import flatten_util as flatten_util
+    from maxjax import image as image
+    from maxjax import interpreters as interpreters
+    from maxjax import monitoring as monitoring
+    from maxjax import nn as nn
+    from maxjax import ops as ops
+    from maxjax import profiler as profiler
+    from maxjax import random as random
+    from maxjax import ref as ref
+    from maxjax import scipy as scipy
+    from maxjax import stages as stages
+    from maxjax import test_util as test_util
+    from maxjax._higher_order.callback import pure_callback as pure_callback
+    from maxjax._higher_order.checkpoint import checkpoint as checkpoint
+    from maxjax._higher_order.checkpoint import remat as remat
+    from maxjax._higher_order.checkpoint_policies import checkpoint_policies as checkpoint_policies
+    from maxjax._higher_order.custom_gradient import closure_convert as closure_convert
+    from maxjax._higher_order.custom_gradient import custom_gradient as custom_gradient
+    from maxjax._higher_order.custom_vjp import custom_vjp as custom_vjp
+    from maxjax._runtime.assembly import make_array_from_callback as make_array_from_callback
+    from maxjax._runtime.assembly import (
+        make_array_from_process_local_data as make_array_from_process_local_data,
+    )
+    from maxjax._runtime.assembly import (
+        make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+    )
+    from maxjax._sharding.pmap import pmap as pmap
+    from maxjax._sharding.shard_map_api import shard_map as shard_map
+    from maxjax.numpy._array_members import Shard as Shard
+    from maxjax.numpy._refs import ds as ds
+    from maxjax.ref import Ref as Ref
+    from maxjax.ref import empty_ref as empty_ref
+    from maxjax.ref import free_ref as free_ref
+    from maxjax.ref import freeze as freeze
+    from maxjax.ref import new_ref as new_ref
+    from maxjax.sharding import NamedSharding as NamedSharding
+    from maxjax.sharding import P as P
+    from maxjax.sharding import make_mesh as make_mesh
+    from maxjax.sharding import reshard as reshard
+    from maxjax.sharding import set_mesh as set_mesh
+
 _LATE = {
     "custom_vjp": "maxjax._higher_order.custom_vjp",
     "custom_gradient": "maxjax._higher_order.custom_gradient",
@@ -224,23 +292,23 @@ _LATE = {
     "make_array_from_process_local_data": "maxjax._runtime.assembly",
 }
 
-
-def __getattr__(name: str) -> Any:
-    module = _LATE.get(name)
-    target = f"{__name__}.{name}" if module is None else module
-    if name.startswith("_"):
-        raise _attribute_error(__name__, name)
-    try:
-        found = _import_module(target)
-    except ModuleNotFoundError as error:
-        if error.name != target:
-            raise
-        raise _attribute_error(__name__, name) from None
-    value = found if module is None else getattr(found, name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:
+    def __getattr__(name: str) -> Any:
+        module = _LATE.get(name)
+        target = f"{__name__}.{name}" if module is None else module
+        if name.startswith("_"):
+            raise _attribute_error(__name__, name)
+        try:
+            found = _import_module(target)
+        except ModuleNotFoundError as error:
+            if error.name != target:
+                raise
+            raise _attribute_error(__name__, name) from None
+        value = found if module is None else getattr(found, name)
+        globals()[name] = value
+        return value
 
 
 for _module in (numpy, lax, tree, tree_util, typing):
     if "__getattr__" not in vars(_module):
-        _module.__getattr__ = _missing_names(_module.__name__)      # type: ignore[attr-defined,method-assign]
+        _explain_missing_names(_module.__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.checkpoint import checkpoint as checkpoint
 from maxjax._higher_order.checkpoint import checkpoint_name as checkpoint_name
 from maxjax._higher_order.checkpoint import remat as remat
@@ -13,4 +13,4 @@ from maxjax._higher_order.checkpoint_policies import checkpoint_policies as chec
 from maxjax._higher_order.saved_residuals import print_saved_residuals as print_saved_residuals
 from maxjax._higher_order.saved_residuals import saved_residuals as saved_residuals
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._base.signatures import argument_names
 from maxjax._base.source import function_location
 from maxjax._ir.trace import aval_of
@@ -153,4 +153,4 @@ def shaped_abstractify(x: Any) -> ShapedArray:
     return aval_of(operands_of([x])[0])
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

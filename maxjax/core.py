@@ -9,7 +9,7 @@ from typing import Any
 from maxjax._base.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
 )
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._ir.evaluate import eval_jaxpr as _eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr as ClosedJaxpr
 from maxjax._ir.jaxpr import Jaxpr as Jaxpr
@@ -57,4 +57,4 @@ def min_dim(d1: int, d2: int) -> int:
 Value = Any
 ParamDict = dict
 eval_context = ensure_compile_time_eval
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_vmap import custom_vmap as custom_vmap
 from maxjax._higher_order.custom_vmap import sequential_vmap as sequential_vmap
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

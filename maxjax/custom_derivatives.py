@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_gradient import closure_convert as closure_convert
 from maxjax._higher_order.custom_gradient import custom_gradient as custom_gradient
 from maxjax._higher_order.custom_gradient import linear_call as linear_call
@@ -18,4 +18,4 @@ from maxjax._higher_order.custom_vjp import (
 )
 from maxjax._higher_order.custom_vjp import remat_opt_p as remat_opt_p
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.debugger import breakpoint as breakpoint
 from maxjax._higher_order.debugging import debug_callback as callback
 from maxjax._higher_order.debugging import debug_print as print
@@ -33,7 +33,7 @@ __all__ = ["DebugEffect", "Explanation", "OrderedDebugEffect", "Statistics", "br
 
 log = functools.partial(print, _use_logging=True)
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 
 # A program of more equations is not printed by ``explain``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 
 _state = {"initialized": False}
 
@@ -71,4 +71,4 @@ def shutdown() -> None:
     _state["initialized"] = False
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
 from maxjax._runtime.devices import default_device
 from maxjax._runtime.placement import device_put
@@ -34,4 +34,4 @@ def is_supported_dtype(dtype: Any) -> bool:
     return dtype == np.bool_ or dtype in (*dtypes.INTS, *dtypes.FLOATS, *dtypes.COMPLEX)
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

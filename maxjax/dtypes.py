@@ -14,7 +14,7 @@ from maxjax._base.dtypes import float0 as float0
 from maxjax._base.dtypes import iinfo as iinfo
 from maxjax._base.dtypes import prng_key as prng_key
 from maxjax._base.errors import TypePromotionError as TypePromotionError
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax.numpy import issubdtype as _issubdtype
 from maxjax.numpy import result_type as _result_type
 
@@ -70,4 +70,4 @@ def itemsize_bits(dtype: Any) -> int:
     return dtype.itemsize * 8
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

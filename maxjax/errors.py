@@ -15,6 +15,6 @@ from maxjax._base.errors import TracerArrayConversionError as TracerArrayConvers
 from maxjax._base.errors import TracerBoolConversionError as TracerBoolConversionError
 from maxjax._base.errors import TracerIntegerConversionError as TracerIntegerConversionError
 from maxjax._base.errors import UnexpectedTracerError as UnexpectedTracerError
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._base.tree_format import (
     register_namedtuple_serialization as register_namedtuple_serialization,
 )
@@ -40,7 +40,7 @@ __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_p
            "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
            "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape"]
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 
 def default_export_platform() -> str:

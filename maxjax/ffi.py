@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 
 __all__ = ["ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
            "register_ffi_type"]
@@ -106,4 +106,4 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
     _not_supported("register_ffi_type")
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -8,9 +8,10 @@ from typing import Any
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base import pytree as _trees
+from maxjax._ir.trace import Array
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     """All leaves as one vector, and the function that makes the pytree of such a vector.
 
     >>> vector, unravel = ravel_pytree({'a': 1.0, 'b': [2.0]})

@@ -11,13 +11,13 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax.lax import Precision
 from maxjax.numpy._promotion import canonical_axis
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 
 class ResizeMethod(enum.Enum):

@@ -7,7 +7,7 @@ maxjax itself reports "/jax/core/compile/jaxpr_trace_duration", a function trace
 from __future__ import annotations
 
 from maxjax._base import monitoring as _monitoring
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._base.monitoring import record_event as record_event
 from maxjax._base.monitoring import record_event_duration_secs as record_event_duration_secs
 from maxjax._base.monitoring import record_event_time_span as record_event_time_span
@@ -135,4 +135,4 @@ def clear_event_listeners() -> None:
         listeners.clear()
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -11,12 +11,12 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import as_array, check_arraylike, concrete
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 
 def _lowest(dtype: Any) -> Any:

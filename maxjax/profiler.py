@@ -23,7 +23,7 @@ from typing import Any
 
 from maxjax._base import spans as _spans
 from maxjax._base import threads as _threads
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._runtime import placement as _placement
 
 
@@ -333,4 +333,4 @@ def save_device_memory_profile(filename: str | os.PathLike[str],
     Path(filename).write_bytes(device_memory_profile(backend))
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

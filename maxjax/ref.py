@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._ir.refs import AbstractRef as AbstractRef
 from maxjax._ir.refs import Ref as Ref
 from maxjax._ir.refs import make_ref, read
@@ -131,4 +131,4 @@ def _invalidate(ref: Ref, how: str) -> None:
         ref._storage.invalid = how
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -16,7 +16,7 @@ from maxjax._base.meshes import Mesh as Mesh
 from maxjax._base.meshes import PartitionSpec as PartitionSpec
 from maxjax._base.meshes import get_abstract_mesh as get_abstract_mesh
 from maxjax._base.meshes import use_abstract_mesh as use_abstract_mesh
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._base.shardings import NamedSharding as NamedSharding
 from maxjax._base.shardings import Sharding as Sharding
 from maxjax._base.shardings import SingleDeviceSharding as SingleDeviceSharding
@@ -107,4 +107,4 @@ def get_mesh() -> Mesh:
     return meshes.around().concrete
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

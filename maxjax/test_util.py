@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._transforms.autodiff import jvp, vjp
 from maxjax.tree_util import tree_leaves, tree_map, tree_structure
 
@@ -184,4 +184,4 @@ def _assert_close(expected: Any, actual: Any, atol: float | None, rtol: float | 
             err_msg=what)
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

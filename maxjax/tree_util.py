@@ -15,6 +15,7 @@ from maxjax._base.pytree import GetAttrKey as GetAttrKey
 from maxjax._base.pytree import SequenceKey as SequenceKey
 from maxjax._base.treedef import PyTreeDef as PyTreeDef
 from maxjax._base.treedef import tuple_of as treedef_tuple
+from maxjax._ir.typing import Class, Result
 
 KeyEntry = Any
 KeyPath = tuple[Any, ...]
@@ -150,8 +151,9 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any,
     return pytree.map(f, tree, *rest, is_leaf=is_leaf)
 
 
-def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING,
-                is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_reduce(function: Callable[[Result, Any], Result], tree: Any,
+                initializer: Result = _MISSING,
+                is_leaf: Callable[[Any], bool] | None = None) -> Result:
     """``functools.reduce`` of the leaves.
 
     Raises:
@@ -166,9 +168,9 @@ def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any
     return functools.reduce(function, leaves, initializer)
 
 
-def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *,
-                            identity: Any = _MISSING,
-                            is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_reduce_associative(operation: Callable[[Result, Result], Result], tree: Any, *,
+                            identity: Result = _MISSING,
+                            is_leaf: Callable[[Any], bool] | None = None) -> Result:
     """The leaves combined by an associative operation, in a tree of least depth.
 
     Raises:
@@ -355,7 +357,7 @@ def register_pytree_node(nodetype: type, flatten_func: Callable[[Any], tuple[Any
     pytree.register(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
 
 
-def register_pytree_node_class(cls: Any) -> Any:
+def register_pytree_node_class(cls: Class) -> Class:
     """Decorates a class with methods ``tree_flatten`` and (class) ``tree_unflatten``.
 
     >>> @jax.tree_util.register_pytree_node_class
@@ -370,7 +372,8 @@ def register_pytree_node_class(cls: Any) -> Any:
     >>> jax.tree_util.tree_leaves(Box((1, 2)))
     [1, 2]
     """
-    register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)
+    node: Any = cls
+    register_pytree_node(cls, operator.methodcaller("tree_flatten"), node.tree_unflatten)
     return cls
 
 
@@ -396,7 +399,7 @@ def register_pytree_with_keys(nodetype: type,
     pytree.register(nodetype, flatten_func, unflatten_func, flatten_with_keys)
 
 
-def register_pytree_with_keys_class(cls: Any) -> Any:
+def register_pytree_with_keys_class(cls: Class) -> Class:
     """Decorates a class with methods ``tree_flatten_with_keys`` and (class) ``tree_unflatten``.
 
     >>> @jax.tree_util.register_pytree_with_keys_class
@@ -411,15 +414,16 @@ def register_pytree_with_keys_class(cls: Any) -> Any:
     >>> jax.tree_util.keystr(jax.tree_util.tree_leaves_with_path(Box(1))[0][0])
     '.value'
     """
+    node: Any = cls
     flatten = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(
-        cls, operator.methodcaller("tree_flatten_with_keys"), cls.tree_unflatten, flatten)
+        cls, operator.methodcaller("tree_flatten_with_keys"), node.tree_unflatten, flatten)
     return cls
 
 
-def register_dataclass(nodetype: Any, data_fields: Sequence[str] | None = None,
+def register_dataclass(nodetype: Class, data_fields: Sequence[str] | None = None,
                        meta_fields: Sequence[str] | None = None,
-                       drop_fields: Sequence[str] = ()) -> Any:
+                       drop_fields: Sequence[str] = ()) -> Class:
     """Makes a dataclass a node of pytrees; as a decorator too.
 
     Args:
@@ -484,7 +488,7 @@ def register_dataclass(nodetype: Any, data_fields: Sequence[str] | None = None,
     return nodetype
 
 
-def register_static(cls: Any) -> Any:
+def register_static(cls: Class) -> Class:
     """Decorates a hashable class: its instances are structure, without leaves.
 
     >>> @jax.tree_util.register_static

@@ -12,6 +12,9 @@ import numpy as np
 from maxjax._base import config
 from maxjax._base.errors import TypePromotionError
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 float16, float32, float64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 complex64, complex128 = np.dtype(np.complex64), np.dtype(np.complex128)
@@ -108,7 +111,7 @@ def key_dtype(impl: str) -> KeyDType:
     return _KEY_DTYPES[impl]
 
 
-def is_key(dtype: object) -> bool:
+def is_key(dtype: object) -> TypeIs[KeyDType]:
     return type(dtype) is KeyDType
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 
@@ -12,9 +14,15 @@ def attribute_error(module: str, name: str) -> AttributeError:
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)
 
 
-def missing_names(module: str) -> Callable[[str], Any]:
-    """A module's ``__getattr__``."""
+def explain_missing_names(module: str, reasons: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Has a module's error for names that it lacks tell of the gap; for some, in words of its own.
+
+    The module's source holds no ``__getattr__`` then, behind which a type checker would take every
+    misspelt name for one of the module's.
+    """
     def __getattr__(name: str) -> Any:
+        if name in reasons:
+            raise AttributeError(reasons[name], name=name)
         raise attribute_error(module, name)
 
-    return __getattr__
+    vars(sys.modules[module])["__getattr__"] = __getattr__

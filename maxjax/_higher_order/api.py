@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 from maxjax._higher_order.constants import with_constants
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
@@ -28,6 +28,16 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     jitted = fun if isinstance(fun, PjitFunction) else make_jit(fun)
     return jitted.eval_shape(*args, **kwargs)
+
+
+@overload
+def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = (),
+               axis_env: Any = None, return_shape: Literal[False] = False
+               ) -> Callable[..., ClosedJaxpr]: ...
+@overload
+def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = (),
+               axis_env: Any = None, *, return_shape: Literal[True]
+               ) -> Callable[..., tuple[ClosedJaxpr, Any]]: ...
 
 
 def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Iterable[int] = (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Result
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.convert import stop_gradient_p
 from maxjax._transforms.autodiff import leaf_operand
@@ -91,7 +92,7 @@ def stage(trace: StagingTrace, function: Callable[..., list[Any]], jvp: Any, arg
 # --- the decorator --------------------------------------------------------------------------------
 
 
-class custom_jvp:
+class custom_jvp(Generic[Result]):
     """A function with a rule for its Jacobian-vector products.
 
     Args:
@@ -109,7 +110,7 @@ class custom_jvp:
     Array(2., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (),
+    def __init__(self, fun: Callable[..., Result], nondiff_argnums: Sequence[int] = (),
                  nondiff_argnames: Sequence[str] = ()):
         functools.update_wrapper(self, fun)
         self.fun = fun
@@ -118,8 +119,9 @@ class custom_jvp:
         self.symbolic_zeros = False
         self._positional: Positional | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        return forwarded(self, name)
+    if not TYPE_CHECKING:      # which would hide misspelt names
+        def __getattr__(self, name: str) -> Any:
+            return forwarded(self, name)
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Defines the rule: ``jvp(*nondiff, primals, tangents)`` gives (result, its tangent).
@@ -159,7 +161,7 @@ class custom_jvp:
         """Methods bind like functions."""
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Result:
         name = name_of(self.fun)
         if self.jvp is None:
             raise AttributeError(

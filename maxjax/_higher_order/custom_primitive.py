@@ -284,8 +284,8 @@ def _their_jvp(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., 
 def _our_transpose(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
     def transpose(cotangent: Any, *operands: Any, **params: Any) -> list[Any]:
         if primitive.multiple_results:
-            avals = primitive.abstract(*[aval_of(x) if isinstance(x, Array) else x.aval
-                                         for x in operands], **params)
+            avals: Any = primitive.abstract(*[aval_of(x) if isinstance(x, Array) else x.aval
+                                              for x in operands], **params)
             cotangent = _with_zeros(cotangent, [aval.tangent() for aval in avals])
         results = rule(cotangent, *operands, **params)
         if len(results) != len(operands):

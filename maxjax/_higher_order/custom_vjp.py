@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from maxjax._ir.refs import Ref
 from maxjax._ir.staging import StagingTrace, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Result
 from maxjax._primitives.rules import call_factors, is_linear
 from maxjax._primitives.varying import like_type
 from maxjax._transforms.autodiff import leaf_operand
@@ -245,7 +246,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return pytree.map(value, tree)
 
 
-class custom_vjp:
+class custom_vjp(Generic[Result]):
     """A function with a rule for reverse mode. It has no forward mode.
 
     Args:
@@ -261,7 +262,7 @@ class custom_vjp:
     Array(1., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (),
+    def __init__(self, fun: Callable[..., Result], nondiff_argnums: Sequence[int] = (),
                  nondiff_argnames: Sequence[str] = ()):
         functools.update_wrapper(self, fun)
         self.fun = fun
@@ -272,8 +273,9 @@ class custom_vjp:
         self.optimize_remat = False
         self._positional: Positional | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        return forwarded(self, name)
+    if not TYPE_CHECKING:      # which would hide misspelt names
+        def __getattr__(self, name: str) -> Any:
+            return forwarded(self, name)
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any],
                symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
@@ -303,7 +305,7 @@ class custom_vjp:
         """Methods bind like functions."""
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Result:
         name = name_of(self.fun)
         if self.fwd is None or self.bwd is None:
             raise AttributeError(

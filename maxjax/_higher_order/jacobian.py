@@ -30,7 +30,7 @@ from maxjax._transforms.autodiff import (
     jvp,
     like_argument,
     operands_of,
-    vjp,
+    value_and_pullback,
 )
 from maxjax._transforms.vmap import vmap, vmap_output
 
@@ -211,7 +211,7 @@ def jacrev(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
         chosen, values = _partial(fun, argnums, args, kwargs)
         for leaf in pytree.leaves(values):
             check_input("jacrev", holomorphic, allow_int, leaf)
-        result, pullback, *aux = vjp(chosen, *values, has_aux=has_aux)
+        result, pullback, *aux = value_and_pullback(chosen, values, has_aux)
         for dtype in _dtypes(result):
             _check_reverse_output(dtype, holomorphic)
         leaves, tree = pytree.flatten(result)
@@ -262,7 +262,7 @@ def fwd_and_bwd(fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: 
 
     def fwd(*args: Any) -> Any:
         chosen, values = _partial(fun, argnums, args, {})
-        return vjp(chosen, *values, has_aux=has_aux)
+        return value_and_pullback(chosen, values, has_aux)
 
     def bwd(residuals: Any, out_ct: Any) -> Any:
         cotangents = residuals(out_ct)

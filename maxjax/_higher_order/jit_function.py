@@ -38,8 +38,9 @@ from maxjax._ir.refs import Ref, RefsTouched, RefUse, read, write_back
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.symbolic import scope_of
-from maxjax._ir.trace import Array, Tracer, context
+from maxjax._ir.trace import Tracer, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Function
 
 logger = logging.getLogger("maxjax")
 
@@ -145,7 +146,7 @@ class PjitFunction:
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
         runtime = installed.runtime
-        operands: list[Array | Ref] = []
+        operands: list[Any] = []
         for position, leaf in enumerate(leaves):
             if leaf.__class__ is Ref:
                 operands.append(leaf)
@@ -367,6 +368,12 @@ class PjitFunction:
 
     def _cache_size(self) -> int:
         return len(self._entries)
+
+
+def jitted(function: Function, *, static_argnames: Sequence[str] = ()) -> Function:
+    """``make_jit`` of a function that keeps its own type to its callers."""
+    made: Any = make_jit(function, static_argnames=static_argnames)
+    return made
 
 
 def make_jit(function: Callable[..., Any], static_argnums: int | Sequence[int] | None = None,

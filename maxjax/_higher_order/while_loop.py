@@ -33,6 +33,7 @@ from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.trace import Tracer
+from maxjax._ir.typing import Tree
 from maxjax._primitives.arithmetic import add_p
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import lt_p, select_n_p
@@ -173,8 +174,8 @@ while_p = structured(
 # --- the functions --------------------------------------------------------------------------------
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any],
-               init_val: Any) -> Any:
+def while_loop(cond_fun: Callable[[Tree], Any], body_fun: Callable[[Tree], Tree],
+               init_val: Tree) -> Tree:
     """Applies ``body_fun`` to the carry as long as ``cond_fun`` of it is true.
 
     Args:

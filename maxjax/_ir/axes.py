@@ -8,11 +8,14 @@ A collective stays an equation with that name until the trace that maps the axis
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived, subjaxprs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import context
+
+if TYPE_CHECKING:
+    from maxjax._ir.typing import AxisName, Params
 
 # In the place of names where they are not known: rules that are Python functions may use any.
 ANY_AXIS = object()
@@ -24,7 +27,7 @@ class named_axes:
 
     __slots__ = ("pairs", "previous")
 
-    def __init__(self, pairs: Iterable[tuple[Any, int]]):
+    def __init__(self, pairs: Iterable[tuple[AxisName, int]]):
         self.pairs = tuple((name, size) for name, size in pairs)
 
     def __enter__(self) -> None:
@@ -33,15 +36,15 @@ class named_axes:
         context.axis_env = (*(pair for pair in self.previous if pair[0] not in inner),
                             *inner.items())
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         context.axis_env = self.previous
 
 
-def is_bound(name: Any) -> bool:
+def is_bound(name: AxisName) -> bool:
     return any(bound == name for bound, _ in context.axis_env)
 
 
-def axis_size(name: Any) -> int:
+def axis_size(name: AxisName) -> int:
     """The size of a named axis.
 
     Raises:
@@ -53,7 +56,7 @@ def axis_size(name: Any) -> int:
     raise NameError(f"unbound axis name: {name}")
 
 
-def axes_of(primitive: Primitive, params: dict[str, Any]) -> Iterable[Any]:
+def axes_of(primitive: Primitive, params: Params) -> Iterable[Any]:
     """The named axes that an application communicates over, in jaxprs inside it too."""
     if primitive.axis_names is not None:
         return primitive.axis_names(**params)
@@ -65,13 +68,13 @@ def axes_of(primitive: Primitive, params: dict[str, Any]) -> Iterable[Any]:
     return found
 
 
-def uses_axis(primitive: Primitive, params: dict[str, Any], name: Any) -> bool:
+def uses_axis(primitive: Primitive, params: Params, name: AxisName) -> bool:
     """Whether an application communicates over the axis of that name, or may do so."""
     names = axes_of(primitive, params)
     return name in names or ANY_AXIS in names
 
 
-def jaxpr_uses_axis(closed: ClosedJaxpr, name: Any) -> bool:
+def jaxpr_uses_axis(closed: ClosedJaxpr, name: AxisName) -> bool:
     names = _used(closed)
     return name in names or ANY_AXIS in names
 

@@ -27,7 +27,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         jaxpr = jaxpr.jaxpr
     defined: set[Var] = set()
 
-    def define(var: Any, where: object) -> None:
+    def define(var: object, where: object) -> None:
         if not isinstance(var, Var):
             raise InternalError(f"{where} defines {var!r}, which is no variable")
         if var in defined:

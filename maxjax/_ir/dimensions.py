@@ -15,12 +15,24 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    NoReturn,
+    SupportsIndex,
+    SupportsInt,
+    TypeGuard,
+    Union,
+)
 
 import numpy as np
 
 from maxjax._base.errors import DynamicSizeError, InternalError
 from maxjax._base.source import SourceLine, is_internal, user_frame
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 # Sizes 0 and 1 mean something of their own (empty, broadcast): a symbol never stands for them.
 LEAST = 2
@@ -30,6 +42,8 @@ _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 Monomial = tuple[tuple[str, int], ...]      # names of atoms and their powers, sorted
 Terms = Mapping[Monomial, int]
+# A size: a number, or a symbolic one.
+Size = Union[int, "Dimension"]
 
 
 class _State:
@@ -130,7 +144,7 @@ class Scope:
         state.open_scopes += 1
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         state.open_scopes -= 1
         self.closed = True
 
@@ -139,21 +153,21 @@ def _array(dimension: Dimension) -> Any:
     return state.as_scalar(dimension, None, True)
 
 
-def is_dimension(value: Any) -> bool:
+def is_dimension(value: object) -> TypeIs[Dimension]:
     return value.__class__ is Dimension
 
 
-def constant_size(value: Any) -> Any:
+def constant_size(value: SupportsIndex | Dimension) -> Any:
     """A size as an int, or the dimension that it is."""
     return value if value.__class__ is Dimension else int(value)
 
 
-def size_index(value: Any) -> Any:
+def size_index(value: SupportsIndex | Dimension) -> Any:
     """``operator.index`` for what may be a dimension."""
     return value if value.__class__ is Dimension else operator.index(value)
 
 
-def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
+def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Any, ...]:
     """The shape that shapes broadcast to.
 
     Raises:
@@ -188,7 +202,7 @@ class SizeRange:
         return SizeRange(self.start + (self.count - 1) * self.step, -self.step, self.count)
 
 
-def slice_range(entry: slice, size: Any) -> range | SizeRange:
+def slice_range(entry: slice, size: Size) -> range | SizeRange:
     """The positions that a slice takes of a dimension."""
     start, stop, step = (None if bound is None else size_index(bound)
                          for bound in (entry.start, entry.stop, entry.step))
@@ -293,7 +307,7 @@ class Dimension:
         return terms
 
     # --- arithmetic ---
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         terms = self._operand(other)
         if terms is None:
             return NotImplemented
@@ -310,19 +324,19 @@ class Dimension:
     def __abs__(self) -> Any:
         return self if self >= 0 else -self
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         terms = self._operand(other)
         if terms is None:
             return NotImplemented
         return self._make(_sum(self.terms, terms, -1))
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         terms = self._operand(other)
         if terms is None:
             return NotImplemented
         return self._make(_sum(terms, self.terms, -1))
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         terms = self._operand(other)
         if terms is None:
             return NotImplemented
@@ -335,7 +349,7 @@ class Dimension:
 
     __rmul__ = __mul__
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: object) -> Any:
         if isinstance(other, int) and other >= 0:
             result: Any = 1
             for _ in range(other):
@@ -346,38 +360,38 @@ class Dimension:
     def __rpow__(self, other: Any) -> Any:
         return other ** _array(self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         return _array(self) / (_array(other) if is_dimension(other) else other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: object) -> Any:
         return other / _array(self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: object) -> Any:
         if self._operand(other) is None:
             return NotImplemented
         return _quotient(self.scope, self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: object) -> Any:
         if self._operand(other) is None:
             return NotImplemented
         return _quotient(self.scope, other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: object) -> Any:
         quotient = self.__floordiv__(other)
         return quotient if quotient is NotImplemented else self - quotient * other
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: object) -> Any:
         quotient = self.__rfloordiv__(other)
         return quotient if quotient is NotImplemented else other - quotient * self
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: object) -> Any:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: object) -> Any:
         return other // self, other % self
 
-    def _operand(self, other: Any) -> Terms | None:
-        if other.__class__ is Dimension:
+    def _operand(self, other: object) -> Terms | None:
+        if is_dimension(other):
             if other.scope is not self.scope:
                 raise self.scope.mixed(self, other)
             return other.terms
@@ -407,22 +421,22 @@ class Dimension:
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else not equal
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> Any:
         return self._less(other, "<", math.ceil, "<")
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: object) -> Any:
         return self._less(other, "<=", math.floor, "<=")
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> Any:
         outcome = self._less(other, "<=", math.floor, ">")
         return outcome if outcome is NotImplemented else not outcome
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: object) -> Any:
         outcome = self._less(other, "<", math.ceil, ">=")
         return outcome if outcome is NotImplemented else not outcome
 
-    def _less(self, other: Any, relation: str, rounded: Callable[[float], int],
-              written: str) -> Any:
+    def _less(self, other: object, relation: str, rounded: Callable[[float], int], written: str
+              ) -> Any:
         if isinstance(other, float):
             if not math.isfinite(other):
                 return other == math.inf
@@ -432,8 +446,8 @@ class Dimension:
             return NotImplemented
         return self._ask(_sum(self.terms, terms, -1), relation, (self, written, other))
 
-    def _ask(self, terms: Mapping[Monomial, int], relation: str,
-             asked: tuple[Any, str, Any]) -> bool:
+    def _ask(self, terms: Mapping[Monomial, int], relation: str, asked: tuple[Size, str, object]
+             ) -> bool:
         """Whether a polynomial stands in a relation to zero; written down where that depends."""
         if self.scope.closed:
             raise InternalError(f"the size {self} is used after its trace has ended")
@@ -512,7 +526,7 @@ class Dimension:
     def __jax_array__(self) -> Any:
         return _array(self)
 
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+    def __array__(self, *args: object, **kwargs: object) -> Any:
         self._needed("a NumPy array")
 
     def __reduce__(self) -> Any:
@@ -527,7 +541,7 @@ def _is_library(filename: str) -> bool:
     return _is_standard_library(filename) or filename.startswith(_NUMPY)
 
 
-def _is_numpy_integer(value: Any) -> bool:
+def _is_numpy_integer(value: object) -> TypeGuard[SupportsInt]:
     dtype = getattr(value, "dtype", None)
     return getattr(dtype, "kind", "") in "iu" and not getattr(value, "shape", True)\
         and not hasattr(value, "aval")
@@ -550,9 +564,9 @@ def _order(*polynomials: Terms) -> Callable[[Monomial], Any]:
     return key
 
 
-def combined(left: Any, right: Dimension, factor: int) -> Any:
+def combined(left: Size, right: Dimension, factor: int) -> Any:
     """``left + factor * right`` without the scope's rules."""
-    terms = left.terms if is_dimension(left) else {(): left}
+    terms: Terms = left.terms if is_dimension(left) else {(): left}
     return polynomial(right.scope, _sum(terms, right.terms, factor))
 
 
@@ -595,8 +609,8 @@ def _quotient(scope: Scope, above: Any, below: Any) -> Any:
     """The floor of a quotient: exact division where it is exact, else a new atom."""
     if isinstance(below, int) and below == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
-    numerator = above.terms if is_dimension(above) else {(): int(above)} if above else {}
-    denominator = below.terms if is_dimension(below) else {(): int(below)}
+    numerator: Terms = above.terms if is_dimension(above) else {(): int(above)} if above else {}
+    denominator: Terms = below.terms if is_dimension(below) else {(): int(below)}
     whole, rest = _divide(numerator, denominator)
     result = _simplest(scope, whole)
     remainder = _simplest(scope, rest)
@@ -613,7 +627,7 @@ def _quotient(scope: Scope, above: Any, below: Any) -> Any:
     return result + Dimension(scope, {((name, 1),): 1})
 
 
-def _lower(value: Any) -> float:
+def _lower(value: Size) -> float:
     return value.lower() if is_dimension(value) else value
 
 

@@ -13,7 +13,7 @@ NumPy calls themselves:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from maxjax._ir.liveness import last_uses
 from maxjax._ir.primitive import op_spec
 from maxjax._ir.types import ShapedArray
 
+if TYPE_CHECKING:
+    from maxjax._ir.jaxpr import Atom
+
 _SCALAR_TYPES = {kind.__name__: kind for kind in (
     np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
     np.float16, np.float32, np.float64, np.complex64, np.complex128)}
@@ -31,7 +34,7 @@ _SCALAR_TYPES = {kind.__name__: kind for kind in (
 _FREE_BYTES = 16 << 10
 
 
-def source_of(jaxpr: Jaxpr, namespace: dict[str, Any]) -> str:
+def source_of(jaxpr: Jaxpr, namespace: dict[str, object]) -> str:
     """The Python source of a jaxpr, constants first among its parameters; fills ``namespace``."""
     names: dict[Var, str] = {}
     namespace.update(_SCALAR_TYPES)
@@ -39,7 +42,7 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, Any]) -> str:
     def name(var: Var) -> str:
         return names.setdefault(var, f"v{len(names)}")
 
-    def read(atom: Any) -> str:
+    def read(atom: Atom) -> str:
         if isinstance(atom, Literal):
             key = f"c{len(namespace)}"
             namespace[key] = atom.val
@@ -81,7 +84,8 @@ _OPERATORS = {
 }
 
 
-def _expression(eqn: JaxprEqn, run: Any, operands: list[str]) -> str | None:
+def _expression(eqn: JaxprEqn, run: Callable[..., object] | None, operands: list[str]
+                ) -> str | None:
     """Cheap equations as Python expressions; None for those that call their NumPy rule."""
     avals = [atom.aval for atom in (*eqn.invars, *eqn.outvars)]
     if eqn.primitive.expression is not None:

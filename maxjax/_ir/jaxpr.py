@@ -7,7 +7,7 @@ Every variable is assigned once. Higher-order primitives hold jaxprs in their pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._ir.effects import Effect
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from maxjax._base.source import SourceLine
     from maxjax._ir.primitive import Primitive
     from maxjax._ir.refs import RefUse
+    from maxjax._ir.typing import Function, Value
 
 
 class Var:
@@ -85,7 +86,7 @@ class JaxprEqn:
 
     __slots__ = ("invars", "outvars", "params", "primitive", "source")
 
-    def __init__(self, primitive: Primitive, invars: Sequence[Atom], params: dict[str, Any],
+    def __init__(self, primitive: Primitive, invars: Sequence[Atom], params: Params,
                  outvars: Sequence[Var], source: SourceLine | None = None):
         self.primitive = primitive
         self.invars = [*invars]
@@ -126,7 +127,7 @@ class Jaxpr:
     __slots__ = ("__weakref__", "constvars", "debug_info", "eqns", "invars", "outvars")
 
     def __init__(self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom],
-                 eqns: Sequence[JaxprEqn], debug_info: str = "", *, effects: Any = None):
+                 eqns: Sequence[JaxprEqn], debug_info: str = "", *, effects: object = None):
         # JAX's constructor is told the effects, which follow from the equations.
         self.constvars = [*constvars]
         self.invars = [*invars]
@@ -162,7 +163,7 @@ class ClosedJaxpr:
 
     __slots__ = ("__weakref__", "cache", "consts", "jaxpr", "refs")
 
-    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = (), refs: tuple[RefUse, ...] = ()):
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Value] = (), refs: tuple[RefUse, ...] = ()):
         self.jaxpr = jaxpr
         self.consts = [*consts]
         # The array references that the last inputs are values of, and, of those that are written,
@@ -188,8 +189,8 @@ class ClosedJaxpr:
     def outvars(self) -> list[Atom]:
         return self.jaxpr.outvars
 
-    def replace(self, *, jaxpr: Jaxpr | None = None,
-                consts: Sequence[Any] | None = None) -> ClosedJaxpr:
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Value] | None = None
+                ) -> ClosedJaxpr:
         return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr,
                            self.consts if consts is None else consts)
 
@@ -210,10 +211,10 @@ class ClosedJaxpr:
         return frozenset().union(*[eqn.effects for eqn in self.eqns])
 
 
-def derived(function):
+def derived(function: Function) -> Function:
     """Decorates ``function(closed_jaxpr, *hashable)``: its results are kept with the jaxpr."""
 
-    def cached(closed: ClosedJaxpr, *arguments: Any) -> Any:
+    def cached(closed: ClosedJaxpr, *arguments: Hashable) -> Any:
         key = (function, arguments)
         result = closed.cache.get(key)
         if result is None:
@@ -222,10 +223,11 @@ def derived(function):
 
     cached.__doc__ = function.__doc__
     cached.__name__ = function.__name__
-    return cached
+    typed: Any = cached
+    return typed
 
 
-def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
+def subjaxprs(params: Params) -> Iterator[ClosedJaxpr | Jaxpr]:
     """The jaxprs among a primitive's parameters, those within tuples included."""
     for value in params.values():
         if isinstance(value, (ClosedJaxpr, Jaxpr)):

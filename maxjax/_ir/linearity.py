@@ -7,9 +7,12 @@ unreduced, derive what they do from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    from maxjax._ir.typing import Params
 
 # ``(in_avals, out_avals, params)`` -> whether an application may leave its result unreduced.
 UnreducedRule = Callable[[Sequence[ShapedArray], Sequence[ShapedArray], dict[str, Any]], bool]
@@ -38,7 +41,7 @@ class Linearity(NamedTuple):
 
 
 def reduced_first(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
-                  params: dict[str, Any]) -> bool:
+                  params: Params) -> bool:
     """Never unreduced: the operation communicates, rounds, or fixes where a value lies."""
     return False
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from maxjax._ir.control_flow import iterations, structure_of
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
@@ -159,7 +158,7 @@ def _parameters(eqn: JaxprEqn) -> list[str]:
     return shown
 
 
-def _type(atom: Any) -> str:
+def _type(atom: Atom) -> str:
     if isinstance(atom, DropVar):
         return "_"
     return atom.aval.str_short(short_dtypes=True)

@@ -1,6 +1,7 @@
 """Primitives: one object holds everything that maxjax knows about an operation.
 
-The rules, all optional but the first two, and their contracts:
+The rules, all optional but the first two, and their contracts (``maxjax._ir.rule_protocols`` has
+their signatures for type checkers):
 
 ``abstract(*avals, **params)``
     The type of the result (a tuple of types where ``multiple_results``).
@@ -109,17 +110,25 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base import caches, threads
 from maxjax._base.errors import InternalError
 from maxjax._ir.control_flow import ControlFlow
 from maxjax._ir.dimensions import state as dimensions
-from maxjax._ir.effects import Effect
 from maxjax._ir.linearity import Linearity
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from maxjax._ir import rule_protocols as rules
+    from maxjax._ir.jaxpr import ClosedJaxpr
+    from maxjax._ir.typing import HostValue, Params, Value
+    from maxjax._primitives.kernels import Kernel
+    from maxjax._primitives.rules import OnShard
 
 registry: dict[str, Primitive] = {}
 
@@ -149,28 +158,28 @@ class Primitive:
     """See the module's description."""
 
     def __init__(self, name: str, *,
-                 abstract: Callable[..., Any],
-                 evaluate: Callable[..., Any] | None = None,
-                 specialize: Callable[..., Any] | None = None,
-                 lower: Callable[..., Any] | None = None,
+                 abstract: rules.Abstract,
+                 evaluate: rules.Evaluate | None = None,
+                 specialize: rules.Specialize | None = None,
+                 lower: rules.Lower | None = None,
                  host_reason: str | None = None,
-                 host_condition: Callable[..., str | None] | None = None,
-                 jvp: Callable[..., Any] | None = None,
-                 linearize: Callable[..., Any] | None = None,
-                 transpose: Callable[..., Any] | None = None,
-                 batch: Callable[..., Any] | None = None,
-                 axis_names: Callable[..., Collection[Any]] | None = None,
-                 batch_named: Callable[..., Any] | None = None,
-                 varies: Callable[..., frozenset[Any]] | None = None,
-                 factors: Callable[..., Any] | None = None,
-                 shard_params: Callable[..., dict[str, Any]] | None = None,
-                 on_shard: Any = None,
-                 effects: Callable[..., frozenset[Effect]] | None = None,
-                 placement: Callable[..., Any] | None = None,
-                 eager: Callable[..., Any] | None = None,
-                 program: Callable[..., Any] | None = None,
-                 flops: Callable[..., float] | None = None,
-                 accepts: tuple[Any, ...] | None = None,
+                 host_condition: rules.HostCondition | None = None,
+                 jvp: rules.Jvp | None = None,
+                 linearize: rules.Linearize | None = None,
+                 transpose: rules.Transpose | None = None,
+                 batch: rules.Batch | None = None,
+                 axis_names: rules.AxisNames | None = None,
+                 batch_named: rules.BatchNamed | None = None,
+                 varies: rules.Varies | None = None,
+                 factors: rules.Factors | None = None,
+                 shard_params: rules.ShardParams | None = None,
+                 on_shard: OnShard | None = None,
+                 effects: rules.Effects | None = None,
+                 placement: rules.Placement | None = None,
+                 eager: rules.Eager | None = None,
+                 program: rules.Program | None = None,
+                 flops: rules.Flops | None = None,
+                 accepts: rules.Accepts | None = None,
                  multiple_results: bool = False,
                  no_derivative: str | None = None,
                  cacheable: bool = True,
@@ -181,19 +190,19 @@ class Primitive:
                  on_mesh: bool = False,
                  linearity: Linearity | None = None,
                  passes_unreduced: slice | None = None,
-                 calls: str | Callable[..., Any] | None = None,
-                 guarded: Callable[..., Sequence[bool]] | None = None,
+                 calls: str | rules.Called | None = None,
+                 guarded: rules.Guarded | None = None,
                  inlined_late: bool = False,
-                 expand: Callable[..., Any] | None = None,
+                 expand: rules.Expand | None = None,
                  control_flow: ControlFlow | None = None,
-                 dead_code: Callable[..., Any] | None = None,
-                 expression: Callable[..., str | None] | None = None,
-                 known: Callable[[dict[str, Any]], Any] | None = None,
-                 shown: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+                 dead_code: rules.DeadCode | None = None,
+                 expression: rules.Expression | None = None,
+                 known: rules.Known | None = None,
+                 shown: rules.Shown | None = None,
                  names_inputs: bool = False,
                  same_dtypes: slice | None = None,
-                 bodies: Callable[..., Any] | None = None,
-                 kernels: tuple[Any, ...] = (),
+                 bodies: rules.Bodies | None = None,
+                 kernels: tuple[Kernel, ...] = (),
                  cheap: bool = False,
                  registered: bool = True):
         if registered and name in registry:
@@ -250,18 +259,18 @@ class Primitive:
         if registered:
             registry[name] = self
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: Value, **params: object) -> Any:
         """Applies the primitive under the current trace; operands are trusted."""
         return context.trace.apply(self, args, params)
 
-    def called(self, params: dict[str, Any]) -> Any:
+    def called(self, params: Params) -> ClosedJaxpr | None:
         """The jaxpr that an application only calls, None if it does more."""
         if self.calls is None:
             return None
         return params[self.calls] if isinstance(self.calls, str) else self.calls(params)
 
     def flops_of(self, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
-                 params: dict[str, Any]) -> float:
+                 params: Params) -> float:
         """The floating-point operations of an application, those of jaxprs inside left out: as many
         as results have elements, unless the primitive says otherwise."""
         if self.flops is not None:
@@ -270,7 +279,7 @@ class Primitive:
             return 0.0
         return float(sum([aval.size for aval in out_avals]))
 
-    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+    def get_bind_params(self, params: Params) -> Params:
         """The parameters of an equation as ``bind`` takes them."""
         return dict(params)
 
@@ -284,7 +293,7 @@ class OpSpec:
     __slots__ = ("in_avals", "out_aval", "out_avals", "params", "primitive", "run", "weight")
 
     def __init__(self, primitive: Primitive, in_avals: tuple[ShapedArray, ...],
-                 params: dict[str, Any]):
+                 params: Params):
         self.primitive = primitive
         self.in_avals = in_avals
         self.params = params
@@ -300,7 +309,7 @@ class OpSpec:
 _SMALL_PRODUCT = 1 << 13
 
 
-def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
+def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: Params,
             out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
     run = _own_runner(primitive, in_avals, params, out_avals)
     if run is None or not primitive.calls_blas:
@@ -310,13 +319,13 @@ def _runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dic
             math.prod(sizes) <= _SMALL_PRODUCT):
         return run
 
-    def run_unforked(*arrays: Any) -> Any:
+    def run_unforked(*arrays: np.ndarray) -> HostValue | Sequence[HostValue]:
         with threads.unforked:
             return run(*arrays)
     return run_unforked
 
 
-def _own_runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
+def _own_runner(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: Params,
                 out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
     if primitive.specialize is not None:
         run = primitive.specialize(in_avals, params, out_avals)
@@ -337,7 +346,7 @@ def forget_specs() -> None:
 
 
 def op_spec(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
-            params: dict[str, Any]) -> OpSpec:
+            params: Params) -> OpSpec:
     """The spec of an application; equal applications share one object.
 
     Dropping old specs is safe: whoever compares them by identity only misses a hit.
@@ -354,7 +363,7 @@ def op_spec(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
 
 
 def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
-                 params: dict[str, Any]) -> tuple[ShapedArray, ...]:
+                 params: Params) -> tuple[ShapedArray, ...]:
     """The types of the results of an application that is only written down."""
     if not dimensions.open_scopes:
         return op_spec(primitive, in_avals, params).out_avals
@@ -363,10 +372,10 @@ def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
 
 
 def abstract_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
-                     params: dict[str, Any]) -> tuple[ShapedArray, ...]:
+                     params: Params) -> tuple[ShapedArray, ...]:
     """The types of the results, with what they tell of a mesh."""
     if primitive.on_mesh or all(aval.plain for aval in in_avals):
-        out = primitive.abstract(*in_avals, **params)
+        out: Any = primitive.abstract(*in_avals, **params)
         return tuple(out) if primitive.multiple_results else (out,)
     out = primitive.abstract(*[aval.off_mesh() for aval in in_avals], **params)
     results = tuple(out) if primitive.multiple_results else (out,)

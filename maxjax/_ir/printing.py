@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    from maxjax._ir.typing import Params
 
 WIDTH = 80
 # A sub-jaxpr of more equations than this is printed once, before the jaxpr that uses it.
@@ -37,7 +40,7 @@ class Group:
 
     __slots__ = ("content",)
 
-    def __init__(self, *content: Any):
+    def __init__(self, *content: object):
         self.content = content
 
 
@@ -46,7 +49,7 @@ class Nest:
 
     __slots__ = ("content", "depth")
 
-    def __init__(self, depth: int, *content: Any):
+    def __init__(self, depth: int, *content: object):
         self.depth = depth
         self.content = content
 
@@ -56,7 +59,7 @@ class Noted:
 
     __slots__ = ("content", "note")
 
-    def __init__(self, content: Any, note: str):
+    def __init__(self, content: object, note: str):
         self.content = content
         self.note = note
 
@@ -191,7 +194,7 @@ def _letters(number: int) -> str:
 
 
 # --- parameters -----------------------------------------------------------------------------------
-def _value(value: Any, names: Names) -> Document:
+def _value(value: object, names: Names) -> Document:
     if isinstance(value, (Jaxpr, ClosedJaxpr)):
         return _jaxpr(value.jaxpr if isinstance(value, ClosedJaxpr) else value, names)
     if (isinstance(value, tuple) and value
@@ -209,7 +212,7 @@ def _value(value: Any, names: Names) -> Document:
     return str(value)
 
 
-def _params(params: dict[str, Any], names: Names) -> Document:
+def _params(params: Params, names: Names) -> Document:
     if not params:
         return ""
     order = sorted(params, key=lambda name: (name != "name", name))
@@ -323,7 +326,7 @@ def _shared(jaxpr: Jaxpr) -> dict[Jaxpr, str]:
     return result
 
 
-def _nested(params: dict[str, Any]) -> list[Jaxpr]:
+def _nested(params: Params) -> list[Jaxpr]:
     result = []
     for value in params.values():
         for item in value if isinstance(value, tuple) else (value,):
@@ -336,8 +339,8 @@ def _nested(params: dict[str, Any]) -> list[Jaxpr]:
 
 def pretty_print(self: Jaxpr | ClosedJaxpr | JaxprEqn, *, source_info: bool = False,
                  print_shapes: bool = True, name_stack: bool = False,
-                 custom_pp_eqn_rules: bool = True, print_effects: bool = False,
-                 **kwargs: Any) -> str:
+                 custom_pp_eqn_rules: bool = True, print_effects: bool = False, **kwargs: object
+                 ) -> str:
     """The text of a jaxpr or an equation.
 
     Args:

@@ -10,12 +10,16 @@ pure, and transformations of them need not know of references.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxjax._base.errors import UnexpectedTracerError
 from maxjax._ir.trace import Trace, Tracer, context
 from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    from maxjax._ir.trace import Array
+    from maxjax._ir.typing import Value
 
 
 class AbstractRef:
@@ -31,7 +35,8 @@ class AbstractRef:
 
     __slots__ = ("inner_aval", "kind", "memory_space")
 
-    def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None):
+    def __init__(self, inner_aval: ShapedArray, memory_space: Hashable = None,
+                 kind: Hashable = None):
         self.inner_aval = inner_aval
         self.memory_space = memory_space
         self.kind = kind
@@ -48,8 +53,8 @@ class AbstractRef:
 
     __repr__ = str_short
 
-    def update(self, inner_aval: Any = None, memory_space: Any = None,
-               kind: Any = None) -> AbstractRef:
+    def update(self, inner_aval: ShapedArray | None = None, memory_space: Hashable = None,
+               kind: Hashable = None) -> AbstractRef:
         """The same but for what is given."""
         return AbstractRef(self.inner_aval if inner_aval is None else inner_aval,
                            memory_space or self.memory_space, kind or self.kind)
@@ -113,9 +118,9 @@ class Ref:
 
     if TYPE_CHECKING:
         # What maxjax.numpy installs.
-        def __getitem__(self, index: Any) -> Any: ...
-        def __setitem__(self, index: Any, value: Any) -> None: ...
-        def addupdate(self, x: Any, idx: Any = ()) -> None: ...
+        def __getitem__(self, index: object) -> Any: ...
+        def __setitem__(self, index: object, value: object) -> None: ...
+        def addupdate(self, x: object, idx: object = ()) -> None: ...
         at: Any
 
     def unsafe_buffer_pointer(self) -> int:
@@ -148,7 +153,7 @@ class Argument(NamedTuple):
 _serials = itertools.count()
 
 
-def make_ref(value: Any, memory_space: Any = None, kind: Any = None) -> Ref:
+def make_ref(value: Array, memory_space: Hashable = None, kind: Hashable = None) -> Ref:
     """A new reference that belongs to the current trace."""
     return Ref(AbstractRef(value.aval, memory_space, kind),
                Storage(context.trace, value))
@@ -195,7 +200,7 @@ class RefState:
 class RefsTouched(NotImplementedError):
     """A function that was to be traced to a pure jaxpr touches references from outside."""
 
-    def __init__(self, kind: str, uses: tuple[RefUse, ...]):
+    def __init__(self, kind: Hashable, uses: tuple[RefUse, ...]):
         super().__init__(
             f"a function traced for {kind} touches array references from outside, of types "
             f"{', '.join(repr(use.ref.aval) for use in uses)}: not supported")
@@ -222,7 +227,7 @@ def read(ref: Ref) -> Any:
     return storage.value
 
 
-def write(ref: Ref, value: Any, operation: str = SET) -> None:
+def write(ref: Ref, value: Value, operation: str = SET) -> None:
     """Replaces the value of a reference, under the current trace.
 
     Raises:
@@ -278,7 +283,7 @@ def read_all(uses: Sequence[RefUse]) -> list[Any]:
     return [read(use.ref) for use in uses]
 
 
-def write_back(uses: Sequence[RefUse], results: Sequence[Any]) -> list[Any]:
+def write_back(uses: Sequence[RefUse], results: Sequence[Value]) -> list[Any]:
     """Writes the last results to the references that a jaxpr writes; gives the other results."""
     written = [use for use in uses if use.operation]
     count = len(results) - len(written)

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from maxjax._base.shardings import Sharding
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.trace import Array, Trace, set_base
 from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    pass
 
 
 class Runtime(Trace, ABC):
@@ -40,7 +45,7 @@ class Runtime(Trace, ABC):
 
     # --- values ---
     @abstractmethod
-    def operand(self, leaf: Any) -> Array:
+    def operand(self, leaf: object) -> Array:
         """A leaf as an operand of primitives: an array, or the tracer that it is.
 
         Raises:
@@ -49,7 +54,7 @@ class Runtime(Trace, ABC):
         """
 
     @abstractmethod
-    def constant(self, value: Any, aval: ShapedArray) -> Array:
+    def constant(self, value: np.ndarray, aval: ShapedArray) -> Array:
         """An array of a NumPy value, which nobody else writes to."""
 
     @abstractmethod
@@ -62,11 +67,11 @@ class Runtime(Trace, ABC):
 
     # --- types ---
     @abstractmethod
-    def array_types(self, values: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
+    def array_types(self, values: Sequence[object]) -> tuple[ShapedArray, ...] | None:
         """The types of values that are all concrete arrays; else None."""
 
     @abstractmethod
-    def signature(self, leaves: Sequence[Any]) -> tuple[ShapedArray, ...] | None:
+    def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:
         """The types of concrete leaves; None if one is a tracer or no array at all."""
 
     # --- programs ---

@@ -10,7 +10,7 @@ import base64
 import enum
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from maxjax._ir.dimensions import Dimension
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.primitive import Primitive, registry
 from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    from maxjax._ir.typing import DType
 
 
 class NotSerializable(Exception):
@@ -40,7 +43,7 @@ def _no_symbols(text: str) -> Any:
     raise NotSerializable(f"the symbolic size {text} in a program of known sizes")
 
 
-def _dtype_name(dtype: Any) -> str:
+def _dtype_name(dtype: DType) -> str:
     if dtypes.is_key(dtype):
         return f"key:{dtype.impl}"
     return "float0" if dtype == dtypes.float0 else dtype.name
@@ -66,7 +69,7 @@ def _decode_aval(data: list[Any], sizes: Sizes = _no_symbols) -> ShapedArray:
     return ShapedArray(tuple(shape), _dtype_of(data[1]), bool(data[2]))
 
 
-def _encode_value(value: Any) -> Any:
+def _encode_value(value: object) -> Any:
     """A parameter: each kind but strings, integers, bools and None behind a tag."""
     if value is None or isinstance(value, (str, bool)):
         return value
@@ -231,6 +234,6 @@ def decode(data: dict[str, Any], sizes: Sizes = _no_symbols) -> Jaxpr:
     return Jaxpr(constvars, invars, [use(item) for item in data["outputs"]], eqns)
 
 
-def dumps(data: Any) -> str:
+def dumps(data: object) -> str:
     """Canonical JSON."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
 from maxjax._base.source import current_line
@@ -24,6 +24,9 @@ from maxjax._ir.trace import (
     leaked_tracer_error,
 )
 from maxjax._ir.types import ShapedArray
+
+if TYPE_CHECKING:
+    from maxjax._ir.typing import FlatFunction, Params, Value
 
 
 @pytree.leaf_type
@@ -87,7 +90,7 @@ class StagingTrace(Trace):
         self.invars.append(var)
         return DynamicJaxprTracer(self, var)
 
-    def atom(self, value: Any) -> Atom:
+    def atom(self, value: Value) -> Atom:
         """The variable or literal that stands for an operand."""
         if type(value) is DynamicJaxprTracer and value._trace is self:
             return value._var
@@ -106,7 +109,7 @@ class StagingTrace(Trace):
             known = self.constants[id(value)] = (Var(value.aval), value)
         return known[0]
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)
         atoms = [self.atom(arg) for arg in args]
@@ -117,12 +120,12 @@ class StagingTrace(Trace):
             return [DynamicJaxprTracer(self, var) for var in outvars]
         return DynamicJaxprTracer(self, outvars[0])
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Any]], jvp: Callable[..., object],
+                         args: list[Value], **params: Any) -> list[Any]:
         return params["stage"](self, function, jvp, args)
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Any]], rule: Callable[..., object],
+                         args: list[Value], **params: Any) -> list[Any]:
         return params["stage"](self, function, rule, args)
 
     def reference(self, ref: Ref) -> RefState:
@@ -198,7 +201,7 @@ class StagingTrace(Trace):
                 eqn.outvars = [var if var in used else DropVar(var.aval) for var in eqn.outvars]
         return used
 
-    def close(self, outputs: Sequence[Any], with_refs: bool = False) -> ClosedJaxpr:
+    def close(self, outputs: Sequence[Value], with_refs: bool = False) -> ClosedJaxpr:
         """The finished jaxpr that gives ``outputs`` (tracers or concrete values).
 
         Raises:
@@ -242,9 +245,8 @@ def enumeration(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])}, and {names[-1]}"
 
 
-def trace_to_jaxpr(function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
-                   debug_info: str = "", kind: str = "jit",
-                   argument_names: Sequence[str] | None = None,
+def trace_to_jaxpr(function: FlatFunction, in_avals: Sequence[ShapedArray], debug_info: str = "",
+                   kind: str = "jit", argument_names: Sequence[str] | None = None,
                    with_refs: bool = False) -> ClosedJaxpr:
     """The jaxpr of ``function``, which takes and returns flat sequences of arrays.
 
@@ -260,10 +262,9 @@ def trace_to_jaxpr(function: Callable[..., Sequence[Any]], in_avals: Sequence[Sh
     return closed
 
 
-def _traced(function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
-            debug_info: str, kind: str, argument_names: Sequence[str] | None,
-            with_refs: bool) -> tuple[
-                ClosedJaxpr, weakref.ref[Trace]]:
+def _traced(function: FlatFunction, in_avals: Sequence[ShapedArray], debug_info: str, kind: str,
+            argument_names: Sequence[str] | None, with_refs: bool
+            ) -> tuple[ClosedJaxpr, weakref.ref[Trace]]:
     trace = StagingTrace(debug_info, kind, argument_names)
     tracers = [trace.new_input(aval) for aval in in_avals]
     try:

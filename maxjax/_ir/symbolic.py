@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from maxjax._base.errors import InconclusiveDimensionOperation
-from maxjax._ir.dimensions import Dimension, Scope, combined, is_dimension
+from maxjax._ir.dimensions import Dimension, Scope, Terms, combined, is_dimension
+
+if TYPE_CHECKING:
+    from maxjax._ir.dimensions import Size
 
 _SITE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
 # How many constraints an inequality is derived from at most.
@@ -61,7 +64,7 @@ class SymbolicScope(Scope):
         for text in constraints_str:
             self._add(text)
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         self.closed = False
 
@@ -100,11 +103,11 @@ class SymbolicScope(Scope):
                              "the form `term * coefficient`.")
         constraint = Constraint(left - right, True, text)
         (monomial, factor), = left.terms.items()
-        terms = right.terms if is_dimension(right) else {(): right}
+        terms: Terms = right.terms if is_dimension(right) else {(): right}
         self.rules[monomial] = factor, terms
         return constraint
 
-    def _as_remainder(self, dimension: Any) -> tuple[Dimension, Dimension] | None:
+    def _as_remainder(self, dimension: Dimension) -> tuple[Dimension, Dimension] | None:
         """(a, b*floordiv(a, b)) where a dimension is their difference."""
         for monomial in dimension.terms if is_dimension(dimension) else ():
             for name, _ in monomial:
@@ -135,7 +138,7 @@ class SymbolicScope(Scope):
     def lower(self, dimension: Dimension) -> float:
         return self._lower(dimension, _DEPTH)
 
-    def _lower(self, dimension: Any, depth: int) -> float:
+    def _lower(self, dimension: Size, depth: int) -> float:
         if not is_dimension(dimension):
             return dimension
         best = self._interval(dimension)[0]
@@ -189,7 +192,8 @@ class SymbolicScope(Scope):
         low = _floor_quotient(above[0], below[1] if above[0] >= 0 else below[0])
         return low, _floor_quotient(above[1], below[0] if above[1] >= 0 else below[1])
 
-    def _decide(self, difference: Dimension, relation: str, asked: tuple[Any, str, Any]) -> bool:
+    def _decide(self, difference: Dimension, relation: str, asked: tuple[Size, str, object]
+                ) -> bool:
         low, high = self.lower(difference), -self.lower(-difference)
         if relation == "==":
             return low == high == 0
@@ -404,7 +408,7 @@ def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (),
 
 # --- sizes of symbols -----------------------------------------------------------------------------
 
-def symbols_of(size: Any) -> set[str]:
+def symbols_of(size: Size) -> set[str]:
     """The names of the symbols that a size depends on."""
     if not is_dimension(size):
         return set()
@@ -417,7 +421,7 @@ def symbols_of(size: Any) -> set[str]:
     return found
 
 
-def scope_of(shapes: Sequence[Sequence[Any]]) -> SymbolicScope | None:
+def scope_of(shapes: Sequence[Sequence[Size]]) -> SymbolicScope | None:
     """The scope of the symbols in shapes.
 
     Raises:
@@ -463,7 +467,8 @@ def solve(names: Sequence[str], specification: Sequence[Sequence[Any]],
     if shapes is not None:
         solver.check_sizes(places)
         if places:
-            solver.check_constraints(places[0][1].scope)
+            scope: Any = places[0][1].scope
+            solver.check_constraints(scope)
     return solver.sizes
 
 
@@ -485,7 +490,7 @@ class _Solver:
             f"variables: {self.obtained}. Please see {_SITE}#shape-assertion-errors for more "
             "details.")
 
-    def take(self, place: str, size: Dimension, actual: Any) -> bool:
+    def take(self, place: str, size: Dimension, actual: Size | None) -> bool:
         """Finds a symbol from one dimension; False while more than one is unknown there."""
         unknown = symbols_of(size) - set(self.sizes)
         name = next(iter(unknown), "")
@@ -555,6 +560,6 @@ def _linear_in(size: Dimension, name: str, sizes: Mapping[str, Any]) -> tuple[An
     return factor, Dimension(size.scope, rest).value(sizes)
 
 
-def _shape_text(shape: Sequence[Any]) -> str:
+def _shape_text(shape: Sequence[Size]) -> str:
     inside = ", ".join(map(str, shape))
     return f"({inside},)" if len(shape) == 1 else f"({inside})"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,12 @@ from maxjax._base.errors import (
 from maxjax._ir.types import ShapedArray
 
 if TYPE_CHECKING:
+    from maxjax._ir.array_members import ArrayMembers
     from maxjax._ir.primitive import Primitive
+    from maxjax._ir.refs import Ref
+    from maxjax._ir.typing import Params
+else:
+    ArrayMembers = object
 
 
 class Trace:
@@ -36,16 +42,16 @@ class Trace:
     def __init__(self) -> None:
         self.live = True      # False once the transformation that made this trace has ended
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         raise NotImplementedError(type(self).__name__)
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Any]], jvp: Callable[..., object],
+                         args: list[Value], **params: Any) -> list[Any]:
         """Calls a function that has a derivative rule of its own; flat operands and results."""
         raise NotImplementedError(type(self).__name__)
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Any]], rule: Callable[..., object],
+                         args: list[Value], **params: Any) -> list[Any]:
         """Calls a function that has a reverse-mode rule of its own: ``rule(primals, perturbed)``
         gives results, residuals and ``backward(residuals, cotangents)``."""
         raise NotImplementedError(type(self).__name__)
@@ -54,11 +60,11 @@ class Trace:
         """The trace that this one hands operations on to."""
         return getattr(self, "parent", None) or getattr(self, "outer", None)
 
-    def reference(self, ref: Any) -> Any:
+    def reference(self, ref: Ref) -> Any:
         """The state here of an array reference from outside, where this trace keeps one."""
         return None
 
-    def write_outside(self, ref: Any, value: Any, operation: str) -> Any:
+    def write_outside(self, ref: Ref, value: Value, operation: str) -> Any:
         """A value for a reference from outside, as one of the trace that this one hands on to.
 
         Raises:
@@ -104,7 +110,7 @@ class current_trace:
         context.trace = self.trace
         return self.trace
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         context.trace = self.previous
 
 
@@ -119,27 +125,27 @@ class CompileTimeTrace(Trace):
         self.outer = outer
         self.base = base
 
-    def _target(self, args: Any, is_traced: bool = False) -> current_trace:
+    def _target(self, args: Sequence[Value], is_traced: bool = False) -> current_trace:
         return current_trace(self.outer if is_traced or any(
             isinstance(arg, Tracer) for arg in args) else self.base)
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         # Who maps a named axis knows what a collective gives.
         with self._target(args, primitive.axis_names is not None) as trace:
             return trace.apply(primitive, args, params)
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Any]], jvp: Callable[..., object],
+                         args: list[Value], **params: Any) -> list[Any]:
         with self._target(args) as trace:
             return trace.apply_custom_jvp(function, jvp, args, **params)
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Any]], rule: Callable[..., object],
+                         args: list[Value], **params: Any) -> list[Any]:
         with self._target(args) as trace:
             return trace.apply_custom_vjp(function, rule, args, **params)
 
 
-class Array:
+class Array(ArrayMembers):
     """An array of maxjax: shape, dtype and an operation for each of NumPy's operators.
 
     Concrete arrays and tracers both are instances. The operators and methods are installed by
@@ -159,7 +165,7 @@ class Array:
         return self.aval.shape
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype:
         """The type of the elements."""
         return self.aval.dtype
 
@@ -190,50 +196,6 @@ class Array:
 
     def __len__(self) -> int:
         return len(self.aval)
-
-    if TYPE_CHECKING:
-        # What maxjax.numpy installs.
-        def __getattr__(self, name: str) -> Any: ...
-        def __getitem__(self, index: Any) -> Any: ...
-        def __iter__(self) -> Any: ...
-        def __neg__(self) -> Array: ...
-        def __pos__(self) -> Array: ...
-        def __abs__(self) -> Array: ...
-        def __invert__(self) -> Array: ...
-        def __eq__(self, other: object) -> Any: ...
-        def __ne__(self, other: object) -> Any: ...
-        def __lt__(self, other: Any) -> Array: ...
-        def __le__(self, other: Any) -> Array: ...
-        def __gt__(self, other: Any) -> Array: ...
-        def __ge__(self, other: Any) -> Array: ...
-        def __add__(self, other: Any) -> Array: ...
-        def __sub__(self, other: Any) -> Array: ...
-        def __mul__(self, other: Any) -> Array: ...
-        def __truediv__(self, other: Any) -> Array: ...
-        def __floordiv__(self, other: Any) -> Array: ...
-        def __mod__(self, other: Any) -> Array: ...
-        def __divmod__(self, other: Any) -> tuple[Array, Array]: ...
-        def __pow__(self, other: Any) -> Array: ...
-        def __matmul__(self, other: Any) -> Array: ...
-        def __and__(self, other: Any) -> Array: ...
-        def __or__(self, other: Any) -> Array: ...
-        def __xor__(self, other: Any) -> Array: ...
-        def __lshift__(self, other: Any) -> Array: ...
-        def __rshift__(self, other: Any) -> Array: ...
-        def __radd__(self, other: Any) -> Array: ...
-        def __rsub__(self, other: Any) -> Array: ...
-        def __rmul__(self, other: Any) -> Array: ...
-        def __rtruediv__(self, other: Any) -> Array: ...
-        def __rfloordiv__(self, other: Any) -> Array: ...
-        def __rmod__(self, other: Any) -> Array: ...
-        def __rdivmod__(self, other: Any) -> tuple[Array, Array]: ...
-        def __rpow__(self, other: Any) -> Array: ...
-        def __rmatmul__(self, other: Any) -> Array: ...
-        def __rand__(self, other: Any) -> Array: ...
-        def __ror__(self, other: Any) -> Array: ...
-        def __rxor__(self, other: Any) -> Array: ...
-        def __rlshift__(self, other: Any) -> Array: ...
-        def __rrshift__(self, other: Any) -> Array: ...
 
 
 # What a primitive is applied to.
@@ -308,7 +270,7 @@ class Tracer(Array):
             raise TracerIntegerConversionError(self)
         return value.__index__()
 
-    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
         raise TracerArrayConversionError(self)
 
     def item(self, *args: int) -> Any:
@@ -393,7 +355,7 @@ def check_leaks(reference: weakref.ref[Trace]) -> None:
     raise Exception("\n".join(lines))
 
 
-def _described(holder: Any, value: Any) -> str:
+def _described(holder: object, value: object) -> str:
     if isinstance(holder, dict):
         keys = [key for key, item in holder.items() if item is value]
         name = holder.get("__name__")
@@ -406,13 +368,13 @@ def _described(holder: Any, value: Any) -> str:
     return f"<{type(holder).__name__}>"
 
 
-def aval_of(value: Any) -> ShapedArray:
+def aval_of(value: Value) -> ShapedArray:
     """The type of an operand: an array, a tracer, or a NumPy array or scalar."""
     if isinstance(value, Array):
         return value.aval
     return ShapedArray(value.shape, value.dtype, False)
 
 
-def is_scalar(value: Any) -> bool:
+def is_scalar(value: object) -> bool:
     """Whether an operand that is no array of ours is a scalar of one of NumPy's own classes."""
     return isinstance(value, np.generic) and value.__class__ is value.dtype.type

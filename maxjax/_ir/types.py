@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxjax._base import caches, dtypes, threads
 from maxjax._base.meshes import EMPTY, AbstractMesh, PartitionSpec, entry_axes
 from maxjax._base.shardings import NamedSharding
 from maxjax._ir.dimensions import constant_size
+
+if TYPE_CHECKING:
+    from maxjax._base.dtypes import KeyDType
+    from maxjax._ir.typing import AxisName, DType, DTypeLike
 
 # How a value lies over a mesh, as far as its type says: over the Explicit axes.
 MeshSpec = tuple[AbstractMesh, PartitionSpec]
@@ -55,9 +59,9 @@ class ShapedArray:
     vma: frozenset[Any]
     plain: bool
 
-    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False,
-                mesh_spec: MeshSpec | None = None,
-                vma: frozenset[Any] = NO_AXES) -> ShapedArray:
+    def __new__(cls, shape: Iterable[int], dtype: DTypeLike | KeyDType, weak_type: bool = False,
+                mesh_spec: MeshSpec | None = None, vma: frozenset[Hashable] = NO_AXES
+                ) -> ShapedArray:
         try:
             if mesh_spec is None and not vma:
                 return _recent[shape, dtype, weak_type]
@@ -66,7 +70,7 @@ class ShapedArray:
         return _intern(tuple([constant_size(d) for d in shape]), dtypes.as_dtype(dtype),
                        bool(weak_type), mesh_spec, vma)
 
-    def update(self, shape: Any = None, dtype: Any = None,
+    def update(self, shape: Iterable[int] | None = None, dtype: DTypeLike | KeyDType | None = None,
                weak_type: bool | None = None, **on_mesh: Any) -> ShapedArray:
         """The same type but for what is given; another shape has no ``mesh_spec``."""
         return ShapedArray(
@@ -98,11 +102,11 @@ class ShapedArray:
                                                     *spec.partitions[dim + 1:]))
         return ShapedArray(shape, self.dtype, self.weak_type, on_mesh, self.vma)
 
-    def with_leading(self, size: Any) -> ShapedArray:
+    def with_leading(self, size: int) -> ShapedArray:
         """The type of several, stacked along a new first dimension."""
         return self.with_dim(0, size)
 
-    def with_dim(self, dim: int, size: Any, entry: Any = None) -> ShapedArray:
+    def with_dim(self, dim: int, size: int, entry: Any = None) -> ShapedArray:
         """The type of several along a new dimension, with what a spec says of it."""
         shape = (*self.shape[:dim], size, *self.shape[dim:])
         if self.plain:
@@ -213,7 +217,7 @@ class _Writing:
 writing = _Writing()
 
 
-def _axes(axes: Sequence[Any]) -> str:
+def _axes(axes: Sequence[AxisName]) -> str:
     return str(axes[0]) if len(axes) == 1 else f"({','.join(map(str, axes))})"
 
 
@@ -225,8 +229,8 @@ _lock = threads.lock()
 _RECENT_LIMIT = 20_000
 
 
-def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool, mesh_spec: MeshSpec | None,
-            vma: frozenset[Any]) -> ShapedArray:
+def _intern(shape: tuple[int, ...], dtype: DType, weak_type: bool, mesh_spec: MeshSpec | None,
+            vma: frozenset[Hashable]) -> ShapedArray:
     plain = mesh_spec is None and not vma
     key: Any = (shape, dtype, weak_type) if plain else (shape, dtype, weak_type, mesh_spec, vma)
     with _lock:

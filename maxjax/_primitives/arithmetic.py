@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
 from maxjax._ir.linearity import FIRST, PRODUCT, SUM
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params, Value
 from maxjax._primitives import complex_values, kernels
 from maxjax._primitives.broadcasting import broadcast_to_shape
 from maxjax._primitives.builders import elementwise
@@ -28,10 +34,15 @@ from maxjax._primitives.widths import (
     widened,
 )
 
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
+    from maxjax._primitives.rules import Linear
+    from maxjax._primitives.widths import Accepted
+
 NO_COMPLEX = "MAX has no complex numbers"
 
 
-def constant(value, like):
+def constant(value: float, like: Array) -> Value:
     """A scalar of the dtype of ``like``, weakly typed where that is."""
     if aval_of(like).weak_type:
         kind = _PYTHON_KINDS.get(like.dtype)
@@ -46,7 +57,8 @@ _PYTHON_KINDS = {dtypes.float32: float, dtypes.float64: float, dtypes.int32: int
                  dtypes.int64: int, dtypes.complex64: complex, dtypes.complex128: complex}
 
 
-def _ufunc(name, function, *, accepts=NUMBERS, **rules):
+def _ufunc(name: str, function: np.ufunc, *, accepts: Accepted = NUMBERS, **rules: Any
+           ) -> Primitive:
     rule = complex_values.RULES.get(name, function)
     return elementwise(name, accepts=accepts, evaluate=widened(rule),
                        specialize=specialized(function, rule), **rules)
@@ -88,7 +100,7 @@ mul_p = _ufunc(
 # --- division -------------------------------------------------------------------------------------
 
 
-def _int_divide(x, y):
+def _int_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """C's division: towards zero; by zero all ones, and the least integer by -1 is itself."""
     x, y = np.asarray(x), np.asarray(y)
     if y.dtype.kind == "u":
@@ -103,11 +115,12 @@ def _int_divide(x, y):
     return np.where(y == 0, np.array(-1, y.dtype), np.where(trap, x, quotient)).astype(y.dtype)
 
 
-def _divide(x, y):
+def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return _int_divide(x, y) if x.dtype.kind in "iu" else complex_values.divide(x, y)
 
 
-def _div_specialize(in_avals, params, out_avals):
+def _div_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                    out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
     dtype = in_avals[0].dtype
     if dtypes.is_integer(dtype):
         return None
@@ -130,7 +143,7 @@ div_p = elementwise(
 _float_remainder = vectorized_pair("rem", np.fmod)
 
 
-def _remainder(x, y):
+def _remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """C's remainder, of the sign of ``x``; by zero ``x`` itself for integers."""
     if x.dtype.kind not in "iu":
         return _float_remainder(x, y)
@@ -141,7 +154,7 @@ def _remainder(x, y):
     return np.where(trap, x, remainder).astype(x.dtype)
 
 
-def _truncate(x):
+def _truncate(x: Value) -> Array:
     return mul(sign(x), floor_p.bind(abs_(x)))
 
 
@@ -162,7 +175,7 @@ ceil_p = _ufunc("ceil", np.ceil, accepts=FLOATING, lower=native("ceil"), keeps_z
                 cheap=True, kernels=(Kernel("ceil", dtypes.FLOATS),))
 
 
-def _round_away(x):
+def _round_away(x: np.ndarray) -> np.ndarray:
     # Added to what is below a half, the number before 1/2 does not reach the next whole number;
     # added to a half it does, by rounding to even. The sign of a zero result is x's.
     below_half = np.nextafter(np.array(0.5, x.dtype), np.array(0, x.dtype))
@@ -182,7 +195,8 @@ round_p = elementwise(
 )
 
 
-def _is_finite_specialize(in_avals, params, out_avals):
+def _is_finite_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                          out_avals: tuple[ShapedArray, ...]) -> np.ufunc:
     return np.isfinite
 
 
@@ -202,16 +216,16 @@ nextafter_p = elementwise(
 # --- extrema, absolute value, sign ----------------------------------------------------------------
 
 
-def _extremum_jvp(first):
+def _extremum_jvp(first: bool) -> Callable[..., Any]:
     """Ties are split evenly."""
-    def rule(t, x, y, out):
+    def rule(t: Array, x: Array, y: Array, out: Array) -> Array:
         return mul(t, _balanced(x if first else y, y if first else x, out))
     return rule
 
 
-def _balanced(mine, other, out):
+def _balanced(mine: Array, other: Array, out: Array) -> Array:
     """1 where ``mine`` alone is the result, 1/2 where both are, 0 elsewhere."""
-    def filled(value):
+    def filled(value: float) -> Array:
         return full(out.shape, value, out.dtype)
 
     hit = select(_spread(eq(mine, out), out), filled(0), filled(1))
@@ -219,11 +233,11 @@ def _balanced(mine, other, out):
     return mul(hit, tie)
 
 
-def _spread(mask, out):
+def _spread(mask: Array, out: Array) -> Array:
     return broadcast_to_shape(mask, out.shape)
 
 
-def _extremum(name, function):
+def _extremum(name: str, function: np.ufunc) -> Primitive:
     return _ufunc(name, function, accepts=accepted("integer bool floating complexfloating"),
                   cheap=True, kernels=(Kernel(name, kernels.ALL, 2),),
                   jvp=(_extremum_jvp(True), _extremum_jvp(False)))
@@ -233,7 +247,7 @@ max_p = _extremum("max", np.maximum)
 min_p = _extremum("min", np.minimum)
 
 
-def _abs_jvp(t, x, out):
+def _abs_jvp(t: Array, x: Array, out: Array) -> Array:
     if dtypes.is_complex(x.dtype):
         magnitude = convert_element_type(out, x.dtype)
         safe = select(eq(magnitude, constant(0, x)), magnitude, full(x.shape, 1, x.dtype))
@@ -247,7 +261,7 @@ abs_p = _ufunc("abs", np.abs, accepts=accepted("floating complexfloating signedi
                jvp=_abs_jvp, keeps_zero=True)
 
 
-def _sign(x):
+def _sign(x: np.ndarray) -> np.ndarray:
     if x.dtype.kind == "c":
         return complex_values.sign(x)
     if x.dtype.kind in "iu":
@@ -258,7 +272,7 @@ def _sign(x):
     return np.copysign(np.sign(x), x)
 
 
-def _large_sign(x):
+def _large_sign(x: np.ndarray) -> Any:
     """Scaled so far that even the least number is beyond 1, then cut off there; zeros of either
     sign and NaN remain. NumPy has vector code for that, and none for ``sign`` or ``copysign``."""
     scale = x.dtype.type(2.0 ** (np.finfo(x.dtype).maxexp - 1))
@@ -282,11 +296,12 @@ square_p = elementwise(
 )
 
 
-def _integer_pow(x, *, y):
+def _integer_pow(x: np.ndarray, *, y: int) -> np.ndarray:
     """By repeated squaring, as XLA expands it."""
     if y == 0:
         return np.ones_like(x)
-    result, base, exponent = None, np.asarray(x), abs(y)
+    result: Any = None
+    base, exponent = np.asarray(x), abs(y)
     while exponent:
         if exponent & 1:
             result = base if result is None else np.multiply(result, base)
@@ -296,7 +311,7 @@ def _integer_pow(x, *, y):
     return _divide(np.ones((), x.dtype), result) if y < 0 else result
 
 
-def _integer_pow_lower(ctx, x, *, y):
+def _integer_pow_lower(ctx: Lowering, x: object, *, y: int) -> Any:
     if y == 0:
         return ctx.full_like(x, 1)
     result, base, exponent = None, x, abs(y)
@@ -309,7 +324,7 @@ def _integer_pow_lower(ctx, x, *, y):
     return ctx.native("div", ctx.scalar(1, x), result) if y < 0 else result
 
 
-def _integer_pow_jvp(t, x, out, *, y):
+def _integer_pow_jvp(t: Array, x: Array, out: Array, *, y: int) -> Array | None:
     if y == 0:
         return None
     if y == 1:
@@ -340,11 +355,11 @@ imag_p = elementwise(
     transpose=lambda ct, x: [complex_p.bind(scalar_like(0, ct.dtype), neg(ct))], keeps_zero=True)
 
 
-def _conj_abstract(x, *, input_dtype):
+def _conj_abstract(x: ShapedArray, *, input_dtype: np.dtype) -> ShapedArray:
     return ShapedArray(x.shape, dtypes.complex_dtype(x.dtype), x.weak_type)
 
 
-def _conj_transpose(ct, x, *, input_dtype):
+def _conj_transpose(ct: Value, x: Linear, *, input_dtype: np.dtype) -> list[Array]:
     if dtypes.is_complex(input_dtype):
         return [conj(ct)]
     return [real_p.bind(ct)]
@@ -359,7 +374,7 @@ conj_p = elementwise(
     transpose=_conj_transpose, keeps_zero=True)
 
 
-def _complex_evaluate(real, imaginary):
+def _complex_evaluate(real: np.ndarray, imaginary: np.ndarray) -> np.ndarray:
     """Assembled part by part: a sum with 1j would turn infinite parts into NaN."""
     shape = np.broadcast_shapes(real.shape, imaginary.shape)
     out = np.empty(shape, dtypes.complex_dtype(real.dtype))
@@ -381,51 +396,51 @@ complex_p = elementwise(
 
 # --- operations that rules are written with -------------------------------------------------------
 
-def neg(x):
+def neg(x: Value) -> Array:
     return neg_p.bind(x)
 
 
-def add(x, y):
+def add(x: Value, y: Value) -> Array:
     return add_p.bind(x, y)
 
 
-def sub(x, y):
+def sub(x: Value, y: Value) -> Array:
     return sub_p.bind(x, y)
 
 
-def mul(x, y):
+def mul(x: Value, y: Value) -> Array:
     return mul_p.bind(x, y)
 
 
-def div(x, y):
+def div(x: Value, y: Value) -> Array:
     return div_p.bind(x, y)
 
 
-def square(x):
+def square(x: Value) -> Array:
     return square_p.bind(x)
 
 
-def sign(x):
+def sign(x: Value) -> Array:
     return sign_p.bind(x)
 
 
-def abs_(x):
+def abs_(x: Value) -> Array:
     return abs_p.bind(x)
 
 
-def maximum(x, y):
+def maximum(x: Value, y: Value) -> Array:
     return max_p.bind(x, y)
 
 
-def minimum(x, y):
+def minimum(x: Value, y: Value) -> Array:
     return min_p.bind(x, y)
 
 
-def conj(x):
+def conj(x: Value) -> Array:
     return conj_p.bind(x, input_dtype=x.dtype)
 
 
-def integer_pow(x, y: int):
+def integer_pow(x: Array, y: int) -> Array:
     if y == 1:
         return x
     return square(x) if y == 2 else integer_pow_p.bind(x, y=y)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis, Shape
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import move_axis, squeeze_p
@@ -90,7 +93,8 @@ def _threefry_bits(key: int, start: int, shape: tuple[int, ...],
     return kept.astype(dtype), blocks
 
 
-def _evaluate(state, *, shape, dtype, algorithm, **params):
+def _evaluate(state: np.ndarray, *, shape: Shape, dtype: np.dtype, algorithm: int,
+              **params: object) -> list[np.ndarray]:
     key, counter = (int(word) for word in np.ascontiguousarray(state).view(np.uint64))
     generate = _threefry_bits if algorithm == THREEFRY else _philox_bits
     bits, blocks = generate(key, counter, shape, dtype)
@@ -98,7 +102,8 @@ def _evaluate(state, *, shape, dtype, algorithm, **params):
     return [moved.view(state.dtype), bits]
 
 
-def _batch(size, operands, axes, *, shape, **params):
+def _batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, shape: Shape,
+           **params: object) -> tuple[list[Array], list[int]]:
     """As in JAX, the first state gives the bits of all; the others stay as they are."""
     states = move_axis(operands[0], axes[0], 0)
     first = squeeze_p.bind(slice_in_dim(states, 0, 1, 0), dimensions=(0,))
@@ -124,7 +129,7 @@ rng_bit_generator_p = Primitive(
 _calls = itertools.count()
 
 
-def _uniform(low, high, *, shape):
+def _uniform(low: np.ndarray, high: np.ndarray, *, shape: Shape) -> np.ndarray:
     """New numbers at each call, from a generator of that call: a shared one has a lock."""
     dtype = np.asarray(low).dtype
     generator = np.random.default_rng(next(_calls))
@@ -139,7 +144,8 @@ def _uniform(low, high, *, shape):
     return np.where(result >= high, below, result).astype(dtype)
 
 
-def _no_batch(size, operands, axes, *, shape):
+def _no_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *, shape: Shape
+              ) -> tuple[Array, int]:
     raise NotImplementedError("Batching rule for 'rng_uniform' not implemented")
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.linearity import MOVEMENT, SUM
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params, Shape, Value
 from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import (
     factor_rule,
@@ -17,10 +22,14 @@ from maxjax._primitives.rules import (
     reduction_flops,
 )
 
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import FactorRule, Linear
+
 # --- broadcast_in_dim -----------------------------------------------------------------------------
 
 
-def _broadcast_in_dim_evaluate(x, *, shape, broadcast_dimensions):
+def _broadcast_in_dim_evaluate(x: np.ndarray, *, shape: Shape,
+                               broadcast_dimensions: tuple[int, ...]) -> np.ndarray:
     if broadcast_dimensions:
         sizes = [1] * len(shape)
         for size, dim in zip(x.shape, broadcast_dimensions, strict=True):
@@ -29,7 +38,8 @@ def _broadcast_in_dim_evaluate(x, *, shape, broadcast_dimensions):
     return np.broadcast_to(x, shape)
 
 
-def _broadcast_in_dim_transpose(cotangent, operand, *, shape, broadcast_dimensions):
+def _broadcast_in_dim_transpose(cotangent: Array, operand: Linear, *, shape: Shape,
+                                broadcast_dimensions: tuple[int, ...]) -> list[Array]:
     kept = {dim for dim, size in zip(broadcast_dimensions, operand.shape, strict=True)
             if size == shape[dim]}
     summed = tuple(dim for dim in range(len(shape)) if dim not in kept)
@@ -37,14 +47,17 @@ def _broadcast_in_dim_transpose(cotangent, operand, *, shape, broadcast_dimensio
     return [reshape(result, operand.shape)]
 
 
-def _broadcast_in_dim_batch(size, operands, axes, *, shape, broadcast_dimensions):
+def _broadcast_in_dim_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
+                            shape: Shape, broadcast_dimensions: tuple[int, ...]
+                            ) -> tuple[Array, int]:
     operand = move_axis(operands[0], axes[0], 0)
     return broadcast_in_dim_p.bind(
         operand, shape=(size, *shape),
         broadcast_dimensions=(0, *(dim + 1 for dim in broadcast_dimensions))), 0
 
 
-def _broadcast_in_dim_factors(in_avals, out_avals, *, shape, broadcast_dimensions):
+def _broadcast_in_dim_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                              shape: Shape, broadcast_dimensions: tuple[int, ...]) -> FactorRule:
     operand = [dim if size == shape[dim] else None
                for dim, size in zip(broadcast_dimensions, in_avals[0].shape, strict=True)]
     return factor_rule([operand], [range(len(shape))], in_avals, out_avals)
@@ -67,7 +80,7 @@ broadcast_in_dim_p = linear_primitive(
 # --- reduce_sum -----------------------------------------------------------------------------------
 
 
-def _reduce_sum_evaluate(x, *, axes):
+def _reduce_sum_evaluate(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
     dtype = x.dtype
     if dtype in (dtypes.bfloat16, dtypes.float16) or dtype in dtypes.SMALL_FLOATS:
         # Narrow floats are summed in float32: a sum of many would stand still otherwise.
@@ -75,7 +88,8 @@ def _reduce_sum_evaluate(x, *, axes):
     return np.add.reduce(x, axis=axes, dtype=dtype)
 
 
-def _reduce_sum_specialize(in_avals, params, out_avals):
+def _reduce_sum_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                           out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
     dtype = in_avals[0].dtype
     if dtype in (dtypes.float32, dtypes.float64, dtypes.int32):
         axes = params["axes"]
@@ -104,7 +118,8 @@ reduce_sum_p = linear_primitive(
 # --- operations that rules are written with -------------------------------------------------------
 # Operands are trusted; what changes nothing binds nothing.
 
-def broadcast_in_dim(x, shape, broadcast_dimensions):
+def broadcast_in_dim(x: Value, shape: Sequence[int], broadcast_dimensions: range | Sequence[int]
+                     ) -> Any:
     shape = tuple(shape)
     if shape == x.shape and len(broadcast_dimensions) == len(shape):
         return x
@@ -112,30 +127,30 @@ def broadcast_in_dim(x, shape, broadcast_dimensions):
         x, shape=shape, broadcast_dimensions=tuple(broadcast_dimensions))
 
 
-def expand_axis(x, axis: int):
+def expand_axis(x: Array, axis: int) -> Array:
     """Inserts a dimension of size 1."""
     shape = (*x.shape[:axis], 1, *x.shape[axis:])
     return broadcast_in_dim(x, shape, tuple(d for d in range(len(shape)) if d != axis))
 
 
-def broadcast_leading(x, size: int):
+def broadcast_leading(x: Array, size: int) -> Array:
     """Repeats ``x`` along a new first dimension."""
     return broadcast_in_dim(x, (size, *x.shape), tuple(range(1, len(x.shape) + 1)))
 
 
-def broadcast_to_shape(x, shape):
+def broadcast_to_shape(x: Array, shape: Shape) -> Array:
     """Broadcasts a scalar, or an array of the same rank."""
     if x.shape == tuple(shape):
         return x
     return broadcast_in_dim(x, shape, tuple(range(len(shape))) if x.shape else ())
 
 
-def reduce_sum(x, axes):
+def reduce_sum(x: Array, axes: range | Sequence[int]) -> Array:
     axes = tuple(axes)
     return reduce_sum_p.bind(x, axes=axes) if axes else x
 
 
-def unbroadcast(x, aval):
+def unbroadcast(x: Array, aval: ShapedArray) -> Array:
     """Sums ``x`` to the shape of an operand that elementwise broadcasting has widened."""
     if x.shape == aval.shape:
         return x

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params
 from maxjax._primitives.broadcasting import (
     broadcast_in_dim,
     broadcast_to_shape,
@@ -27,19 +29,18 @@ from maxjax._primitives.rules import (
     native,
 )
 
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import Linear
 
-def elementwise(name: str, *,
-                evaluate: Callable[..., Any],
-                out_dtype: Any = None,
-                jvp: Any = None,
+
+def elementwise(name: str, *, evaluate: Callable[..., Any],
+                out_dtype: np.dtype | Callable[..., Any] | None = None,
+                jvp: Callable[..., Any] | tuple[Callable[..., Any], ...] | None = None,
                 transpose: Callable[..., Any] | None = None,
                 abstract: Callable[..., Any] | None = None,
-                batch: Callable[..., Any] | None = None,
-                no_derivative: str | None = None,
-                same_dtypes: slice | None = slice(None),
-                kernels: tuple[Kernel, ...] = (),
-                lower: Callable[..., Any] | None = None,
-                **rules: Any) -> Primitive:
+                batch: Callable[..., Any] | None = None, no_derivative: str | None = None,
+                same_dtypes: slice | None = slice(None), kernels: tuple[Kernel, ...] = (),
+                lower: Callable[..., Any] | None = None, **rules: Any) -> Primitive:
     """A primitive that computes each element of its result from the same element of its operands.
 
     Operands share a dtype and a rank (sizes equal or 1), but for scalars, which join any shape.
@@ -58,7 +59,7 @@ def elementwise(name: str, *,
       lower: absent: by the kernel, where there is one.
       rules: the primitive's others.
     """
-    def default_abstract(*avals: ShapedArray, **params: Any) -> ShapedArray:
+    def default_abstract(*avals: ShapedArray, **params: object) -> ShapedArray:
         shape = broadcast_shape(name, [aval.shape for aval in avals])
         if out_dtype is None:
             dtype = avals[0].dtype
@@ -71,7 +72,8 @@ def elementwise(name: str, *,
 
     terms = (jvp,) if callable(jvp) else jvp or ()
 
-    def default_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    def default_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], **params: object
+                    ) -> Any:
         out = primitive.bind(*primals, **params)
         total = None
         for rule, tangent in zip(terms, tangents, strict=False):
@@ -83,15 +85,16 @@ def elementwise(name: str, *,
             total = broadcast_to_shape(total, out.shape)
         return out, total
 
-    def default_transpose(cotangent: Any, *operands: Any, **params: Any) -> list[Any]:
+    def default_transpose(cotangent: Array, *operands: Array | Linear, **params: object
+                          ) -> list[Any]:
         assert transpose is not None
         cotangents = transpose(cotangent, *operands, **params)
         return [
             unbroadcast(value, operand.aval) if is_linear(operand) and value is not None else None
             for value, operand in zip(cotangents, operands, strict=True)]
 
-    def default_batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
-                      **params: Any) -> Any:
+    def default_batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
+                      **params: object) -> Any:
         return batch_elementwise(primitive, operands, axes, params)
 
     primitive = Primitive(
@@ -112,8 +115,8 @@ def elementwise(name: str, *,
     return primitive
 
 
-def batch_elementwise(primitive: Primitive, operands: Sequence[Any],
-                      axes: Sequence[int | None], params: dict[str, Any]) -> tuple[Any, int]:
+def batch_elementwise(primitive: Primitive, operands: Sequence[Array], axes: Sequence[int | None],
+                      params: Params) -> tuple[Any, int]:
     """Aligns the batch axes of the operands; unbatched ones get an axis of size 1."""
     ranks = [len(operand.shape) - (axis is not None)
              for operand, axis in zip(operands, axes, strict=True)]
@@ -148,7 +151,7 @@ add_any_p = elementwise(
 )
 
 
-def add_tangents(x: Any, y: Any) -> Any:
+def add_tangents(x: Array | None, y: Array) -> Any:
     """The sum of two tangents or cotangents of one value; None is zero."""
     if x is None:
         return y

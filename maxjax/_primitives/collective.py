@@ -8,15 +8,16 @@ The reductions may have positions among their axes: those are dimensions of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from typing import Any, NoReturn
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import context
+from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import AxisName, Shape
 from maxjax._primitives.arithmetic import mul
 from maxjax._primitives.broadcasting import (
     broadcast_in_dim,
@@ -38,32 +39,35 @@ from maxjax._primitives.rules import (
 )
 from maxjax._primitives.slicing import select, slice_in_dim
 
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import Linear
+
 HOST_REASON = "a named axis has no place in a program"
 
 
-def named(axes: Collection[Any]) -> tuple[Any, ...]:
+def named(axes: Collection[AxisName]) -> tuple[Any, ...]:
     """The names among axes that may be positions too."""
     return tuple(axis for axis in axes if not isinstance(axis, int))
 
 
-def _without(axes: Collection[Any], name: Any) -> tuple[Any, ...]:
+def _without(axes: Collection[AxisName], name: str) -> tuple[Any, ...]:
     return tuple(axis for axis in axes if isinstance(axis, int) or axis != name)
 
 
-def _tuple_of(axis_name: Any) -> tuple[Any, ...]:
+def _tuple_of(axis_name: AxisName | tuple[AxisName, ...]) -> tuple[Any, ...]:
     return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
 
 
-def _unbound(*values: Any, axis_name: Any, **params: Any) -> NoReturn:
+def _unbound(*values: tuple[int, ...], axis_name: AxisName, **params: object) -> NoReturn:
     raise NameError(f"unbound axis name: {_tuple_of(axis_name)[0]}")
 
 
-def _names(*, axis_name: Any, **params: Any) -> tuple[Any, ...]:
+def _names(*, axis_name: AxisName | tuple[AxisName, ...], **params: object) -> tuple[Any, ...]:
     return _tuple_of(axis_name)
 
 
-def _no_groups(axis_index_groups: Any, message: str = "axis_index_groups not supported in vmap"
-               ) -> None:
+def _no_groups(axis_index_groups: Sequence[Sequence[int]] | None,
+               message: str = "axis_index_groups not supported in vmap") -> None:
     if axis_index_groups is not None:
         raise NotImplementedError(message)
 
@@ -71,7 +75,8 @@ def _no_groups(axis_index_groups: Any, message: str = "axis_index_groups not sup
 # --- reductions -----------------------------------------------------------------------------------
 
 
-def _reduce_abstract(x, *, axes, axis_index_groups):
+def _reduce_abstract(x: ShapedArray, *, axes: tuple[int, ...],
+                     axis_index_groups: Sequence[Sequence[int]] | None) -> ShapedArray:
     positions = [axis for axis in axes if isinstance(axis, int)]
     if len(set(positions)) != len(positions):
         raise ValueError(f"duplicate value in 'axes' of reduction: {tuple(positions)}")
@@ -81,21 +86,29 @@ def _reduce_abstract(x, *, axes, axis_index_groups):
     return ShapedArray(reduced_shape(x.shape, positions), x.dtype, x.weak_type)
 
 
-def _reduction(name: str, positional: Any, **rules: Any) -> Primitive:
+def _reduction(name: str, positional: Primitive, **rules: Any) -> Primitive:
     """A reduction that is ``positional`` where all of its axes are positions."""
-    def evaluate(x, *, axes, axis_index_groups):
+    evaluated: Any = positional.evaluate
+    factors: Any = positional.factors
+
+    def evaluate(x: np.ndarray, *, axes: tuple[int, ...],
+                 axis_index_groups: Sequence[Sequence[int]] | None) -> np.ndarray:
         if named(axes):
             _unbound(axis_name=named(axes))
-        return positional.evaluate(x, axes=axes) if axes else x
+        return evaluated(x, axes=axes) if axes else x
 
-    def batch(size, operands, batch_axes, *, axes, axis_index_groups):
+    def batch(size: int, operands: Sequence[Array], batch_axes: Sequence[int], *,
+              axes: tuple[int, ...], axis_index_groups: Sequence[Sequence[int]] | None
+              ) -> tuple[Any, ...]:
         (operand,), (axis,) = operands, batch_axes
         if len(named(axes)) < len(axes):
             operand, axis = move_axis(operand, axis, 0), 0
             axes = tuple(a + 1 if isinstance(a, int) else a for a in axes)
         return primitive.bind(operand, axes=axes, axis_index_groups=axis_index_groups), axis
 
-    def batch_named(mapped, size, operands, batch_axes, *, axes, axis_index_groups):
+    def batch_named(mapped: str, size: int, operands: Sequence[Array], batch_axes: Sequence[int],
+                    *, axes: tuple[str, ...], axis_index_groups: Sequence[Sequence[int]] | None
+                    ) -> tuple[Any, ...]:
         _no_groups(axis_index_groups, "axis_index_groups not supported in vmap collectives. "
                    "Please open a feature request!")
         (operand,), (axis,) = operands, batch_axes
@@ -120,14 +133,15 @@ def _reduction(name: str, positional: Any, **rules: Any) -> Primitive:
         batch_named=batch_named,
         axis_names=lambda *, axes, **params: named(axes),
         factors=lambda in_avals, out_avals, *, axes, **params: (
-            replicated_factors if named(axes) else positional.factors)(
+            replicated_factors if named(axes) else factors)(
                 in_avals, out_avals, axes=axes),
         **rules,
     )
     return primitive
 
 
-def _psum_transpose(cotangent, operand, *, axes, axis_index_groups):
+def _psum_transpose(cotangent: Array, operand: Linear, *, axes: tuple[int, ...],
+                    axis_index_groups: Sequence[Sequence[int]] | None) -> list[Array]:
     kept = [dim for dim in range(len(operand.shape)) if dim not in axes]
     cotangent = broadcast_in_dim(cotangent, operand.shape, kept)
     if named(axes):
@@ -152,7 +166,7 @@ def _collective(name: str, **rules: Any) -> Primitive:
 # --- ppermute and pbroadcast ----------------------------------------------------------------------
 
 
-def _take(x, indices, axis):
+def _take(x: Array, indices: np.ndarray, axis: int) -> Array:
     """The slices of those numbers along an axis."""
     shape = x.shape
     rest = tuple(dim for dim in range(len(shape)) if dim != axis)
@@ -164,7 +178,9 @@ def _take(x, indices, axis):
         fill_value=None)
 
 
-def _ppermute_batch_named(mapped, size, operands, batch_axes, *, axis_name, perm):
+def _ppermute_batch_named(mapped: str, size: int, operands: Sequence[Array],
+                          batch_axes: Sequence[int], *, axis_name: tuple[AxisName, ...],
+                          perm: tuple[tuple[int, int], ...]) -> tuple[Any, ...]:
     (operand,), (axis,) = operands, batch_axes
     if _without(axis_name, mapped):
         raise NotImplementedError(
@@ -190,14 +206,16 @@ ppermute_p = _collective(
 )
 
 
-def _pbroadcast_transpose(cotangent, operand, *, axis_name, source):
+def _pbroadcast_transpose(cotangent: Array, operand: Array | Linear, *, axis_name: AxisName,
+                          source: int) -> Any:
     name, = _tuple_of(axis_name)
     total = psum_p.bind(cotangent, axes=(name,), axis_index_groups=None)
     is_source = eq_p.bind(axis_index_p.bind(axis_name=name), np.int32(source))
     return [select(is_source, zeros_like(cotangent), total)]
 
 
-def _pbroadcast_batch_named(mapped, size, operands, batch_axes, *, axis_name, source):
+def _pbroadcast_batch_named(mapped: str, size: int, operands: Sequence[Array],
+                            batch_axes: Sequence[int], *, axis_name: AxisName, source: int) -> Any:
     if not 0 <= source < size:
         raise AssertionError("collective broadcast doesn't fit in the axis size!")
     if _without(_tuple_of(axis_name), mapped):
@@ -222,25 +240,27 @@ pbroadcast_p = _collective(
 # --- all_gather and reduce_scatter, each the transpose of the other -------------------------------
 
 
-def _with_size(shape, dim, size):
+def _with_size(shape: Shape, dim: int, size: int) -> Any:
     return (*shape[:dim], size, *shape[dim + 1:])
 
 
-def _check_size(axis_size, size):
+def _check_size(axis_size: int, size: int) -> None:
     """Several names at once have no batching rule in JAX: the axis in question has no place."""
     if axis_size != size:
         raise AssertionError("axis size doesn't match")
 
 
-def all_gather_abstract(x, *, all_gather_dimension, axis_size, tiled, **params):
+def all_gather_abstract(x: ShapedArray, *, all_gather_dimension: int, axis_size: int, tiled: bool,
+                        **params: object) -> Any:
     dim, shape = all_gather_dimension, x.shape
     shape = (_with_size(shape, dim, shape[dim] * axis_size) if tiled
              else (*shape[:dim], axis_size, *shape[dim:]))
     return ShapedArray(shape, x.dtype, x.weak_type)
 
 
-def all_gather_batch(primitive):
-    def batch(size, operands, batch_axes, *, all_gather_dimension, tiled, **params):
+def all_gather_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    def batch(size: int, operands: Sequence[Array], batch_axes: Sequence[int], *,
+              all_gather_dimension: int, tiled: bool, **params: object) -> tuple[Any, ...]:
         dim, axis = all_gather_dimension, batch_axes[0]
         if not tiled and dim < axis:
             axis += 1
@@ -251,8 +271,11 @@ def all_gather_batch(primitive):
     return batch
 
 
-def _all_gather_batch_named(mapped, size, operands, batch_axes, *, all_gather_dimension,
-                            axis_index_groups, axis_name, axis_size, tiled):
+def _all_gather_batch_named(mapped: str, size: int, operands: Sequence[Array],
+                            batch_axes: Sequence[int], *, all_gather_dimension: int,
+                            axis_index_groups: Sequence[Sequence[int]] | None,
+                            axis_name: AxisName | tuple[AxisName, ...], axis_size: int,
+                            tiled: bool) -> tuple[Any, ...]:
     _no_groups(axis_index_groups)
     _check_size(axis_size, size)
     (operand,), (axis,), dim = operands, batch_axes, all_gather_dimension
@@ -265,7 +288,8 @@ def _all_gather_batch_named(mapped, size, operands, batch_axes, *, all_gather_di
     return result, None
 
 
-def _all_gather_transpose(cotangent, operand, *, all_gather_dimension, **params):
+def _all_gather_transpose(cotangent: Array, operand: Array | Linear, *, all_gather_dimension: int,
+                          **params: object) -> Any:
     return [reduce_scatter_p.bind(cotangent, scatter_dimension=all_gather_dimension, **params)]
 
 
@@ -278,7 +302,8 @@ all_gather_p = _collective(
 )
 
 
-def reduce_scatter_abstract(x, *, scatter_dimension, axis_size, tiled, **params):
+def reduce_scatter_abstract(x: ShapedArray, *, scatter_dimension: int, axis_size: int, tiled: bool,
+                            **params: object) -> Any:
     dim, shape = scatter_dimension, x.shape
     if tiled:
         shape = _with_size(shape, dim, shape[dim] // axis_size)
@@ -287,8 +312,9 @@ def reduce_scatter_abstract(x, *, scatter_dimension, axis_size, tiled, **params)
     return ShapedArray(shape, x.dtype, x.weak_type)
 
 
-def reduce_scatter_batch(primitive):
-    def batch(size, operands, batch_axes, *, scatter_dimension, tiled, **params):
+def reduce_scatter_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    def batch(size: int, operands: Sequence[Array], batch_axes: Sequence[int], *,
+              scatter_dimension: int, tiled: bool, **params: object) -> tuple[Any, ...]:
         dim, axis = scatter_dimension, batch_axes[0]
         if dim >= axis:
             dim += 1
@@ -298,8 +324,11 @@ def reduce_scatter_batch(primitive):
     return batch
 
 
-def _reduce_scatter_batch_named(mapped, size, operands, batch_axes, *, scatter_dimension,
-                                axis_index_groups, axis_name, axis_size, tiled):
+def _reduce_scatter_batch_named(mapped: str, size: int, operands: Sequence[Array],
+                                batch_axes: Sequence[int], *, scatter_dimension: int,
+                                axis_index_groups: Sequence[Sequence[int]] | None,
+                                axis_name: AxisName | tuple[AxisName, ...], axis_size: int,
+                                tiled: bool) -> tuple[Any, ...]:
     _no_groups(axis_index_groups)
     _check_size(axis_size, size)
     (operand,), (axis,), dim = operands, batch_axes, scatter_dimension
@@ -311,7 +340,8 @@ def _reduce_scatter_batch_named(mapped, size, operands, batch_axes, *, scatter_d
     return total, dim
 
 
-def _reduce_scatter_transpose(cotangent, operand, *, scatter_dimension, **params):
+def _reduce_scatter_transpose(cotangent: Array, operand: Array | Linear, *, scatter_dimension: int,
+                              **params: object) -> Any:
     return [all_gather_p.bind(cotangent, all_gather_dimension=scatter_dimension, **params)]
 
 
@@ -328,22 +358,26 @@ reduce_scatter_p = _collective(
 # from all, in their order, along the concatenated dimension. ``tiled`` says how it was called.
 
 
-def _all_to_all_abstract(x, *, split_axis, concat_axis, axis_sizes, **params):
+def _all_to_all_abstract(x: ShapedArray, *, split_axis: int, concat_axis: int,
+                         axis_sizes: tuple[int, ...], **params: object) -> Any:
     size, shape = math.prod(axis_sizes), x.shape
     shape = _with_size(shape, split_axis, shape[split_axis] // size)
     shape = _with_size(shape, concat_axis, shape[concat_axis] * size)
     return ShapedArray(shape, x.dtype, x.weak_type)
 
 
-def _all_to_all_batch(size, operands, batch_axes, *, split_axis, concat_axis, **params):
+def _all_to_all_batch(size: int, operands: Sequence[Array], batch_axes: Sequence[int], *,
+                      split_axis: int, concat_axis: int, **params: object) -> Any:
     axis = batch_axes[0]
     return all_to_all_p.bind(
         *operands, split_axis=split_axis + (split_axis >= axis),
         concat_axis=concat_axis + (concat_axis >= axis), **params), axis
 
 
-def _all_to_all_batch_named(mapped, size, operands, batch_axes, *, split_axis, concat_axis,
-                            axis_index_groups, axis_name, axis_sizes, tiled):
+def _all_to_all_batch_named(mapped: str, size: int, operands: Sequence[Array],
+                            batch_axes: Sequence[int], *, split_axis: int, concat_axis: int,
+                            axis_index_groups: Sequence[Sequence[int]] | None, axis_name: AxisName,
+                            axis_sizes: tuple[int, ...], tiled: bool) -> tuple[Any, ...]:
     _no_groups(axis_index_groups, "Please open a feature request!")
     (operand,), (axis,), dim = operands, batch_axes, split_axis + 1
     x = broadcast_leading(operand, size) if axis is None else move_axis(operand, axis, 0)
@@ -373,13 +407,14 @@ def _all_to_all_batch_named(mapped, size, operands, batch_axes, *, split_axis, c
     return _merged(transpose(x, order), concat_axis + 1, 3), 0
 
 
-def _merged(x, dim, count):
+def _merged(x: Array, dim: int, count: int) -> Array:
     """The dimension ``dim`` and the ``count`` after it as one."""
     shape, end = x.shape, dim + count + 1
     return reshape(x, (*shape[:dim], math.prod(shape[dim:end]), *shape[end:]))
 
 
-def _all_to_all_transpose(cotangent, operand, *, split_axis, concat_axis, **params):
+def _all_to_all_transpose(cotangent: Array, operand: Array | Linear, *, split_axis: int,
+                          concat_axis: int, **params: object) -> Any:
     return [all_to_all_p.bind(
         cotangent, split_axis=concat_axis, concat_axis=split_axis, **params)]
 
@@ -395,7 +430,7 @@ all_to_all_p = _collective(
 
 # --- axis_index -----------------------------------------------------------------------------------
 
-def _axis_index_abstract(*, axis_name):
+def _axis_index_abstract(*, axis_name: AxisName) -> Any:
     aval, manual = ShapedArray((), dtypes.int32), context.manual
     if manual is None:
         return aval

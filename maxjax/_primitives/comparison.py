@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base import native as native_functions
 from maxjax._ir.interpret import is_plain_scalar
 from maxjax._ir.linearity import Linearity
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis, Params, Value
 from maxjax._primitives import complex_values
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
 from maxjax._primitives.builders import add_any_p, elementwise
@@ -28,12 +34,16 @@ from maxjax._primitives.widths import (
     widened,
 )
 
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import Linear
+    from maxjax._primitives.widths import Accepted
+
 # --- comparison -----------------------------------------------------------------------------------
 
 
-def _compare_records(function):
+def _compare_records(function: np.ufunc) -> Any:
     """Of keys that are records of words, for which NumPy has no loop."""
-    def words(x):
+    def words(x: np.ndarray) -> Any:
         x = np.asarray(x)
         return np.ascontiguousarray(x).reshape(-1).view(np.uint64).reshape(*x.shape, 2)
 
@@ -41,8 +51,9 @@ def _compare_records(function):
     return lambda x, y: join(function(words(x), words(y)), -1)
 
 
-def _comparison(name, function, accepts):
-    def specialize(in_avals, params, out_avals):
+def _comparison(name: str, function: np.ufunc, accepts: Accepted) -> Primitive:
+    def specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                   out_avals: tuple[ShapedArray, ...]) -> np.ufunc:
         dtype = in_avals[0].dtype
         if dtypes.is_key(dtype) and dtype.words > 2:
             return _compare_records(function)
@@ -63,15 +74,15 @@ gt_p = _comparison("gt", np.greater, ORDERED)
 ge_p = _comparison("ge", np.greater_equal, ORDERED)
 
 
-def total_order_key(x):
+def total_order_key(x: np.ndarray) -> np.ndarray:
     """Integers that are ordered as floats are in the total order: -NaN, -inf ... -0, 0 ... NaN."""
     x = np.asarray(x)
     bits = x.view(np.dtype(f"i{x.dtype.itemsize}"))
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
 
-def _total_order(name, function):
-    def evaluate(x, y):
+def _total_order(name: str, function: np.ufunc) -> Primitive:
+    def evaluate(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if dtypes.is_floating(x.dtype):
             return function(total_order_key(x), total_order_key(y))
         return function(x, y)
@@ -89,13 +100,13 @@ le_to_p = _total_order("le_to", np.less_equal)
 # --- selection ------------------------------------------------------------------------------------
 
 
-def _select_abstract(which, *cases):
+def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
     # A scalar `which` chooses a whole case.
     weak = all(case.weak_type for case in cases)
     return ShapedArray(cases[0].shape, cases[0].dtype, weak)
 
 
-def _select_evaluate(which, *cases):
+def _select_evaluate(which: np.ndarray, *cases: np.ndarray) -> np.ndarray:
     if len(cases) == 1:
         return np.asarray(cases[0])
     if len(cases) == 2:
@@ -107,14 +118,14 @@ def _select_evaluate(which, *cases):
     return result
 
 
-def _where(which, on_false, on_true):
+def _where(which: np.ndarray, on_false: np.ndarray, on_true: np.ndarray) -> np.ndarray:
     return np.where(which, on_true, on_false)
 
 
-def _blend(word):
+def _blend(word: np.dtype) -> Callable[..., Any]:
     """np.where for elements of the size of ``word``, by bits: ten times as fast when the mask
     follows no pattern that the processor could foresee."""
-    def blend(which, on_false, on_true):
+    def blend(which: np.ndarray, on_false: np.ndarray, on_true: np.ndarray) -> np.ndarray:
         mask = np.negative(which.view(np.int8)).astype(word)      # all ones where true
         off = on_false.view(word)
         result = np.bitwise_xor(on_true.view(word), off)
@@ -128,14 +139,15 @@ def _blend(word):
 _BLEND_SIZE = 4096
 
 
-def _native_select(otherwise):
+def _native_select(otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """The same by a native function, where there is one, and each case lies row by row or is one
     value everywhere."""
-    def evaluate(which, on_false, on_true):
+    def evaluate(which: np.ndarray, on_false: np.ndarray, on_true: np.ndarray) -> np.ndarray:
         found = native_functions.find("select", on_false.dtype, which.size)
         if found is not None and which.flags.c_contiguous:
-            steps = [1 if case.flags.c_contiguous else None if any(case.strides) else 0
-                     for case in (on_false, on_true)]
+            steps: list[Any] = [
+                1 if case.flags.c_contiguous else None if any(case.strides) else 0
+                for case in (on_false, on_true)]
             if None not in steps:
                 out = np.empty(which.shape, on_false.dtype)
                 found((which, on_false, on_true, out), (*steps, out.size), out.size)
@@ -145,7 +157,8 @@ def _native_select(otherwise):
     return evaluate
 
 
-def _select_specialize(in_avals, params, out_avals):
+def _select_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                       out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
     if len(in_avals) == 3 and in_avals[0].dtype == dtypes.bool_:
         out = out_avals[0]
         if out.size >= _BLEND_SIZE and all(aval.shape == out.shape for aval in in_avals):
@@ -160,7 +173,8 @@ def _select_specialize(in_avals, params, out_avals):
     return None
 
 
-def _select_jvp(primals, tangents):
+def _select_jvp(primals: Sequence[Array], tangents: Sequence[Array | None]
+                ) -> tuple[Array, Array | None]:
     which, *cases = primals
     out = select_n_p.bind(*primals)
     if all(tangent is None for tangent in tangents[1:]):
@@ -170,7 +184,7 @@ def _select_jvp(primals, tangents):
     return out, select_n_p.bind(which, *filled)
 
 
-def _select_transpose(cotangent, which, *cases):
+def _select_transpose(cotangent: Array, which: Array, *cases: Array | Linear) -> list[Array | None]:
     zeros = full(cotangent.shape, 0, cotangent.dtype)
     return [None, *(
         select_n_p.bind(which, *(cotangent if other is case else zeros for other in cases))
@@ -178,7 +192,8 @@ def _select_transpose(cotangent, which, *cases):
         for case in cases)]
 
 
-def _select_batch(size, operands, axes):
+def _select_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis]
+                  ) -> tuple[Array, BatchAxis]:
     which, *cases = operands
     which_axis, *case_axes = axes
     if which_axis is None and not which.shape and len({*case_axes}) == 1:
@@ -196,7 +211,7 @@ def _select_batch(size, operands, axes):
     return select_n_p.bind(which, *moved), 0
 
 
-def _select_expression(avals, operands):
+def _select_expression(avals: Sequence[ShapedArray], operands: Sequence[str]) -> str | None:
     if len(operands) == 3 and avals[0].dtype == np.bool_ and all(map(is_plain_scalar, avals)):
         return f"{operands[2]} if {operands[0]} else {operands[1]}"
     return None
@@ -215,25 +230,26 @@ select_n_p.transpose = _select_transpose
 provide(select_n_p)
 
 
-def _clamp_abstract(low, x, high):
+def _clamp_abstract(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedArray:
     return ShapedArray(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)
 
 
-def _clamp_evaluate(low, x, high):
+def _clamp_evaluate(low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
     if dtypes.is_complex(x.dtype):
         return complex_values.minimum(complex_values.maximum(low, x), high)
     # NumPy's extrema keep NaN, as XLA's do.
     return widened(lambda low, x, high: np.minimum(np.maximum(x, low), high))(low, x, high)
 
 
-def _clamp_jvp(primals, tangents):
+def _clamp_jvp(primals: Sequence[Array], tangents: Sequence[Array | None]
+               ) -> tuple[Array, Array | None]:
     """At an edge the derivative by the operand is zero; the edge itself moves the result only
     where it is strictly inside or cuts off."""
     low, x, high = primals
     out = clamp_p.bind(low, x, high)
     total = None
 
-    def contribute(tangent, mask):
+    def contribute(tangent: Array | None, mask: Array) -> None:
         nonlocal total
         if tangent is None:
             return
@@ -252,7 +268,8 @@ def _clamp_jvp(primals, tangents):
     return out, total
 
 
-def _clamp_batch(size, operands, axes):
+def _clamp_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis]
+                 ) -> tuple[Array, BatchAxis]:
     if len(set(axes)) == 1 or (axes[0] is None and axes[2] is None
                                and not operands[0].shape and not operands[2].shape):
         same = all(len(operand.shape) == len(operands[1].shape) for operand in operands)
@@ -261,7 +278,7 @@ def _clamp_batch(size, operands, axes):
     (low, x, high), (low_axis, x_axis, high_axis) = operands, axes
     x = broadcast_leading(x, size) if x_axis is None else move_axis(x, x_axis, 0)
 
-    def edge(value, axis):
+    def edge(value: Array, axis: int | None) -> Array:
         if axis is None:
             return broadcast_leading(value, size) if value.shape else value
         value = move_axis(value, axis, 0)
@@ -282,7 +299,7 @@ clamp_p.jvp = _clamp_jvp
 # --- logic and bits -------------------------------------------------------------------------------
 
 
-def _logic(name, function, operands):
+def _logic(name: str, function: np.ufunc, operands: int) -> Primitive:
     return elementwise(name, accepts=BITS, evaluate=widened(function),
                        specialize=specialized(function), cheap=True,
                        kernels=(Kernel(name, (*dtypes.INTS, dtypes.bool_), operands),))
@@ -294,7 +311,7 @@ xor_p = _logic("xor", np.bitwise_xor, 2)
 not_p = _logic("not", np.bitwise_not, 1)
 
 
-def unsigned_view(x):
+def unsigned_view(x: np.ndarray) -> np.ndarray:
     """The bits of integers as numbers in an unsigned dtype; those of narrow ones in 8 bits."""
     x = np.asarray(x)
     bits = bit_width(x.dtype)
@@ -303,7 +320,7 @@ def unsigned_view(x):
     return x.view(np.dtype(f"u{x.dtype.itemsize}"))
 
 
-def signed_view(x):
+def signed_view(x: np.ndarray) -> np.ndarray:
     """The bits of integers as numbers in a signed dtype; those of narrow ones in 8 bits."""
     bits = bit_width(x.dtype)
     if bits >= 8:
@@ -312,10 +329,10 @@ def signed_view(x):
     return np.right_shift(np.left_shift(x.astype(np.int8), unused), unused)
 
 
-def _shift(function, signed, fill):
+def _shift(function: np.ufunc, signed: bool, fill: Callable[..., Any]) -> Callable[..., Any]:
     """``function`` of operands as signed or unsigned numbers, whatever their dtype; ``fill`` where
     the shift is the width or more, a negative one included."""
-    def evaluate(x, shift):
+    def evaluate(x: np.ndarray, shift: np.ndarray) -> np.ndarray:
         x = np.asarray(x)
         dtype, bits = x.dtype, bit_width(x.dtype)
         amount = unsigned_view(shift)
@@ -330,15 +347,16 @@ def _shift(function, signed, fill):
     return evaluate
 
 
-def _nothing(x):
+def _nothing(x: np.ndarray) -> np.ndarray:
     return np.zeros((), np.int8)
 
 
-def _sign_bits(x):
+def _sign_bits(x: np.ndarray) -> np.ndarray:
     return np.where(x < 0, -1, 0)
 
 
-def _shift_primitive(name, function, signed, fill):
+def _shift_primitive(name: str, function: np.ufunc, signed: bool, fill: Callable[..., Any]
+                     ) -> Primitive:
     return elementwise(name, accepts=INTEGERS, evaluate=_shift(function, signed, fill), cheap=True,
                        kernels=(Kernel(name, dtypes.INTS, 2),))
 
@@ -355,7 +373,7 @@ population_count_p = elementwise(
     kernels=(Kernel("population_count", dtypes.INTS),))
 
 
-def _clz_evaluate(x):
+def _clz_evaluate(x: np.ndarray) -> np.ndarray:
     value = unsigned_view(x).astype(np.uint64)
     length = np.zeros(value.shape, np.int64)
     for step in (32, 16, 8, 4, 2, 1):       # the position of the highest bit, by halving
@@ -369,7 +387,7 @@ clz_p = elementwise("clz", accepts=INTEGERS, evaluate=_clz_evaluate,
                     kernels=(Kernel("clz", dtypes.INTS),))
 
 
-def _high_product(x, y):
+def _high_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The upper half of the product of integers, in twice the width."""
     x, y = np.asarray(x), np.asarray(y)
     dtype, bits = x.dtype, bit_width(x.dtype)
@@ -388,22 +406,22 @@ mulhi_p = elementwise(
 
 # --- operations that rules are written with -------------------------------------------------------
 
-def select(which, on_false, on_true):
+def select(which: Value, on_false: Value, on_true: Value) -> Array:
     return select_n_p.bind(which, on_false, on_true)
 
 
-def eq(x, y):
+def eq(x: Value, y: Value) -> Array:
     return eq_p.bind(x, y)
 
 
-def ge(x, y):
+def ge(x: Value, y: Value) -> Array:
     return ge_p.bind(x, y)
 
 
-def less(x, y):
+def less(x: np.ndarray, y: Array) -> Any:
     return lt_p.bind(x, y)
 
 
-def where_zero(x, at_zero):
+def where_zero(x: Array, at_zero: int) -> Array:
     """``x`` with ``at_zero`` in place of its zeros."""
     return select(eq(x, scalar_like(0, x.dtype)), x, full(x.shape, at_zero, x.dtype))

@@ -23,11 +23,12 @@ from maxjax._primitives.widths import native_result
 Rule = Callable[..., Any]
 
 
-def _is_complex(x: Any) -> bool:
+def _is_complex(x: np.ndarray) -> bool:
     return x.dtype.kind == "c"
 
 
-def join(real: Any, imaginary: Any, dtype: Any = None) -> np.ndarray:
+def join(real: np.ndarray, imaginary: np.ndarray, dtype: np.dtype | type | None = None
+         ) -> np.ndarray:
     """Part by part: a sum with 1j would turn infinite parts into NaN."""
     shape = np.broadcast_shapes(np.shape(real), np.shape(imaginary))
     out = np.empty(shape, dtype or np.result_type(real, np.complex64))
@@ -38,7 +39,7 @@ def join(real: Any, imaginary: Any, dtype: Any = None) -> np.ndarray:
 def mended(function: Rule, special: Rule, where: Rule | None = None) -> Rule:
     """``function``, but ``special`` (of real and imaginary parts) where some element is not finite
     or ``where`` says so."""
-    def evaluate(x: Any) -> Any:
+    def evaluate(x: np.ndarray) -> Any:
         result = function(x)
         if not _is_complex(x):
             return result
@@ -62,7 +63,7 @@ def by_parts(function: Rule, rule: Rule) -> Rule:
 
 def in_double(function: Rule, rule: Rule) -> Rule:
     """``function``, but for single precision ``rule`` of the parts in double precision."""
-    def evaluate(x: Any) -> Any:
+    def evaluate(x: np.ndarray) -> Any:
         if x.dtype != np.complex64:
             return function(x)
         parts = rule(np.asarray(x.real, np.float64), np.asarray(x.imag, np.float64))
@@ -71,9 +72,9 @@ def in_double(function: Rule, rule: Rule) -> Rule:
     return evaluate
 
 
-def native_first(name: str, function: Rule, out_dtype: Any = np.complex64) -> Rule:
+def native_first(name: str, function: Rule, out_dtype: type = np.complex64) -> Rule:
     """``function``, but for many elements of single precision the native function."""
-    def evaluate(x: Any) -> Any:
+    def evaluate(x: np.ndarray) -> Any:
         if x.dtype == np.complex64 and x.size >= native.FEWEST:
             results = native_result(name, x, out_dtypes=(out_dtype,))
             if results is not None:
@@ -88,71 +89,71 @@ def of_complex(real: Rule, function: Rule) -> Rule:
     return lambda x: function(x) if _is_complex(x) else real(x)
 
 
-def _unknown(x: Any, y: Any) -> Any:
+def _unknown(x: np.ndarray, y: np.ndarray) -> Any:
     return np.isnan(x) | np.isnan(y)
 
 
-def _nan_like(x: Any) -> Any:
+def _nan_like(x: np.ndarray) -> Any:
     return join(np.full_like(x, np.nan), np.full_like(x, np.nan))
 
 
 # --- exponentials, sines --------------------------------------------------------------------------
 
-def _exp_parts(x: Any, y: Any) -> tuple[Any, Any]:
+def _exp_parts(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
     # The whole may overflow where the product does not.
     root = elementary.exp(x * x.dtype.type(0.5))
     return root * elementary.cos(y) * root, np.where(y == 0, y, root * elementary.sin(y) * root)
 
 
-def _exp(x: Any, y: Any) -> Any:
+def _exp(x: np.ndarray, y: np.ndarray) -> Any:
     return join(*_exp_parts(x, y))
 
 
-def _expm1(x: Any, y: Any) -> Any:
+def _expm1(x: np.ndarray, y: np.ndarray) -> Any:
     real, imaginary = _exp_parts(x, y)
     return join(real - 1, imaginary)
 
 
-def _sin(x: Any, y: Any) -> Any:
+def _sin(x: np.ndarray, y: np.ndarray) -> Any:
     return join(np.where(x == 0, x, elementary.sin(x) * elementary.cosh(y)),
                 elementary.cos(x) * elementary.sinh(y))
 
 
-def _cos(x: Any, y: Any) -> Any:
+def _cos(x: np.ndarray, y: np.ndarray) -> Any:
     return join(elementary.cos(x) * elementary.cosh(y),
                 np.where(x == 0, x, -elementary.sin(x) * elementary.sinh(y)))
 
 
-def _sinh(x: Any, y: Any) -> Any:
+def _sinh(x: np.ndarray, y: np.ndarray) -> Any:
     return join(elementary.sinh(x) * elementary.cos(y),
                 np.where(y == 0, y, elementary.cosh(x) * elementary.sin(y)))
 
 
-def _cosh(x: Any, y: Any) -> Any:
+def _cosh(x: np.ndarray, y: np.ndarray) -> Any:
     return join(elementary.cosh(x) * elementary.cos(y),
                 np.where(y == 0, y, elementary.sinh(x) * elementary.sin(y)))
 
 
-def _tanh(x: Any, y: Any) -> Any:
+def _tanh(x: np.ndarray, y: np.ndarray) -> Any:
     far = np.isinf(x)
     known = far | (y == 0)
     return join(np.where(known, elementary.tanh(x), np.nan),
                 np.where(far, 0, np.where(known, y, np.nan)))
 
 
-def _tan(x: Any, y: Any) -> Any:
+def _tan(x: np.ndarray, y: np.ndarray) -> Any:
     turned = _tanh(-y, x)      # tan z = -i tanh(i z)
     return join(turned.imag, -turned.real)
 
 
-def _regular_tanh(x: Any, y: Any) -> Any:
+def _regular_tanh(x: np.ndarray, y: np.ndarray) -> Any:
     real, turn = elementary.tanh(x), elementary.tan(y)
     squared = turn * turn
     divisor = 1 + real * real * squared
     return join(real * (1 + squared) / divisor, turn / (np.square(elementary.cosh(x)) * divisor))
 
 
-def _regular_tan(x: Any, y: Any) -> Any:
+def _regular_tan(x: np.ndarray, y: np.ndarray) -> Any:
     turned = _regular_tanh(-y, x)
     return join(turned.imag, -turned.real)
 
@@ -167,7 +168,7 @@ tanh = mended(by_parts(elementary.tanh, _regular_tanh), _tanh)
 tan = mended(by_parts(elementary.tan, _regular_tan), _tan)
 
 
-def exp2(x: Any) -> Any:
+def exp2(x: np.ndarray) -> Any:
     if not _is_complex(x):
         return elementary.exp2(x)
     return exp(x * x.dtype.type(math.log(2)))
@@ -177,22 +178,22 @@ def exp2(x: Any) -> Any:
 
 def unless_nan(function: Rule) -> Rule:
     """NaN where either part is."""
-    def special(x: Any, y: Any) -> Any:
+    def special(x: np.ndarray, y: np.ndarray) -> Any:
         return np.where(_unknown(x, y), _nan_like(x), function(join(x, y)))
 
     return special
 
 
-def _absolute(x: Any, y: Any) -> Any:
+def _absolute(x: np.ndarray, y: np.ndarray) -> Any:
     return np.where(_unknown(x, y), np.nan, np.hypot(x, y))
 
 
-def _log_in_double(x: Any, y: Any) -> tuple[Any, Any]:
+def _log_in_double(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
     return (0.5 * elementary.for_float32.log(x * x + y * y),
             elementary.for_float32.atan2(y, x))
 
 
-def _sqrt_in_double(x: Any, y: Any) -> tuple[Any, Any]:
+def _sqrt_in_double(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
     major = np.sqrt(0.5 * (np.sqrt(x * x + y * y) + np.abs(x)))
     minor = 0.5 * y / np.where(major == 0, 1, major)
     left = x < 0
@@ -205,7 +206,7 @@ log = of_complex(
 absolute = native_first("abs", mended(np.abs, _absolute), np.float32)
 
 
-def _on_cut(x: Any) -> Any:
+def _on_cut(x: np.ndarray) -> Any:
     """On the axis of the real numbers from below."""
     return (x.imag == 0) & np.signbit(x.imag)
 
@@ -217,7 +218,7 @@ def _from_above(function: Rule) -> Rule:
 sqrt = mended(_plain_sqrt, _from_above(unless_nan(np.sqrt)), _on_cut)
 
 
-def log1p(x: Any) -> Any:
+def log1p(x: np.ndarray) -> Any:
     """By parts: NumPy's own loses digits of the real part near 0."""
     if not _is_complex(x):
         return elementary.log1p(x)
@@ -235,26 +236,27 @@ def log1p(x: Any) -> Any:
     return join(size, angle, x.dtype)
 
 
-def _asin(x: Any, y: Any) -> Any:
+def _asin(x: np.ndarray, y: np.ndarray) -> Any:
     return _inverse(np.arcsin, x, np.where(y == 0, 0, y),
                     lambda: (np.nan, np.where(y < 0, -np.inf, np.inf)))
 
 
-def _acos(x: Any, y: Any) -> Any:
+def _acos(x: np.ndarray, y: np.ndarray) -> Any:
     return _inverse(np.arccos, x, np.where(y == 0, 0, y),
                     lambda: (np.nan, np.where(y < 0, np.inf, -np.inf)))
 
 
-def _acosh(x: Any, y: Any) -> Any:
+def _acosh(x: np.ndarray, y: np.ndarray) -> Any:
     return _inverse(np.arccosh, x, np.where(y == 0, 0, y), lambda: (np.inf, np.nan))
 
 
-def _asinh(x: Any, y: Any) -> Any:
+def _asinh(x: np.ndarray, y: np.ndarray) -> Any:
     return _inverse(np.arcsinh, np.where(x == 0, 0, x), y,
                     lambda: (np.where(x < 0, -np.inf, np.inf), np.nan))
 
 
-def _inverse(function: Rule, x: Any, y: Any, infinite: Callable[[], tuple[Any, Any]]) -> Any:
+def _inverse(function: Rule, x: np.ndarray, y: np.ndarray, infinite: Callable[[], tuple[Any, Any]]
+             ) -> Any:
     """``function``; where a part is NaN, all is, but for ``infinite`` beside an infinity."""
     result = function(join(x, y))
     real, imaginary = infinite()
@@ -265,19 +267,19 @@ def _inverse(function: Rule, x: Any, y: Any, infinite: Callable[[], tuple[Any, A
                 ).astype(result.dtype)
 
 
-def _atan(x: Any, y: Any) -> Any:
+def _atan(x: np.ndarray, y: np.ndarray) -> Any:
     turned = _atanh(-y, x)      # atan z = -i atanh(i z)
     return join(turned.imag, -turned.real)
 
 
-def _atanh(x: Any, y: Any) -> Any:
+def _atanh(x: np.ndarray, y: np.ndarray) -> Any:
     kind = x.dtype.type
     far = np.isinf(x) | np.isinf(y)
     return join(np.where(far, np.where(x >= 0, kind(0), kind(-0.0)), kind(np.nan)),
                 np.where(y >= 0, kind(np.pi / 2), kind(-np.pi / 2)))
 
 
-def _below(x: Any) -> Any:
+def _below(x: np.ndarray) -> Any:
     """On the part of the imaginary axis that belongs to the left half plane."""
     return (x.real == 0) & np.signbit(x.real)
 
@@ -293,7 +295,7 @@ atanh = of_complex(elementary.atanh, mended(np.arctanh, _atanh))
 _root = mended(_plain_sqrt, unless_nan(np.sqrt))
 
 
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: np.ndarray) -> Any:
     result = divide(np.ones((), x.dtype), _root(x))
     if not _is_complex(x) or not np.any(far := np.isinf(x)):
         return result
@@ -301,12 +303,12 @@ def rsqrt(x: Any) -> Any:
     return np.where(far, join(np.copysign(zero, x.real), -np.copysign(zero, x.imag)), result)
 
 
-def logistic(x: Any) -> Any:
+def logistic(x: np.ndarray) -> Any:
     one = np.ones((), x.dtype)
     return divide(one, one + exp(-x))
 
 
-def sign(x: Any) -> Any:
+def sign(x: np.ndarray) -> Any:
     """``x / |x|``, part by part, and zero at zero."""
     size = absolute(x)
     size = np.where(size == 0, size.dtype.type(1), size)
@@ -315,18 +317,18 @@ def sign(x: Any) -> Any:
 
 # --- arithmetic -----------------------------------------------------------------------------------
 
-def _square(x: Any, y: Any) -> Any:
+def _square(x: np.ndarray, y: np.ndarray) -> Any:
     return join((x - y) * (x + y), 2 * (x * y))
 
 
-def square(x: Any) -> Any:
+def square(x: np.ndarray) -> Any:
     result = np.square(x)
     if not _is_complex(x) or np.all(known := np.isfinite(result)):
         return result
     return np.where(known, result, _square(x.real, x.imag))
 
 
-def divide(x: Any, y: Any) -> Any:
+def divide(x: np.ndarray, y: np.ndarray) -> Any:
     """NumPy's quotient, and that of the C standard's annex G where it has NaN and an infinity or a
     zero divides."""
     if not _is_complex(x):
@@ -342,7 +344,7 @@ def divide(x: Any, y: Any) -> Any:
     return result
 
 
-def _annex_g(x: Any, y: Any, result: Any) -> Any:
+def _annex_g(x: np.ndarray, y: np.ndarray, result: np.ndarray) -> Any:
     a, b, c, d = x.real, x.imag, y.real, y.imag
     infinity = a.dtype.type(np.inf)
     lost = np.isnan(result.real) & np.isnan(result.imag)
@@ -350,7 +352,8 @@ def _annex_g(x: Any, y: Any, result: Any) -> Any:
     def boxed(part: Any) -> Any:
         return np.copysign(np.isinf(part).astype(part.dtype), part)
 
-    def product(factor: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    def product(factor: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray
+                ) -> Any:
         return join(factor * (a * c + b * d), factor * (b * c - a * d))
 
     by_zero = (y == 0) & ~(np.isnan(a) & np.isnan(b))
@@ -362,11 +365,11 @@ def _annex_g(x: Any, y: Any, result: Any) -> Any:
     return np.where(lower, product(a.dtype.type(0), a, b, boxed(c), boxed(d)), result)
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: np.ndarray) -> Any:
     return divide(np.ones((), x.dtype), x)
 
 
-def _polar_power(a: Any, b: Any, c: Any, d: Any) -> Any:
+def _polar_power(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> Any:
     """``(a + bi)**(c + di)`` by absolute value and angle."""
     norm, angle = np.hypot(a, b), elementary.atan2(b, a)
     size = elementary.power(norm, c) * elementary.exp(-d * angle)
@@ -378,7 +381,7 @@ def _polar_power(a: Any, b: Any, c: Any, d: Any) -> Any:
     return np.where((c == 0) & (d == 0) | (a == 1) & (b == 0), 1, result)
 
 
-def power(x: Any, y: Any) -> Any:
+def power(x: np.ndarray, y: np.ndarray) -> Any:
     if not _is_complex(x):
         if np.ndim(y) == 0 and y == 0.5:
             # NumPy takes the square root, which differs at -0.0 and -inf.
@@ -397,7 +400,7 @@ def power(x: Any, y: Any) -> Any:
 
 def _extremum(function: Rule, before: Rule) -> Rule:
     """Lexicographic: by the real parts, then by the imaginary ones."""
-    def evaluate(x: Any, y: Any) -> Any:
+    def evaluate(x: np.ndarray, y: np.ndarray) -> Any:
         if not _is_complex(x):
             return function(x, y)
         first = before(x.real, y.real) | (x.real == y.real) & before(x.imag, y.imag)

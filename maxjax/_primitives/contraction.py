@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis, Params, Shape, Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.layout import transpose
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear
 from maxjax._primitives.widths import BIT_WIDTHS, bit_width
 
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
+    from maxjax._primitives.rules import FactorRule, Linear
 
-def free_dimensions(rank, contracting, batch):
+
+# ((contracted of lhs, of rhs), (batch of lhs, of rhs)).
+_Pair = tuple[tuple[int, ...], tuple[int, ...]]
+DotDimensionNumbers = tuple[_Pair, _Pair]
+
+
+def free_dimensions(rank: int, contracting: tuple[int, ...], batch: tuple[int, ...]
+                    ) -> tuple[int, ...]:
     """The dimensions that are neither contracted nor matched."""
     return tuple(dim for dim in range(rank) if dim not in contracting and dim not in batch)
 
 
-def _abstract(lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
+def _abstract(lhs: ShapedArray, rhs: ShapedArray, *,
+              dimension_numbers: DotDimensionNumbers, precision: Hashable,
+              preferred_element_type: np.dtype | None) -> ShapedArray:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     shape = (*(lhs.shape[dim] for dim in lhs_batch),
              *(lhs.shape[dim] for dim in free_dimensions(lhs.ndim, lhs_contract, lhs_batch)),
@@ -31,7 +47,7 @@ def _abstract(lhs, rhs, *, dimension_numbers, precision, preferred_element_type)
     return ShapedArray(shape, dtype, weak)
 
 
-def result_type(lhs, rhs, preferred):
+def result_type(lhs: ShapedArray, rhs: ShapedArray, preferred: np.dtype | None) -> tuple[Any, ...]:
     """The dtype of the result, and whether it is weak."""
     weak = lhs.weak_type and rhs.weak_type
     if preferred is not None:
@@ -41,7 +57,7 @@ def result_type(lhs, rhs, preferred):
     return max(lhs.dtype, rhs.dtype, key=_rank), False
 
 
-def _rank(dtype):
+def _rank(dtype: np.dtype) -> tuple[int, ...]:
     """The order of dtypes by which XLA chooses that of a product: complex, range, precision,
     width, sign."""
     real = dtypes.real_dtype(dtype) if dtypes.is_complex(dtype) else dtype
@@ -53,7 +69,7 @@ def _rank(dtype):
 
 # --- the NumPy rule -------------------------------------------------------------------------------
 
-def compute_dtype(lhs, rhs, out):
+def compute_dtype(lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> np.dtype:
     """The dtype in which a sum of products is accumulated."""
     if out == dtypes.bool_:
         return out
@@ -69,7 +85,8 @@ def compute_dtype(lhs, rhs, out):
     return dtypes.int32 if narrow else out
 
 
-def _as_matrices(rank, contracting, batch, shape, contracting_last):
+def _as_matrices(rank: int, contracting: tuple[int, ...], batch: tuple[int, ...], shape: Shape,
+                 contracting_last: bool) -> tuple[Any, ...]:
     """(permutation, shape) that make an operand (batch..., free, contracted), or the latter two
     exchanged; None where nothing is to be done."""
     free = free_dimensions(rank, contracting, batch)
@@ -82,7 +99,8 @@ def _as_matrices(rank, contracting, batch, shape, contracting_last):
             None if sizes == moved else sizes)
 
 
-def _specialize(in_avals, params, out_avals):
+def _specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any]:
     """Plans once which views make the product a matrix product.
 
     BLAS takes operands whose rows or columns are contiguous as they are: a transposed view costs
@@ -102,7 +120,7 @@ def _specialize(in_avals, params, out_avals):
     matmul = integer_matmul if dtypes.is_integer(compute) else np.matmul
     batched = bool(lhs_batch)
 
-    def run(x, y):
+    def run(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if not plain:
             x, y = convert_operand(x, compute), convert_operand(y, compute)
         if left_order is not None:
@@ -123,11 +141,11 @@ def _specialize(in_avals, params, out_avals):
     return run
 
 
-def convert_operand(x, dtype):
+def convert_operand(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.asarray(x) if x.dtype == dtype else np.asarray(x).astype(dtype)
 
 
-def convert_result(x, dtype):
+def convert_result(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if x.dtype == dtype:
         return x
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
@@ -137,7 +155,7 @@ def convert_result(x, dtype):
     return np.asarray(x).astype(dtype)
 
 
-def _contiguous_matrix(x):
+def _contiguous_matrix(x: np.ndarray) -> np.ndarray:
     """A stack of matrices whose rows or columns are contiguous, which BLAS needs."""
     itemsize = x.itemsize
     if x.strides[-1] == itemsize or x.strides[-2] == itemsize:
@@ -145,7 +163,7 @@ def _contiguous_matrix(x):
     return np.ascontiguousarray(x)
 
 
-def integer_matmul(x, y):
+def integer_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """np.matmul of integers, by BLAS in float64 where that is exact: NumPy's own is 10x slower."""
     products = x.size * y.shape[-1]
     if products >= native.FEWEST:
@@ -164,7 +182,7 @@ def integer_matmul(x, y):
     return np.matmul(x, y)
 
 
-def _native_matmul(function, x, y):
+def _native_matmul(function: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> Any:
     """The product of matrices, or of equally many of them along leading dimensions."""
     out = np.empty((*x.shape[:-1], y.shape[-1]), x.dtype)
     (m, k), n = x.shape[-2:], y.shape[-1]
@@ -185,11 +203,12 @@ def _native_matmul(function, x, y):
 _PRODUCTS = 64
 
 
-def _magnitude(x):
+def _magnitude(x: np.ndarray) -> int:
     return max(abs(int(x.max())), abs(int(x.min())))
 
 
-def _matrix_product(lhs, rhs, left, right):
+def _matrix_product(lhs: ShapedArray, rhs: ShapedArray, left: int, right: int
+                    ) -> Callable[..., Any]:
     """The product of matrices and vectors that contract dimensions ``left`` and ``right``."""
     dot = np.dot
     if left == lhs.ndim - 1:
@@ -202,14 +221,15 @@ def _matrix_product(lhs, rhs, left, right):
     return lambda x, y: dot(x.T, y.T)
 
 
-def _evaluate(x, y, **params):
+def _evaluate(x: np.ndarray, y: np.ndarray, **params: Any) -> Any:
     avals = tuple(ShapedArray(v.shape, v.dtype) for v in (x, y))
     return _specialize(avals, params, (_abstract(*avals, **params),))(x, y)
 
 
 # --- derivatives ----------------------------------------------------------------------------------
 
-def _jvp(primals, tangents, **params):
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array | None], **params: object
+         ) -> tuple[Array, Array | None]:
     lhs, rhs = primals
     out = dot_general_p.bind(lhs, rhs, **params)
     if not dtypes.is_inexact(out.dtype):
@@ -225,7 +245,9 @@ def _jvp(primals, tangents, **params):
     return out, total
 
 
-def _transpose_lhs(cotangent, lhs, rhs, dimension_numbers, precision, swapped):
+def _transpose_lhs(cotangent: Array, lhs: Array | Linear, rhs: Array,
+                   dimension_numbers: DotDimensionNumbers, precision: Hashable,
+                   swapped: bool) -> Array:
     """The cotangent of the left operand.
 
     The result's dimensions are (batch, lhs free, rhs free), or (batch, rhs free, lhs free) where
@@ -247,7 +269,9 @@ def _transpose_lhs(cotangent, lhs, rhs, dimension_numbers, precision, swapped):
     return transpose(result, tuple(np.argsort(order).tolist()))
 
 
-def _transpose(cotangent, lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
+def _transpose(cotangent: Array, lhs: Any, rhs: Any, *,
+               dimension_numbers: DotDimensionNumbers, precision: Hashable,
+               preferred_element_type: np.dtype | None) -> list[Array | None]:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     if is_linear(lhs):
         return [_transpose_lhs(cotangent, lhs, rhs, dimension_numbers, precision, False), None]
@@ -257,11 +281,13 @@ def _transpose(cotangent, lhs, rhs, *, dimension_numbers, precision, preferred_e
 
 # --- batching -------------------------------------------------------------------------------------
 
-def _shifted(dims, axis):
+def _shifted(dims: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return tuple(dim + (dim >= axis) for dim in dims)
 
 
-def _batch(size, operands, axes, *, dimension_numbers, precision, preferred_element_type):
+def _batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *,
+           dimension_numbers: DotDimensionNumbers, precision: Hashable,
+           preferred_element_type: np.dtype | None) -> tuple[Array, int]:
     (lhs, rhs), (lhs_axis, rhs_axis) = operands, axes
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     count = len(lhs_batch)
@@ -288,7 +314,9 @@ def _batch(size, operands, axes, *, dimension_numbers, precision, preferred_elem
 
 # --- lowering -------------------------------------------------------------------------------------
 
-def _lower(ctx, lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
+def _lower(ctx: Lowering, lhs: object, rhs: object, *,
+           dimension_numbers: DotDimensionNumbers, precision: Hashable,
+           preferred_element_type: np.dtype | None) -> Any:
     left, right = ctx.in_avals
     out = ctx.out_avals[0]
     compute = compute_dtype(left.dtype, right.dtype, out.dtype)
@@ -320,7 +348,9 @@ def _lower(ctx, lhs, rhs, *, dimension_numbers, precision, preferred_element_typ
     return ctx.convert(ctx.reshape(result, out.shape), out.dtype)
 
 
-def _factors(in_avals, out_avals, *, dimension_numbers, **params):
+def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+             dimension_numbers: DotDimensionNumbers, **params: object
+             ) -> FactorRule:
     """bmk, bnk -> bmn: contracted factors give partial sums."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     lhs, rhs = in_avals
@@ -341,12 +371,13 @@ def _factors(in_avals, out_avals, *, dimension_numbers, **params):
                        reduction={left[dim]: "add" for dim in lhs_contract})
 
 
-def _flops(in_avals, out_avals, *, dimension_numbers, **params):
+def _flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+           dimension_numbers: DotDimensionNumbers, **params: object) -> float:
     (lhs_contract, _), _ = dimension_numbers
     return 2.0 * out_avals[0].size * math.prod(in_avals[0].shape[dim] for dim in lhs_contract)
 
 
-def _shown(params):
+def _shown(params: Params) -> Any:
     shown = {name: value for name, value in params.items()
              if value is not None or name not in (
                  "precision", "preferred_element_type", "out_sharding")}
@@ -376,12 +407,14 @@ dot_general_p = Primitive(
 
 # --- operations that rules are written with -------------------------------------------------------
 
-def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None):
+def dot_general(lhs: Value, rhs: Value, dimension_numbers: DotDimensionNumbers,
+                precision: Hashable = None, preferred_element_type: np.dtype | None = None
+                ) -> Array:
     return dot_general_p.bind(
         lhs, rhs, dimension_numbers=dimension_numbers, precision=precision,
         preferred_element_type=preferred_element_type)
 
 
-def matmul(lhs, rhs):
+def matmul(lhs: Value, rhs: Value) -> Any:
     """The product of two matrices."""
     return dot_general(lhs, rhs, (((1,), (0,)), ((), ())))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from maxjax._base import dtypes
@@ -9,15 +12,20 @@ from maxjax._base import native as native_functions
 from maxjax._ir.interpret import is_plain_scalar
 from maxjax._ir.linearity import REDUCED_FIRST, Linearity
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params, Value
 from maxjax._primitives.builders import elementwise
 from maxjax._primitives.kernels import ALL, NUMBERS, Kernel
 from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import factor_rule, no_flops
 from maxjax._primitives.widths import FLOATING, bit_width, widened
 
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import FactorRule
 
-def to_integer(x, dtype):
+
+def to_integer(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Floats to integers as XLA does it: NaN is 0, what is out of range saturates."""
     low, high = dtypes.extremes(dtype)
     x = np.asarray(x)
@@ -34,7 +42,7 @@ def to_integer(x, dtype):
     return np.where(wide <= float(low), low, result).astype(dtype)
 
 
-def convert(x, dtype):
+def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The NumPy rule of convert_element_type."""
     source = x.dtype
     if source == dtype:
@@ -49,13 +57,15 @@ def convert(x, dtype):
     return np.asarray(x).astype(dtype)
 
 
-def _convert_jvp(t, x, out, *, new_dtype, weak_type):
+def _convert_jvp(t: Value, x: Value, out: Value, *, new_dtype: np.dtype, weak_type: bool
+                 ) -> Array | None:
     if not dtypes.is_inexact(new_dtype):
         return None
     return convert_element_type_p.bind(t, new_dtype=new_dtype, weak_type=weak_type)
 
 
-def _keeps_precision(in_avals, out_avals, params):
+def _keeps_precision(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+                     params: Params) -> bool:
     """Whether a conversion rounds nothing: to a wider type of the same kind."""
     before, after = in_avals[0].dtype, out_avals[0].dtype
     return (dtypes.is_inexact(before) == dtypes.is_inexact(after)
@@ -63,7 +73,8 @@ def _keeps_precision(in_avals, out_avals, params):
             and (before.kind == after.kind or dtypes.is_inexact(before)))
 
 
-def _convert_specialize(in_avals, params, out_avals):
+def _convert_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                        out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
     dtype, source = params["new_dtype"], in_avals[0].dtype
     if source == dtype:
         return np.asarray
@@ -72,7 +83,7 @@ def _convert_specialize(in_avals, params, out_avals):
     return None
 
 
-def _convert_expression(avals, operands):
+def _convert_expression(avals: Sequence[ShapedArray], operands: Sequence[str]) -> str | None:
     if avals[0].dtype == avals[1].dtype:
         return operands[0]
     if avals[0].dtype == np.bool_ and all(map(is_plain_scalar, avals)):
@@ -97,7 +108,7 @@ convert_element_type_p = elementwise(
 )
 
 
-def _bitcast_abstract(x, *, new_dtype):
+def _bitcast_abstract(x: ShapedArray, *, new_dtype: np.dtype) -> ShapedArray:
     old, new = bit_width(x.dtype), bit_width(dtypes.physical(new_dtype))
     shape = x.shape
     if new < old:
@@ -107,7 +118,7 @@ def _bitcast_abstract(x, *, new_dtype):
     return ShapedArray(shape, new_dtype)
 
 
-def _bitcast_evaluate(x, *, new_dtype):
+def _bitcast_evaluate(x: np.ndarray, *, new_dtype: np.dtype) -> np.ndarray:
     dtype = dtypes.physical(new_dtype)
     x = np.ascontiguousarray(x).reshape(x.shape)
     old, new = bit_width(x.dtype), bit_width(dtype)
@@ -120,7 +131,7 @@ def _bitcast_evaluate(x, *, new_dtype):
     return x.view(dtype).reshape(x.shape[:-1])
 
 
-def _bitcast_narrow(x, dtype, old, new):
+def _bitcast_narrow(x: np.ndarray, dtype: np.dtype, old: int, new: int) -> np.ndarray:
     """To or from elements below a byte, of which NumPy keeps one in each; low bits first."""
     if new < old:
         words = x.view(np.dtype(f"u{x.dtype.itemsize}")) if old >= 8 else x.view(np.uint8)
@@ -133,12 +144,14 @@ def _bitcast_narrow(x, dtype, old, new):
     return np.asarray(np.bitwise_or.reduce(parts << places, axis=-1)).astype(word).view(dtype)
 
 
-def _bitcast_batch(size, operands, axes, *, new_dtype):
+def _bitcast_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
+                   new_dtype: np.dtype) -> tuple[Array, int]:
     return bitcast_convert_type_p.bind(
         move_axis(operands[0], axes[0], 0), new_dtype=new_dtype), 0
 
 
-def _bitcast_factors(in_avals, out_avals, *, new_dtype):
+def _bitcast_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                     new_dtype: np.dtype) -> FactorRule:
     common = min(in_avals[0].ndim, out_avals[0].ndim)
     names = [list(range(common)) + ["bytes"] * (aval.ndim - common)
              for aval in (in_avals[0], out_avals[0])]
@@ -167,7 +180,7 @@ stop_gradient_p = elementwise(
 # --- reduce_precision -----------------------------------------------------------------------------
 
 
-def _reduce_precision(x, *, exponent_bits, mantissa_bits):
+def _reduce_precision(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
     """Rounds to nearest even in a float of that many bits; what is too large is infinite, what is
     below its normal numbers is zero."""
     x = np.asarray(x)
@@ -209,7 +222,7 @@ reduce_precision_p = elementwise(
     host_reason="rounding to a format that MAX does not have")
 
 
-def convert_element_type(x, dtype, weak_type: bool = False):
+def convert_element_type(x: Array, dtype: np.dtype, weak_type: bool = False) -> Array:
     """``x`` as ``dtype``; nothing where it is that already."""
     if x.dtype == dtype and getattr(x, "weak_type", False) == weak_type:
         return x

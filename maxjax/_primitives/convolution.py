@@ -8,19 +8,26 @@ result).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.linearity import PRODUCT
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params, Shape, Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.contraction import compute_dtype, result_type
 from maxjax._primitives.convolution_numpy import convolution
 from maxjax._primitives.layout import move_axis, reshape, rev_p
 from maxjax._primitives.rules import aval_of, factor_rule, is_linear
+
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
+    from maxjax._primitives.rules import FactorRule, Linear
 
 
 class ConvDimensionNumbers(NamedTuple):
@@ -43,11 +50,13 @@ def dilated(size: int, dilation: int) -> int:
     return 0 if size == 0 else (size - 1) * dilation + 1
 
 
-def _sizes(shape, spec):
+def _sizes(shape: Shape, spec: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(shape[dim] for dim in spec)
 
 
-def output_spatial(spatial, window, strides, padding, lhs_dilation, rhs_dilation):
+def output_spatial(spatial: Sequence[int], window: Sequence[int], strides: Sequence[int],
+                   padding: Sequence[tuple[int, int]], lhs_dilation: Sequence[int],
+                   rhs_dilation: Sequence[int]) -> tuple[int, ...]:
     """The spatial sizes of a convolution's result."""
     return tuple(
         max(0, (dilated(size, ld) + low + high - dilated(width, rd)) // stride + 1)
@@ -55,9 +64,11 @@ def output_spatial(spatial, window, strides, padding, lhs_dilation, rhs_dilation
             spatial, window, strides, padding, lhs_dilation, rhs_dilation, strict=True))
 
 
-def _abstract(lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation,
-              dimension_numbers, feature_group_count, batch_group_count, precision,
-              preferred_element_type):
+def _abstract(lhs: ShapedArray, rhs: ShapedArray, *, window_strides: tuple[int, ...],
+              padding: tuple[tuple[int, int], ...], lhs_dilation: tuple[int, ...],
+              rhs_dilation: tuple[int, ...], dimension_numbers: ConvDimensionNumbers,
+              feature_group_count: int, batch_group_count: int, precision: Hashable,
+              preferred_element_type: np.dtype | None) -> ShapedArray:
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     batch, _, *spatial = _sizes(lhs.shape, lhs_spec)
     features, _, *window = _sizes(rhs.shape, rhs_spec)
@@ -70,7 +81,8 @@ def _abstract(lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation,
     return ShapedArray(shape, dtype, weak)
 
 
-def _specialize(in_avals, params, out_avals):
+def _specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any]:
     lhs, rhs = in_avals
     out = out_avals[0]
     lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
@@ -82,14 +94,15 @@ def _specialize(in_avals, params, out_avals):
         params["rhs_dilation"], params["feature_group_count"], params["batch_group_count"])
 
 
-def _evaluate(lhs, rhs, **params):
+def _evaluate(lhs: np.ndarray, rhs: np.ndarray, **params: Any) -> Any:
     avals = tuple(ShapedArray(v.shape, v.dtype) for v in (lhs, rhs))
     return _specialize(avals, params, (_abstract(*avals, **params),))(lhs, rhs)
 
 
 # --- derivatives ----------------------------------------------------------------------------------
 
-def _jvp(primals, tangents, **params):
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object
+         ) -> tuple[Array, Array | None]:
     lhs, rhs = primals
     out = conv_general_dilated_p.bind(lhs, rhs, **params)
     total = None
@@ -100,26 +113,28 @@ def _jvp(primals, tangents, **params):
     return out, total
 
 
-def merge_axis(x, source: int, target: int):
+def merge_axis(x: Array, source: int, target: int) -> Array:
     """Moves axis ``source`` before ``target`` (counted without it) and merges the two."""
     x = move_axis(x, source, target)
     shape = x.shape
     return reshape(x, (*shape[:target], shape[target] * shape[target + 1], *shape[target + 2:]))
 
 
-def split_axis(x, axis: int, major: int):
+def split_axis(x: Array, axis: int, major: int) -> Array:
     """Splits an axis into ``major`` and the rest."""
     shape = x.shape
     return reshape(x, (*shape[:axis], major, shape[axis] // major, *shape[axis + 1:]))
 
 
-def _swapped(spec):
+def _swapped(spec: tuple[int, ...]) -> tuple[int, ...]:
     return (spec[1], spec[0], *spec[2:])
 
 
-def _transpose_lhs(cotangent, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation,
-                   dimension_numbers, feature_group_count, batch_group_count, precision,
-                   preferred_element_type):
+def _transpose_lhs(cotangent: Array, lhs: Linear, rhs: Any, *, window_strides: tuple[int, ...],
+                   padding: tuple[tuple[int, int], ...], lhs_dilation: tuple[int, ...],
+                   rhs_dilation: tuple[int, ...], dimension_numbers: ConvDimensionNumbers,
+                   feature_group_count: int, batch_group_count: int, precision: Hashable,
+                   preferred_element_type: np.dtype | None) -> Array:
     """A convolution of the cotangent with the flipped window, its features exchanged."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     spatial = _sizes(lhs.shape, lhs_spec[2:])
@@ -151,9 +166,11 @@ def _transpose_lhs(cotangent, lhs, rhs, *, window_strides, padding, lhs_dilation
     return out
 
 
-def _transpose_rhs(cotangent, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation,
-                   dimension_numbers, feature_group_count, batch_group_count, precision,
-                   preferred_element_type):
+def _transpose_rhs(cotangent: Array, lhs: Array, rhs: Linear, *, window_strides: tuple[int, ...],
+                   padding: tuple[tuple[int, int], ...], lhs_dilation: tuple[int, ...],
+                   rhs_dilation: tuple[int, ...], dimension_numbers: ConvDimensionNumbers,
+                   feature_group_count: int, batch_group_count: int, precision: Hashable,
+                   preferred_element_type: np.dtype | None) -> Array:
     """A convolution of lhs with the cotangent as its window, batch and features exchanged."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     spatial = _sizes(lhs.shape, lhs_spec[2:])
@@ -174,7 +191,8 @@ def _transpose_rhs(cotangent, lhs, rhs, *, window_strides, padding, lhs_dilation
         preferred_element_type=aval_of(rhs).dtype if preferred_element_type is not None else None)
 
 
-def _transpose(cotangent, lhs, rhs, **params):
+def _transpose(cotangent: Array, lhs: Array | Linear, rhs: Any, **params: Any
+               ) -> list[Array | None]:
     if is_linear(lhs):
         return [_transpose_lhs(cotangent, lhs, rhs, **params), None]
     return [None, _transpose_rhs(cotangent, lhs, rhs, **params)]
@@ -182,13 +200,14 @@ def _transpose(cotangent, lhs, rhs, **params):
 
 # --- batching -------------------------------------------------------------------------------------
 
-def _batch(size, operands, axes, *, dimension_numbers, feature_group_count, batch_group_count,
-           **params):
+def _batch(size: int, operands: Sequence[Array], axes: Sequence[Any], *,
+           dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
+           batch_group_count: int, **params: object) -> tuple[Array, int]:
     """The batch joins the batch dimension, or the features as further groups."""
     (lhs, rhs), (lhs_axis, rhs_axis) = operands, axes
     lhs_spec, rhs_spec, out_spec = dimension_numbers
 
-    def bind(lhs, rhs, features, batches):
+    def bind(lhs: Value, rhs: Value, features: int, batches: int) -> Array:
         return conv_general_dilated_p.bind(
             lhs, rhs, dimension_numbers=dimension_numbers, feature_group_count=features,
             batch_group_count=batches, **params)
@@ -231,7 +250,8 @@ def _batch(size, operands, axes, *, dimension_numbers, feature_group_count, batc
 
 # --- lowering -------------------------------------------------------------------------------------
 
-def window_positions(spatial, window, result, strides, dilations):
+def window_positions(spatial: Sequence[int], window: Sequence[int], result: tuple[int, ...],
+                     strides: tuple[int, ...], dilations: Any) -> Any:
     """For each position of the result and of the window, the flat index in ``spatial``: the
     array (prod P, prod K)."""
     total = np.zeros((*(1 for _ in result), *(1 for _ in window)), np.int64)
@@ -245,7 +265,9 @@ def window_positions(spatial, window, result, strides, dilations):
     return total.reshape(math.prod(result), math.prod(window))
 
 
-def _unfold(ctx, rows, window, result, strides, padding, lhs_dilation, rhs_dilation):
+def _unfold(ctx: Lowering, rows: np.ndarray, window: Sequence[int], result: tuple[int, ...],
+            strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+            lhs_dilation: tuple[int, ...], rhs_dilation: tuple[int, ...]) -> Any:
     """(batch, S, C) to (batch, P, K C), in some shape of that order."""
     batch, *spatial, features = ctx.shape(rows)
     places, positions = math.prod(window), math.prod(result)
@@ -257,7 +279,7 @@ def _unfold(ctx, rows, window, result, strides, padding, lhs_dilation, rhs_dilat
     if 0 in shape or 0 in spatial:
         return ctx.full(shape, 0, ctx.dtype(rows))
     if len(spatial) in (1, 2):
-        def two(values, filler):
+        def two(values: Iterable[int], filler: Any) -> Any:
             return (filler,) * (2 - len(spatial)) + tuple(values)
 
         return ctx.sliding(
@@ -272,8 +294,10 @@ def _unfold(ctx, rows, window, result, strides, padding, lhs_dilation, rhs_dilat
     return ctx.gather_rows(rows, indices.reshape(-1).astype(np.int32), 1)
 
 
-def _lower(ctx, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation,
-           dimension_numbers, feature_group_count, batch_group_count, **params):
+def _lower(ctx: Lowering, lhs: object, rhs: object, *, window_strides: tuple[int, ...],
+           padding: tuple[tuple[int, int], ...], lhs_dilation: tuple[int, ...],
+           rhs_dilation: tuple[int, ...], dimension_numbers: ConvDimensionNumbers,
+           feature_group_count: int, batch_group_count: int, **params: object) -> Any:
     """The windows' elements become the rows of a matrix, which a product multiplies by the window.
     """
     lhs_spec, rhs_spec, out_spec = dimension_numbers
@@ -322,8 +346,9 @@ def _lower(ctx, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation
     return ctx.convert(ctx.transpose(product, tuple(order)), out.dtype)
 
 
-def _factors(in_avals, out_avals, *, dimension_numbers, feature_group_count, batch_group_count,
-             **params):
+def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+             dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
+             batch_group_count: int, **params: object) -> FactorRule:
     """Batch and features are factors, the features of lhs summed over; windows stay whole."""
     lhs, rhs = in_avals
     lhs_spec, rhs_spec, out_spec = dimension_numbers
@@ -347,7 +372,8 @@ def _factors(in_avals, out_avals, *, dimension_numbers, feature_group_count, bat
                        replicated=frozenset(whole))
 
 
-def _flops(in_avals, out_avals, *, dimension_numbers, **params):
+def _flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+           dimension_numbers: ConvDimensionNumbers, **params: object) -> float:
     rhs = in_avals[1]
     features = rhs.shape[dimension_numbers.rhs_spec[0]]
     return 2.0 * out_avals[0].size * rhs.size / max(features, 1)

@@ -15,6 +15,7 @@ transposed views), so that the next convolution finds it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,12 @@ _CHUNK_BYTES = 32 << 20     # of the matrix of windows at a time
 as_strided = np.lib.stride_tricks.as_strided
 
 
-def convolution(lhs_sizes, rhs_sizes, out_sizes, lhs_spec, rhs_spec, out_order, compute, dtype,
-                strides, padding, lhs_dilation, rhs_dilation, feature_groups, batch_groups):
+def convolution(lhs_sizes: tuple[int, ...], rhs_sizes: tuple[int, ...], out_sizes: tuple[int, ...],
+                lhs_spec: tuple[int, ...], rhs_spec: tuple[int, ...], out_order: tuple[int, ...],
+                compute: np.dtype, dtype: np.dtype, strides: tuple[int, ...],
+                padding: tuple[tuple[int, int], ...], lhs_dilation: tuple[int, ...],
+                rhs_dilation: tuple[int, ...], feature_groups: int, batch_groups: int
+                ) -> Callable[..., Any]:
     """A function of lhs and rhs; sizes are (N, C, S...), (O, C, K...) and (N, O, P...)."""
     groups = max(feature_groups, batch_groups)
     spatial, window, result = lhs_sizes[2:], rhs_sizes[2:], out_sizes[2:]
@@ -46,7 +51,7 @@ def convolution(lhs_sizes, rhs_sizes, out_sizes, lhs_spec, rhs_spec, out_order, 
     compute_result = plan.scatter if scatter else plan.gather
     out_shape = tuple(out_sizes[dim] for dim in out_order)
 
-    def run(lhs, rhs):
+    def run(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
         if empty or not lhs.size:
             return np.zeros(out_shape, dtype)
         x = convert_operand(lhs, compute).transpose(lhs_spec)
@@ -67,9 +72,11 @@ def convolution(lhs_sizes, rhs_sizes, out_sizes, lhs_spec, rhs_spec, out_order, 
 class _Plan:
     """The sizes of a convolution, and its two ways; G, N, C, O, S, K, P are as in the rules."""
 
-    def __init__(self, groups: int, batch: int, features: int, outputs: int, spatial: Any,
-                 window: Any, result: Any, strides: Any, padding: Any, lhs_dilation: Any,
-                 rhs_dilation: Any, product: Any):
+    def __init__(self, groups: int, batch: int, features: int, outputs: int,
+                 spatial: tuple[int, ...], window: tuple[int, ...], result: tuple[int, ...],
+                 strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+                 lhs_dilation: tuple[int, ...], rhs_dilation: tuple[int, ...],
+                 product: Callable[..., np.ndarray]) -> None:
         self.groups, self.batch, self.features, self.outputs = groups, batch, features, outputs
         self.spatial, self.window, self.result = spatial, window, result
         self.strides, self.padding = strides, padding
@@ -85,7 +92,7 @@ class _Plan:
         self.positions = math.prod(result)
 
     # --- gather ---
-    def innermost(self, x) -> str:
+    def innermost(self, x: np.ndarray) -> str:
         """The dimension that runs fastest in the matrix of windows: of x (G, N, C, S)."""
         row = max([1, *self.result[-1:], *self.window[-1:]])
         runs = {"N": self.batch, "C": self.features, "S": row}
@@ -95,7 +102,7 @@ class _Plan:
                 held, least = name, stride
         return held if runs[held] >= _LONG_RUN else max(runs, key=lambda name: runs[name])
 
-    def gather(self, x, w):
+    def gather(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
         inner = self.innermost(x)
         spatial_dims = tuple(range(3, 3 + self.rank))
         # The layout in which the elements to be copied lie side by side.
@@ -107,6 +114,8 @@ class _Plan:
         result_steps = tuple(s * d for s, d in zip(steps[3:], self.strides, strict=True))
         rows_inner = inner == "N" or (
             inner == "S" and (not self.rank or self.result[-1] >= self.window[-1]))
+        rows: Any
+        columns: Any
         if inner == "N":
             rows = (self.result, (self.batch,)), (result_steps, (steps[1],))
         else:
@@ -138,14 +147,15 @@ class _Plan:
             return out.transpose(0, self.rank + 2, 1, *range(2, self.rank + 2))
         return out.swapaxes(1, 2)
 
-    def multiply(self, windows, weights, rows_shape, depth, rows_inner):
+    def multiply(self, windows: np.ndarray, weights: np.ndarray, rows_shape: tuple[int, ...],
+                 depth: int, rows_inner: bool) -> np.ndarray:
         """(G, O, rows), in pieces where the matrix of windows would be large."""
         groups, rows = self.groups, math.prod(rows_shape)
         leading = rows_shape[0]
         pieces = min(leading, -(-windows.size * windows.itemsize // _CHUNK_BYTES))
         axis = windows.ndim - len(rows_shape) if rows_inner else 1
 
-        def part(view):
+        def part(view: np.ndarray) -> np.ndarray:
             count = view.shape[axis] * (rows // leading)
             if rows_inner:
                 return self.matmul(weights, view.reshape(groups, depth, count))
@@ -165,13 +175,13 @@ class _Plan:
             out[:, :, start * per:stop * per] = part(view)
         return out
 
-    def matmul(self, x, y):
+    def matmul(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """A product of stacks of matrices; a stack of one goes straight to BLAS."""
         if self.groups == 1:
             return self.product(x[0], y[0])[None]
         return self.product(x, y)
 
-    def pad(self, x, layout):
+    def pad(self, x: np.ndarray, layout: tuple[int, ...]) -> np.ndarray:
         """x (G, N, C, S) with its padding and holes, held in ``layout``; shaped as before."""
         order = np.argsort(layout)
         if not self.is_padded:
@@ -191,13 +201,15 @@ class _Plan:
         return out
 
     # --- scatter ---
-    def scatter(self, x, w):
+    def scatter(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
         inner = self.innermost(x)
         area = math.prod(self.spatial)
         spatial_dims = tuple(range(3, 3 + self.rank))
         weights = w.transpose(0, *spatial_dims, 1, 2).reshape(
             self.groups, self.places, self.outputs, self.features)
         # The layout of the result, and where O, N and P stand in it.
+        lead: tuple[int, ...]
+        tail: tuple[int, ...]
         if inner == "C":
             matrix = x.transpose(0, 1, *spatial_dims, 2).reshape(
                 self.groups, self.batch * area, self.features)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 from maxjax._primitives import complex_values
 from maxjax._primitives.arithmetic import (
     add,
@@ -32,8 +36,12 @@ from maxjax._primitives.rules import axis_factors, linear_primitive, scalar_like
 from maxjax._primitives.slicing import pad, slice_in_dim
 from maxjax._primitives.transcendental import exp_p, log1p_p, log_p
 
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
+    from maxjax._primitives.rules import FactorRule
 
-def scan_pairs(combine, values, axis: int):
+
+def scan_pairs(combine: Callable[..., Any], values: Sequence[Array], axis: int) -> list[Array]:
     """The prefixes of ``combine`` over a list of arrays, along ``axis``, in log2(n) steps.
 
     Neighbours are combined in pairs, the pairs' prefixes are found in the same way, and each
@@ -56,25 +64,26 @@ def scan_pairs(combine, values, axis: int):
     return [_interleave(e, o, axis) for e, o in zip(even, odd, strict=True)]
 
 
-def _interleave(even, odd, axis):
+def _interleave(even: Array, odd: Array, axis: int) -> Array:
     """even[0], odd[0], even[1], ...: the two never overlap, so that adding zeros joins them."""
     rank = len(even.shape)
     longer = even.shape[axis] > odd.shape[axis]
 
-    def config(low, high):
+    def config(low: int, high: int) -> tuple[Any, ...]:
         return tuple((low, high, 1) if dim == axis else (0, 0, 0) for dim in range(rank))
 
     return add(pad(even, 0, config(0, 0 if longer else 1)),
                pad(odd, 0, config(1, 1 if longer else 0)))
 
 
-def _reversed(x, axis, reverse):
+def _reversed(x: Array, axis: int, reverse: bool) -> Array:
     return rev_p.bind(x, dimensions=(axis,)) if reverse else x
 
 
-def _scan_jvp(combine):
+def _scan_jvp(combine: Callable[..., Any]) -> Callable[..., Any]:
     """The jvp by a scan over (value, tangent) pairs; the result itself from the primitive."""
-    def rule(primals, tangents, *, primitive, axis, reverse):
+    def rule(primals: Sequence[Array], tangents: Sequence[Array], *, primitive: Primitive,
+             axis: int, reverse: bool) -> tuple[Array, Array | None]:
         (operand,), (tangent,) = primals, tangents
         out = primitive.bind(operand, axis=axis, reverse=reverse)
         pair = [_reversed(operand, axis, reverse), _reversed(tangent, axis, reverse)]
@@ -83,13 +92,13 @@ def _scan_jvp(combine):
     return rule
 
 
-def _product(left, right):
+def _product(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
     (x, x_tangent), (y, y_tangent) = left, right
     return [mul(x, y), add_tangents(mul(x_tangent, y), mul(x, y_tangent))]
 
 
-def _extreme(function):
-    def combine(left, right):
+def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
+    def combine(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
         (x, x_tangent), (y, y_tangent) = left, right
         out = function(x, y)
         return [out, add_tangents(mul(x_tangent, _share(x, y, out)),
@@ -97,16 +106,16 @@ def _extreme(function):
     return combine
 
 
-def _share(mine, other, out):
+def _share(mine: Array, other: Array, out: Array) -> Array:
     """1 where ``mine`` alone is the result, 1/2 where both are, 0 elsewhere."""
-    def constant(value):
+    def constant(value: int) -> Array:
         return full(out.shape, value, out.dtype)
 
     hit = select(eq(mine, out), constant(0), constant(1))
     return div(hit, select(eq(other, out), constant(1), constant(2)))
 
 
-def log_add_exp(x, y):
+def log_add_exp(x: Array, y: Array) -> Array:
     """log(exp(x) + exp(y)), infinities and NaN as NumPy has them."""
     if dtypes.is_complex(x.dtype):
         return _complex_log_add_exp(x, y)
@@ -120,7 +129,7 @@ def log_add_exp(x, y):
     return add(top, log_p.bind(add(spread, one)))
 
 
-def _complex_log_add_exp(x, y):
+def _complex_log_add_exp(x: Array, y: Array) -> Any:
     """The imaginary part lies within pi of 0."""
     top = maximum(x, y)
     delta = sub(add(x, y), mul(scalar_like(2, x.dtype), top))
@@ -131,7 +140,7 @@ def _complex_log_add_exp(x, y):
         real_p.bind(out), sub(sub(shifted, mul(turn, floor_p.bind(div(shifted, turn)))), half))
 
 
-def _log_sum(left, right):
+def _log_sum(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
     (x, x_tangent), (y, y_tangent) = left, right
     out = log_add_exp(x, y)
     # exp(-inf - -inf) is taken as exp(-inf - 0) = 0.
@@ -140,9 +149,9 @@ def _log_sum(left, right):
                               mul(y_tangent, exp_p.bind(sub(y, finite))))]
 
 
-def _complex_log_sums(x, axis):
+def _complex_log_sums(x: np.ndarray, axis: int) -> Any:
     """NumPy's logaddexp takes real numbers alone."""
-    def combine(left, right):
+    def combine(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         top = complex_values.maximum(left, right)
         out = top + complex_values.log1p(complex_values.exp(left + right - 2 * top))
         turned = np.remainder(out.imag + np.pi, 2 * np.pi) - np.pi
@@ -154,11 +163,11 @@ def _complex_log_sums(x, axis):
     return np.moveaxis(lines, 0, axis)
 
 
-def _accumulate(kind, ufunc, wide):
+def _accumulate(kind: str, ufunc: np.ufunc, wide: bool) -> Callable[..., Any]:
     """The NumPy rule; ``wide`` functions compute narrow floats in float32."""
     functions = (f"cum{kind}", f"cum{kind} columns")
 
-    def evaluate(x, *, axis, reverse):
+    def evaluate(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
         x = np.asarray(x)
         if x.size >= native.FEWEST:
             inner = math.prod(x.shape[axis + 1:])
@@ -188,18 +197,21 @@ def _accumulate(kind, ufunc, wide):
     return evaluate
 
 
-def _cumulative_batch(primitive):
-    def batch(size, operands, axes, *, axis, reverse):
+def _cumulative_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, axis: int,
+              reverse: bool) -> tuple[Array, int]:
         moved = axis + (axis >= axes[0])
         return primitive().bind(operands[0], axis=moved, reverse=reverse), axes[0]
     return batch
 
 
-def _cumulative_factors(in_avals, out_avals, *, axis, reverse):
+def _cumulative_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                        axis: int, reverse: bool) -> FactorRule:
     return axis_factors(in_avals, out_avals, whole=(axis,))
 
 
-def _cumulative(name, kind, ufunc, combine, wide=True, lower=None):
+def _cumulative(name: str, kind: str, ufunc: np.ufunc, combine: Callable[..., Any],
+                wide: bool = True, lower: Callable[..., Any] | None = None) -> Primitive:
     primitive = Primitive(
         name,
         abstract=lambda x, *, axis, reverse: x,
@@ -231,8 +243,8 @@ cummax_p = _cumulative("cummax", "max", np.maximum, _extreme(maximum), wide=Fals
 cummin_p = _cumulative("cummin", "min", np.minimum, _extreme(minimum), wide=False)
 
 
-def _cumlogsumexp_lower(ctx, x, *, axis, reverse):
-    def compose(x):
+def _cumlogsumexp_lower(ctx: Lowering, x: object, *, axis: int, reverse: bool) -> Any:
+    def compose(x: Array) -> Any:
         x = _reversed(x, axis, reverse)
         out, = scan_pairs(lambda left, right: [log_add_exp(left[0], right[0])], [x], axis)
         return _reversed(out, axis, reverse)
@@ -243,5 +255,5 @@ cumlogsumexp_p = _cumulative("cumlogsumexp", "logsumexp", np.logaddexp, _log_sum
                              lower=_cumlogsumexp_lower)
 
 
-def cumsum(x, axis: int, reverse: bool = False):
+def cumsum(x: Value, axis: int, reverse: bool = False) -> Array:
     return cumsum_p.bind(x, axis=axis, reverse=reverse)

@@ -23,7 +23,7 @@ dimension_size_p = Primitive(
 )
 
 
-def dimension_scalar(size: dimensions.Dimension, dtype: Any, weak: bool) -> Any:
+def dimension_scalar(size: dimensions.Dimension, dtype: np.dtype, weak: bool) -> Any:
     """A size as a scalar array; of Python's own integer type if the dtype is None."""
     dtype = dtypes.python_scalar(int)[0] if dtype is None else dtype
     return dimension_size_p.bind(size=size, dtype=dtype, weak=weak)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.linearity import FIRST, Linearity
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis, Params, Shape
 from maxjax._primitives.broadcasting import broadcast_leading, expand_axis
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -20,11 +22,16 @@ from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import FactorRule, axis_factors, is_linear, no_flops, scalar_like
 
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
+    from maxjax._primitives.rules import Linear
+
 # --- dynamic_slice --------------------------------------------------------------------------------
 # The start indices are scalar operands of one integer dtype; the slice is moved inside.
 
 
-def _dynamic_slice_abstract(x, *starts, slice_sizes):
+def _dynamic_slice_abstract(x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape
+                            ) -> ShapedArray:
     if any(size > bound for size, bound in zip(slice_sizes, x.shape, strict=True)):
         raise TypeError(
             "slice slice_sizes must be less than or equal to operand shape, got slice_sizes "
@@ -49,19 +56,21 @@ def _region(starts: Sequence[Any], sizes: tuple[int, ...], shape: tuple[int, ...
     return tuple(index)
 
 
-def _dynamic_slice_jvp(primals, tangents, *, slice_sizes):
+def _dynamic_slice_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
+                       slice_sizes: Shape) -> tuple[Array, Array | None]:
     out = dynamic_slice_p.bind(*primals, slice_sizes=slice_sizes)
     if tangents[0] is None:
         return out, None
     return out, dynamic_slice_p.bind(tangents[0], *primals[1:], slice_sizes=slice_sizes)
 
 
-def _dynamic_slice_transpose(cotangent, operand, *starts, slice_sizes):
+def _dynamic_slice_transpose(cotangent: Array, operand: Linear, *starts: Array, slice_sizes: Shape
+                             ) -> list[Array | None]:
     zeros = full(operand.shape, 0, operand.dtype)
     return [dynamic_update_slice_p.bind(zeros, cotangent, *starts), *(None for _ in starts)]
 
 
-def _stacked_starts(starts, axes, size):
+def _stacked_starts(starts: Sequence[Array], axes: Sequence[int | None], size: int) -> Array:
     """Scalars, some of them batched, as index vectors of shape (size, rank)."""
     columns = [
         expand_axis(broadcast_leading(start, size) if axis is None else start, 1)
@@ -69,13 +78,14 @@ def _stacked_starts(starts, axes, size):
     return concatenate(columns, 1)
 
 
-def _with_zero(starts, axis):
+def _with_zero(starts: Sequence[Array], axis: Any) -> tuple[Array, ...]:
     """The starts with that of a dimension which is taken whole inserted at ``axis``."""
     zero = scalar_like(0, starts[0].dtype if starts else dtypes.int32)
     return (*starts[:axis], zero, *starts[axis:])
 
 
-def _dynamic_slice_batch(size, operands, axes, *, slice_sizes):
+def _dynamic_slice_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *,
+                         slice_sizes: Shape) -> tuple[Array, BatchAxis]:
     operand, *starts = operands
     axis, *start_axes = axes
     if all(a is None for a in start_axes):
@@ -99,12 +109,13 @@ def _dynamic_slice_batch(size, operands, axes, *, slice_sizes):
                          indices_are_sorted=distinct), 0
 
 
-def _dynamic_slice_specialize(in_avals, params, out_avals):
+def _dynamic_slice_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                              out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any]:
     shape, sizes = in_avals[0].shape, params["slice_sizes"]
     if len(shape) == 1:
         size, last = sizes[0], shape[0] - sizes[0]
 
-        def run(x, start):
+        def run(x: np.ndarray, start: np.ndarray) -> np.ndarray:
             first = int(start)
             first = 0 if first < 0 else min(first, last)
             return x[first:first + size]
@@ -112,7 +123,7 @@ def _dynamic_slice_specialize(in_avals, params, out_avals):
     return lambda x, *starts: x[_region(starts, sizes, shape)]
 
 
-def _dynamic_slice_lowered(x, *starts, slice_sizes):
+def _dynamic_slice_lowered(x: Array, *starts: Array, slice_sizes: Shape) -> Any:
     """A gather of one window."""
     rank = len(slice_sizes)
     indices = concatenate([reshape(start, (1,)) for start in starts], 0)
@@ -123,14 +134,15 @@ def _dynamic_slice_lowered(x, *starts, slice_sizes):
         indices_are_sorted=True)
 
 
-def _dynamic_slice_lower(ctx, x, *starts, slice_sizes):
+def _dynamic_slice_lower(ctx: Lowering, x: object, *starts: object, slice_sizes: Shape) -> Any:
     if not starts or ctx.in_avals[0].shape == slice_sizes:
         return x
     return ctx.decompose(
         functools.partial(_dynamic_slice_lowered, slice_sizes=slice_sizes), x, *starts)
 
 
-def _dynamic_slice_factors(in_avals, out_avals, *, slice_sizes):
+def _dynamic_slice_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                           slice_sizes: Shape) -> FactorRule:
     x = in_avals[0]
     cut = [dim for dim, (size, bound) in enumerate(zip(slice_sizes, x.shape, strict=True))
            if size != bound]
@@ -155,7 +167,8 @@ dynamic_slice_p = Primitive(
 # --- dynamic_update_slice -------------------------------------------------------------------------
 
 
-def _dynamic_update_slice_abstract(x, update, *starts):
+def _dynamic_update_slice_abstract(x: ShapedArray, update: ShapedArray, *starts: ShapedArray
+                                   ) -> ShapedArray:
     if update.ndim != x.ndim:
         raise TypeError(
             "dynamic_update_slice update must have the same rank as operand, got update shape "
@@ -167,13 +180,15 @@ def _dynamic_update_slice_abstract(x, update, *starts):
     return x
 
 
-def _dynamic_update_slice_evaluate(x, update, *starts):
+def _dynamic_update_slice_evaluate(x: np.ndarray, update: np.ndarray, *starts: np.ndarray
+                                   ) -> np.ndarray:
     out = np.array(x)
     out[_region(starts, update.shape, out.shape)] = update
     return out
 
 
-def _dynamic_update_slice_jvp(primals, tangents):
+def _dynamic_update_slice_jvp(primals: Sequence[Array], tangents: Sequence[Array | None]
+                              ) -> tuple[Array, Array | None]:
     operand, update, *starts = primals
     tangent, update_tangent = tangents[:2]
     out = dynamic_update_slice_p.bind(*primals)
@@ -184,8 +199,9 @@ def _dynamic_update_slice_jvp(primals, tangents):
         zeros_like(update) if update_tangent is None else update_tangent, *starts)
 
 
-def _dynamic_update_slice_transpose(cotangent, operand, update, *starts):
-    result = [None] * (2 + len(starts))
+def _dynamic_update_slice_transpose(cotangent: Array, operand: Linear, update: Array | Linear,
+                                    *starts: Array) -> list[Array | None]:
+    result: list[Array | None] = [None] * (2 + len(starts))
     if is_linear(operand):
         zeros = full(update.shape, 0, cotangent.dtype)
         result[0] = dynamic_update_slice_p.bind(cotangent, zeros, *starts)
@@ -194,7 +210,8 @@ def _dynamic_update_slice_transpose(cotangent, operand, update, *starts):
     return result
 
 
-def _dynamic_update_slice_batch(size, operands, axes):
+def _dynamic_update_slice_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis]
+                                ) -> tuple[Array, int]:
     operand, update, *starts = operands
     operand, update = (
         broadcast_leading(value, size) if axis is None else move_axis(value, axis, 0)
@@ -210,7 +227,7 @@ def _dynamic_update_slice_batch(size, operands, axes):
         unique_indices=True, indices_are_sorted=True), 0
 
 
-def _dynamic_update_slice_lowered(x, update, *starts):
+def _dynamic_update_slice_lowered(x: Array, update: Array, *starts: Array) -> Any:
     """A scatter of one window."""
     rank = len(starts)
     indices = concatenate([reshape(start, (1,)) for start in starts], 0)
@@ -220,13 +237,14 @@ def _dynamic_update_slice_lowered(x, update, *starts):
         unique_indices=True, indices_are_sorted=True)
 
 
-def _dynamic_update_slice_lower(ctx, x, update, *starts):
+def _dynamic_update_slice_lower(ctx: Lowering, x: object, update: object, *starts: object) -> Any:
     if ctx.in_avals[0].shape == ctx.in_avals[1].shape:
         return update
     return ctx.decompose(_dynamic_update_slice_lowered, x, update, *starts)
 
 
-def _dynamic_update_slice_factors(in_avals, out_avals):
+def _dynamic_update_slice_factors(in_avals: Sequence[ShapedArray],
+                                  out_avals: Sequence[ShapedArray]) -> FactorRule:
     x, update = in_avals[:2]
     dims = range(x.ndim)
     cut = [dim for dim in dims if x.shape[dim] != update.shape[dim]]
@@ -254,7 +272,7 @@ dynamic_update_slice_p = Primitive(
 # What jnp.nonzero with a size consists of.
 
 
-def _true_positions_evaluate(mask, *, size):
+def _true_positions_evaluate(mask: np.ndarray, *, size: int) -> np.ndarray:
     mask = np.asarray(mask)
     length = mask.shape[-1]
     flat = mask.reshape(-1, length)
@@ -265,7 +283,7 @@ def _true_positions_evaluate(mask, *, size):
     return out.reshape(*mask.shape[:-1], size)
 
 
-def _true_positions_lower(ctx, mask, *, size):
+def _true_positions_lower(ctx: Lowering, mask: np.ndarray, *, size: int) -> Any:
     """Each true element goes to the place that the number of true ones before it says."""
     shape = ctx.in_avals[0].shape
     length = shape[-1]
@@ -287,7 +305,8 @@ def _true_positions_lower(ctx, mask, *, size):
     return ctx.reshape(out, (*shape[:-1], size))
 
 
-def _true_positions_factors(in_avals, out_avals, *, size):
+def _true_positions_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                            size: int) -> FactorRule:
     ahead = tuple((dim,) for dim in range(in_avals[0].ndim - 1))
     sizes = dict(enumerate(in_avals[0].shape[:-1]))
     return FactorRule(((*ahead, ("line",)),), ((*ahead, ("found",)),),

@@ -29,7 +29,7 @@ _LARGE = 1 << 16
 
 
 def _unary(ufunc: Function, double: Function) -> Function:
-    def evaluate(x: Any) -> Any:
+    def evaluate(x: np.ndarray) -> Any:
         if x.dtype != _SINGLE:
             return double(x)
         if x.size < _LARGE:
@@ -40,7 +40,7 @@ def _unary(ufunc: Function, double: Function) -> Function:
 
 
 def _binary(ufunc: Function, double: Function) -> Function:
-    def evaluate(x: Any, y: Any) -> Any:
+    def evaluate(x: np.ndarray, y: np.ndarray) -> Any:
         if x.dtype != _SINGLE:
             return double(x, y)
         if x.size < _LARGE and y.size < _LARGE:
@@ -63,19 +63,19 @@ def _extended(ufunc: Function) -> Function:
     return lambda x: ufunc(x, dtype=np.longdouble).astype(_DOUBLE)
 
 
-def _exp(x: Any) -> Any:
+def _exp(x: np.ndarray) -> Any:
     return scipy_special.inv_boxcox(x, 0.0)     # its limit at power 0: the C library's exp
 
 
-def _log(x: Any) -> Any:
+def _log(x: np.ndarray) -> Any:
     return scipy_special.xlogy(1.0, x)
 
 
-def _exp2(x: Any) -> Any:
+def _exp2(x: np.ndarray) -> Any:
     return np.float_power(2.0, x)
 
 
-def _log1p(x: Any) -> Any:
+def _log1p(x: np.ndarray) -> Any:
     """``log(1 + x)``, and what the rounding of the sum lost."""
     above = x + 1.0
     lost = ((above - 1.0) - x) / above
@@ -83,13 +83,13 @@ def _log1p(x: Any) -> Any:
     return np.where(x == 0, x, value)       # of either sign
 
 
-def _atan2(y: Any, x: Any) -> Any:
+def _atan2(y: np.ndarray, x: np.ndarray) -> Any:
     point = np.empty(np.broadcast_shapes(x.shape, y.shape), np.complex128)
     point.real, point.imag = x, y
     return np.ascontiguousarray(np.log(point).imag).reshape(point.shape)
 
 
-def _atan(x: Any) -> Any:
+def _atan(x: np.ndarray) -> Any:
     return _atan2(x, np.ones((), _DOUBLE))
 
 
@@ -97,7 +97,7 @@ def _atan(x: Any) -> Any:
 _FAR = 2.0 ** 28
 
 
-def _asinh(x: Any) -> Any:
+def _asinh(x: np.ndarray) -> Any:
     size = np.abs(x)
     near = np.minimum(size, _FAR)
     square = near * near
@@ -105,13 +105,13 @@ def _asinh(x: Any) -> Any:
     return np.copysign(np.where(size > _FAR, _log(size) + math.log(2), value), x)
 
 
-def _acosh(x: Any) -> Any:
+def _acosh(x: np.ndarray) -> Any:
     near = np.clip(x, 0.0, _FAR) - 1.0
     value = _log1p(near + np.sqrt(2.0 * near + near * near))
     return np.where(x > _FAR, _log(x) + math.log(2), value)
 
 
-def _atanh(x: Any) -> Any:
+def _atanh(x: np.ndarray) -> Any:
     size = np.abs(x)
     double = size + size
     small = double + double * size / (1.0 - size)
@@ -119,7 +119,7 @@ def _atanh(x: Any) -> Any:
     return np.copysign(value, x)
 
 
-def _cbrt(x: Any) -> Any:
+def _cbrt(x: np.ndarray) -> Any:
     return scipy_special.cbrt(x)
 
 

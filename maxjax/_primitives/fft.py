@@ -6,18 +6,23 @@ import enum
 import math
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_fft
 from maxjax._ir.linearity import SUM
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 from maxjax._primitives.arithmetic import conj, div, mul
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import FactorRule, factor_rule, linear_primitive, scalar_like
+
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import Linear
 
 
 class FftType(enum.IntEnum):
@@ -52,7 +57,7 @@ def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]
     return x
 
 
-def _evaluate(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> np.ndarray:
+def _evaluate(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> np.ndarray:
     x = np.asarray(x)
     out = _abstract(ShapedArray(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
     if not x.size or not out.size:
@@ -63,7 +68,7 @@ def _evaluate(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> np.
     return transform(x, fft_lengths, axes, workers=workers)
 
 
-def _multiplicity(x: Any, length: int) -> Any:
+def _multiplicity(x: Array, length: int) -> Any:
     """How many entries of the whole spectrum stand behind each of the half that is kept: 2, but 1
     for the first and, where the length is even, the last."""
     size = length // 2 + 1
@@ -74,8 +79,8 @@ def _multiplicity(x: Any, length: int) -> Any:
     return broadcast_in_dim(counts, x.shape, (len(x.shape) - 1,))
 
 
-def _transpose(cotangent: Any, x: Any, *, fft_type: FftType,
-               fft_lengths: tuple[int, ...]) -> list[Any]:
+def _transpose(cotangent: Array, x: Linear, *, fft_type: FftType, fft_lengths: tuple[int, ...]
+               ) -> list[Any]:
     """The transposes, without conjugation: the matrix of a Fourier transform is symmetric."""
     count = math.prod(fft_lengths)
     if fft_type == FftType.RFFT:
@@ -91,7 +96,7 @@ def _transpose(cotangent: Any, x: Any, *, fft_type: FftType,
     return [fft(cotangent, fft_type, fft_lengths)]
 
 
-def _batch(size: int, operands: Sequence[Any], axes: Sequence[int], *, fft_type: FftType,
+def _batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, fft_type: FftType,
            fft_lengths: tuple[int, ...]) -> tuple[Any, int]:
     x, axis = operands[0], axes[0]
     if axis >= len(x.shape) - len(fft_lengths):
@@ -115,5 +120,5 @@ fft_p = linear_primitive(
     factors=_factors, host_reason="MAX has no Fourier transform", may_give_nan=True)
 
 
-def fft(x: Any, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
+def fft(x: Value, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
     return fft_p.bind(x, fft_type=fft_type, fft_lengths=fft_lengths)

@@ -10,11 +10,17 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.trace import Array
+from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Shape
+
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import Dim
 
 
 class GatherDimensionNumbers(NamedTuple):
@@ -108,7 +114,7 @@ class FillValue(NamedTuple):
     bits: str        # the bytes, in hexadecimal digits
 
     @staticmethod
-    def of(value: Any) -> FillValue:
+    def of(value: np.ndarray | np.generic) -> FillValue:
         """The parameter that stands for a NumPy scalar."""
         return FillValue(value.dtype, value.tobytes().hex())
 
@@ -121,7 +127,7 @@ class FillValue(NamedTuple):
         return str(self.value)
 
 
-def default_fill(dtype: Any) -> Any:
+def default_fill(dtype: np.dtype) -> Any:
     """What is read out of bounds: NaN, the least signed, the greatest unsigned integer, True."""
     physical = dtypes.physical(dtype)
     if dtypes.is_key(dtype):
@@ -232,14 +238,15 @@ def clipped(start: np.ndarray, limit: int) -> np.ndarray:
     return np.minimum(np.maximum(np.asarray(start, np.int64), 0), limit)
 
 
-def window_sizes(shape, updates_shape, dimension_numbers) -> tuple[int, ...]:
+def window_sizes(shape: Shape, updates_shape: Shape, dimension_numbers: ScatterDimensionNumbers
+                 ) -> tuple[int, ...]:
     """The sizes of a scatter's windows in the operand."""
     dropped = {*dimension_numbers.inserted_window_dims, *dimension_numbers.operand_batching_dims}
     given = iter(dimension_numbers.update_window_dims)
     return tuple(1 if dim in dropped else updates_shape[next(given)] for dim in range(len(shape)))
 
 
-def _check_dims(name, rank, **groups) -> None:
+def _check_dims(name: str, rank: int, **groups: Any) -> None:
     """Raises TypeError where dimensions of the operand repeat, do not exist, or are in one of two
     groups and the last one."""
     *others, (batching_name, batching) = groups.items()
@@ -256,7 +263,8 @@ def _check_dims(name, rank, **groups) -> None:
                             f"{tuple(dims)} and {tuple(batching)}.")
 
 
-def check_gather(x, indices, numbers, slice_sizes) -> None:
+def check_gather(x: ShapedArray, indices: ShapedArray, numbers: GatherDimensionNumbers,
+                 slice_sizes: Shape) -> None:
     """Raises TypeError where shapes and dimension numbers do not fit, in JAX's words."""
     if not indices.shape:
         raise TypeError(
@@ -295,7 +303,8 @@ def check_gather(x, indices, numbers, slice_sizes) -> None:
                 f"{slice_sizes[dim]} for index {dim} at position {position}.")
 
 
-def check_scatter(x, indices, updates, numbers) -> None:
+def check_scatter(x: ShapedArray | Array, indices: ShapedArray | Array,
+                  updates: ShapedArray | Array, numbers: ScatterDimensionNumbers) -> None:
     """Raises TypeError where shapes and dimension numbers do not fit, in JAX's words."""
     if not indices.shape:
         raise TypeError(
@@ -340,8 +349,10 @@ def check_scatter(x, indices, updates, numbers) -> None:
                 f"{position}, updates bound is {size}, indices bound is {bound}.")
 
 
-def window_factors(operand, indices, windows, window_dims, collapsed, operand_batching,
-                    indices_batching, sizes, extra=()):
+def window_factors(operand: ShapedArray, indices: ShapedArray, windows: ShapedArray,
+                   window_dims: Sequence[int], collapsed: Sequence[int],
+                   operand_batching: Sequence[int], indices_batching: Sequence[int], sizes: Shape,
+                   extra: Sequence[str] = ()) -> Any:
     """Factors of operand, indices and windows (a gather's result or a scatter's updates).
 
     Dimensions that windows take whole correspond, as do the batching dimensions; the operand's
@@ -350,7 +361,7 @@ def window_factors(operand, indices, windows, window_dims, collapsed, operand_ba
     names: dict[str, int] = {}
     replicated = set()
 
-    def factor(name, size, whole=False):
+    def factor(name: str, size: int, whole: Any = False) -> Dim:
         names[name] = size
         if whole:
             replicated.add(name)

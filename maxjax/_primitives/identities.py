@@ -6,16 +6,20 @@ run their effects in the order in which they were written.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.linearity import MOVEMENT
+from maxjax._ir.linearity import MOVEMENT, Linearity
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
 
 
-def _identity(name, **rules):
+def _identity(name: str, **rules: Any) -> Primitive:
     return linear_primitive(
         name,
         abstract=lambda x, **params: x,
@@ -45,9 +49,10 @@ name_p = Primitive(
 # --- of several operands --------------------------------------------------------------------------
 
 
-def _each_jvp(primitive):
+def _each_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """Zeros stay zeros."""
-    def jvp(primals, tangents, **params):
+    def jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object
+            ) -> tuple[list[Array], list[Array | None]]:
         outs = primitive().bind(*primals, **params)
         places = [i for i, tangent in enumerate(tangents) if tangent is not None]
         moved = primitive().bind(*[tangents[i] for i in places], **params) if places else []
@@ -56,7 +61,7 @@ def _each_jvp(primitive):
     return jvp
 
 
-def _several(name, linearity):
+def _several(name: str, linearity: Linearity) -> Primitive:
     primitive = Primitive(
         name,
         linearity=linearity,
@@ -97,7 +102,7 @@ dce_sink_p = Primitive(
 TOKEN = ShapedArray((0,), dtypes.bool_)
 
 
-def _token(name):
+def _token(name: str) -> Primitive:
     primitive = Primitive(
         name,
         abstract=lambda *tokens: TOKEN,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base.lazy import scipy_special
+from maxjax._ir.trace import Array
 from maxjax._primitives import elementary
 from maxjax._primitives.arithmetic import add, constant, mul, neg, sub
 from maxjax._primitives.builders import elementwise
@@ -74,7 +76,7 @@ def _by_integral(a: np.ndarray, x: np.ndarray, lower: bool) -> np.ndarray:
     return x * length * total
 
 
-def gamma_quantile_slope(a: Any, x: Any) -> np.ndarray:
+def gamma_quantile_slope(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """g(a, x) for positive a and x in float64, of one shape; see above."""
     out = np.full(x.shape, np.nan)
     series = (x <= _SERIES_BELOW) | ((a < _LARGE) & (x < a))
@@ -87,12 +89,12 @@ def gamma_quantile_slope(a: Any, x: Any) -> np.ndarray:
     return out
 
 
-def _both(a: Any, x: Any) -> tuple[np.ndarray, np.ndarray]:
+def _both(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     shape = np.broadcast_shapes(np.shape(a), np.shape(x))
     return np.broadcast_to(a, shape), np.broadcast_to(x, shape)
 
 
-def _slope(a: Any, x: Any, of: Any) -> np.ndarray:
+def _slope(a: np.ndarray, x: np.ndarray, of: Callable[..., np.ndarray]) -> np.ndarray:
     """``of(g, a, x)`` for positive and finite operands, 0 at x = 0, else NaN."""
     dtype = x.dtype
     a, x = (part.astype(np.float64) for part in _both(a, x))
@@ -103,18 +105,18 @@ def _slope(a: Any, x: Any, of: Any) -> np.ndarray:
     return out.astype(dtype)
 
 
-def _igamma_grad_a(a: Any, x: Any) -> np.ndarray:
+def _igamma_grad_a(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return _slope(a, x, lambda g, a, x: g * elementary.exp(
         (a - 1) * elementary.log(x) - x - scipy_special.gammaln(a)))
 
 
-def _random_gamma_grad(a: Any, x: Any) -> np.ndarray:
+def _random_gamma_grad(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return _slope(a, x, lambda g, a, x: -g)
 
 
 # --- the primitives -------------------------------------------------------------------------------
 
-def _density(t: Any, a: Any, x: Any) -> Any:
+def _density(t: Array, a: Array, x: Array) -> Any:
     """t * x**(a - 1) e**-x / Gamma(a)."""
     exponent = sub(add(neg(x), mul(sub(a, constant(1, a)), log(x))), lgamma_p.bind(a))
     return mul(t, exp(exponent))
@@ -131,7 +133,7 @@ random_gamma_grad_p = elementwise(
 
 
 
-def _with_limit(function: Any, limit: float) -> Any:
+def _with_limit(function: Callable[[], Callable[..., np.ndarray]], limit: float) -> Any:
     """SciPy has no value where both arguments are infinite."""
     return widened(lambda a, x: np.where(
         (a == np.inf) & (x == np.inf), np.asarray(limit, x.dtype), function()(a, x)))
@@ -150,11 +152,11 @@ igammac_p = elementwise(
          lambda t, a, x, out: _density(neg(t), a, x)), may_give_nan=True)
 
 
-def _by_parameter(t: Any, *operands: Any) -> Any:
+def _by_parameter(t: Array, *operands: Sequence[Array]) -> Any:
     raise ValueError("Betainc gradient with respect to a and b not supported.")
 
 
-def _beta_density(t: Any, a: Any, b: Any, x: Any, out: Any) -> Any:
+def _beta_density(t: Array, a: Array, b: Array, x: Array, out: Array) -> Any:
     """t * x**(a - 1) (1 - x)**(b - 1) / B(a, b)."""
     one = constant(1, x)
     beta = sub(add(lgamma_p.bind(a), lgamma_p.bind(b)), lgamma_p.bind(add(a, b)))
@@ -162,7 +164,7 @@ def _beta_density(t: Any, a: Any, b: Any, x: Any, out: Any) -> Any:
     return mul(exp(sub(exponent, beta)), t)
 
 
-def _betainc(a: Any, b: Any, x: Any) -> np.ndarray:
+def _betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
     """With the limits at 0 and infinity, where all lies at one end."""
     dtype = x.dtype
     zero, one = dtype.type(0), dtype.type(1)

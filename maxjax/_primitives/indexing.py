@@ -9,14 +9,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import caches, dtypes
 from maxjax._ir.linearity import Linearity, reduced_first
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis, Params, Shape, Value
 from maxjax._primitives import split_rows
 from maxjax._primitives.arithmetic import add, div, maximum, minimum, mul, neg
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
@@ -41,12 +43,17 @@ from maxjax._primitives.rows import scatter_rows_p, take_rows_p, write_rows
 from maxjax._primitives.rules import FactorRule, OnShard, is_linear, no_flops, scalar_like
 from maxjax._primitives.slicing import slice_in_dim
 
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
+    from maxjax._primitives.rules import Linear
+
 CLIP = GatherScatterMode.CLIP
 FILL_OR_DROP = GatherScatterMode.FILL_OR_DROP
 INDICES = (*dtypes.INTS, *dtypes.SMALL_INTS)
 
 @caches.memoized
-def gather_plan(shape, indices_shape, dimension_numbers, slice_sizes) -> WindowPlan:
+def gather_plan(shape: Shape, indices_shape: Shape, dimension_numbers: GatherDimensionNumbers,
+                slice_sizes: Shape) -> WindowPlan:
     numbers = dimension_numbers
     return WindowPlan(shape, indices_shape, slice_sizes, numbers.offset_dims,
                       numbers.collapsed_slice_dims, numbers.start_index_map,
@@ -54,7 +61,8 @@ def gather_plan(shape, indices_shape, dimension_numbers, slice_sizes) -> WindowP
 
 
 @caches.memoized
-def scatter_plan(shape, indices_shape, updates_shape, dimension_numbers) -> WindowPlan:
+def scatter_plan(shape: Shape, indices_shape: Shape, updates_shape: Shape,
+                 dimension_numbers: ScatterDimensionNumbers) -> WindowPlan:
     numbers = dimension_numbers
     return WindowPlan(shape, indices_shape, window_sizes(shape, updates_shape, numbers),
                       numbers.update_window_dims, numbers.inserted_window_dims,
@@ -62,7 +70,7 @@ def scatter_plan(shape, indices_shape, updates_shape, dimension_numbers) -> Wind
                       numbers.scatter_indices_batching_dims, all_rows=True)
 
 
-def _lowered_rows(plan: WindowPlan, indices):
+def _lowered_rows(plan: WindowPlan, indices: Array) -> Any:
     """``WindowPlan.rows`` as operations, in int32."""
     total = None
     for position, limit, stride in plan.columns:
@@ -85,7 +93,7 @@ def _lowered_rows(plan: WindowPlan, indices):
     return reshape(total, (plan.count,))
 
 
-def _int32_within(start, limit: int):
+def _int32_within(start: Array, limit: int) -> Any:
     """``start`` moved into [0, limit], as int32; clipped before narrowing, widened before that."""
     dtype = start.dtype
     if dtype.itemsize < 4:
@@ -96,7 +104,7 @@ def _int32_within(start, limit: int):
     return convert_element_type(start, dtypes.int32)
 
 
-def _lowered_inside(plan: WindowPlan, indices):
+def _lowered_inside(plan: WindowPlan, indices: Array) -> Any:
     """``WindowPlan.inside`` as operations."""
     if indices.dtype.itemsize < 4:
         indices = convert_element_type(indices, dtypes.int32)
@@ -113,7 +121,9 @@ def _lowered_inside(plan: WindowPlan, indices):
 # --- gather ---------------------------------------------------------------------------------------
 
 
-def _gather_abstract(x, indices, *, dimension_numbers, slice_sizes, **params):
+def _gather_abstract(x: ShapedArray, indices: ShapedArray, *,
+                     dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
+                     **params: object) -> ShapedArray:
     check_gather(x, indices, dimension_numbers, slice_sizes)
     numbers = dimension_numbers
     dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
@@ -125,11 +135,11 @@ def _gather_abstract(x, indices, *, dimension_numbers, slice_sizes, **params):
     return ShapedArray(shape, x.dtype, x.weak_type)
 
 
-def _fills(mode) -> bool:
+def _fills(mode: GatherScatterMode) -> bool:
     return mode is FILL_OR_DROP or mode is GatherScatterMode.ONE_HOT
 
 
-def _fill_scalar(dtype, mode, fill_value):
+def _fill_scalar(dtype: np.dtype, mode: GatherScatterMode, fill_value: FillValue | None) -> Any:
     if fill_value is not None:
         return fill_value.value
     if mode is GatherScatterMode.ONE_HOT:
@@ -137,7 +147,8 @@ def _fill_scalar(dtype, mode, fill_value):
     return default_fill(dtype)
 
 
-def _gather_specialize(in_avals, params, out_avals):
+def _gather_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                       out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any]:
     x_aval, indices_aval = in_avals
     plan = gather_plan(x_aval.shape, indices_aval.shape, params["dimension_numbers"],
                        params["slice_sizes"])
@@ -159,7 +170,7 @@ def _gather_specialize(in_avals, params, out_avals):
         empty = np.zeros(shape, dtypes.physical(x_aval.dtype))
         return lambda x, indices: empty
 
-    def run(x, indices):
+    def run(x: np.ndarray, indices: np.ndarray) -> np.ndarray:
         if single:
             rows = indices[..., column].reshape(count)
             out = take(np.asarray(x).reshape(view), rows, 1, None, "clip")
@@ -177,14 +188,16 @@ def _gather_specialize(in_avals, params, out_avals):
     return run
 
 
-def _gather_evaluate(x, indices, **params):
+def _gather_evaluate(x: np.ndarray, indices: np.ndarray, **params: Any) -> Any:
     x_aval = ShapedArray(x.shape, x.dtype)
     indices_aval = ShapedArray(indices.shape, indices.dtype)
     out = _gather_abstract(x_aval, indices_aval, **params)
     return _gather_specialize((x_aval, indices_aval), params, (out,))(x, indices)
 
 
-def _gather_lowered(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **params):
+def _gather_lowered(x: Array, indices: Array, *, dimension_numbers: GatherDimensionNumbers,
+                    slice_sizes: Shape, mode: GatherScatterMode, fill_value: FillValue | None,
+                    **params: object) -> Any:
     plan = gather_plan(x.shape, indices.shape, dimension_numbers, slice_sizes)
     taken = take_rows_p.bind(reshape(x, plan.view), _lowered_rows(plan, indices))
     parts = (*plan.leading, *plan.batch, *plan.window, *plan.trailing)
@@ -198,14 +211,15 @@ def _gather_lowered(x, indices, *, dimension_numbers, slice_sizes, mode, fill_va
     return select(inside, fill, out)
 
 
-def _gather_lower(ctx, x, indices, **params):
+def _gather_lower(ctx: Lowering, x: object, indices: object, **params: Any) -> Any:
     if 0 in ctx.out_avals[0].shape:
         out = ctx.out_avals[0]
         return ctx.full(out.shape, 0, out.dtype)
     return ctx.decompose(functools.partial(_gather_lowered, **params), x, indices)
 
 
-def _gather_jvp(primals, tangents, *, fill_value, **params):
+def _gather_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
+                fill_value: FillValue | None, **params: Any) -> tuple[Array, Array | None]:
     out = gather_p.bind(*primals, fill_value=fill_value, **params)
     if tangents[0] is None:
         return out, None
@@ -213,7 +227,7 @@ def _gather_jvp(primals, tangents, *, fill_value, **params):
                               **{**params, "fill_value": _zero_fill(out.dtype, params["mode"])})
 
 
-def _zero_fill(dtype, mode):
+def _zero_fill(dtype: np.dtype, mode: GatherScatterMode) -> FillValue | None:
     """The fill value of a tangent: what is filled in does not depend on the operand."""
     return FillValue.of(scalar_like(0, dtype)) if _fills(mode) else None
 
@@ -230,8 +244,10 @@ def scatter_to_gather(numbers: ScatterDimensionNumbers) -> GatherDimensionNumber
     return GatherDimensionNumbers(*map(tuple, numbers))
 
 
-def _gather_transpose(cotangent, operand, indices, *, dimension_numbers, slice_sizes, mode,
-                      fill_value, unique_indices, indices_are_sorted):
+def _gather_transpose(cotangent: Array, operand: Linear, indices: Array, *,
+                      dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
+                      mode: GatherScatterMode, fill_value: FillValue | None, unique_indices: bool,
+                      indices_are_sorted: bool) -> list[Array | None]:
     zeros = full(operand.shape, 0, operand.dtype)
     return [scatter_add_p.bind(
         zeros, indices, cotangent, dimension_numbers=gather_to_scatter(dimension_numbers),
@@ -242,7 +258,9 @@ def _up(dims: Sequence[int]) -> tuple[int, ...]:
     return tuple(dim + 1 for dim in dims)
 
 
-def _gather_batch(size, operands, axes, *, dimension_numbers, slice_sizes, **params):
+def _gather_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *,
+                  dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape, **params: object
+                  ) -> tuple[Array, int]:
     (operand, indices), (axis, indices_axis) = operands, axes
     numbers = dimension_numbers
     offset_dims = _up(numbers.offset_dims)
@@ -261,11 +279,11 @@ def _gather_batch(size, operands, axes, *, dimension_numbers, slice_sizes, **par
     elif indices_axis is None:
         sizes, offset_dims = (size, *slice_sizes), (0, *offset_dims)
     elif not size:
-        shape = gather_p.abstract(
+        found: Any = gather_p.abstract(
             ShapedArray(operand.shape[1:], operand.dtype),
             ShapedArray(indices.shape[1:], indices.dtype), dimension_numbers=numbers,
-            slice_sizes=slice_sizes).shape
-        return full((0, *shape), 0, operand.dtype), 0
+            slice_sizes=slice_sizes)
+        return full((0, *found.shape), 0, operand.dtype), 0
     else:
         sizes, batching, along = (1, *slice_sizes), (0, *batching), (0, *along)
     return gather_p.bind(
@@ -273,15 +291,19 @@ def _gather_batch(size, operands, axes, *, dimension_numbers, slice_sizes, **par
             offset_dims, collapsed, index_map, batching, along), **params), 0
 
 
-def _gather_factors(in_avals, out_avals, *, dimension_numbers, slice_sizes, **params):
+def _gather_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                    dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
+                    **params: object) -> FactorRule:
     numbers = dimension_numbers
+    x, index = in_avals
     operand, indices, out, sizes, replicated = window_factors(
-        *in_avals, out_avals[0], numbers.offset_dims, numbers.collapsed_slice_dims,
+        x, index, out_avals[0], numbers.offset_dims, numbers.collapsed_slice_dims,
         numbers.operand_batching_dims, numbers.start_indices_batching_dims, slice_sizes)
     return FactorRule((operand, indices), (out,), sizes, replicated=replicated)
 
 
-def _fills_with_sum(in_avals, out_avals, params):
+def _fills_with_sum(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+                    params: Params) -> bool:
     """Whether what stands outside the bounds is a sum of itself: NaN or 0."""
     fill = params["fill_value"]
     if fill is not None:
@@ -289,7 +311,8 @@ def _fills_with_sum(in_avals, out_avals, params):
     return dtypes.is_inexact(out_avals[0].dtype)
 
 
-def _gather_on_shard(params, in_avals, shapes, out):
+def _gather_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Sequence[Shape],
+                     out: Shape) -> Any:
     sizes = tuple(here if size == whole else size for size, here, whole in zip(
         params["slice_sizes"], shapes[0], in_avals[0].shape, strict=True))
     batching = params["dimension_numbers"].operand_batching_dims
@@ -314,14 +337,16 @@ gather_p = Primitive(
 # --- scatter --------------------------------------------------------------------------------------
 
 
-def _scatter_abstract(x, indices, updates, *, dimension_numbers, **params):
+def _scatter_abstract(x: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
+                      dimension_numbers: ScatterDimensionNumbers, **params: object) -> ShapedArray:
     check_scatter(x, indices, updates, dimension_numbers)
     return x
 
 
 def _scatter_evaluate(kind: str):
-    def evaluate(x, indices, updates, *, dimension_numbers, mode, unique_indices,
-                 indices_are_sorted):
+    def evaluate(x: np.ndarray, indices: np.ndarray, updates: np.ndarray, *,
+                 dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
+                 unique_indices: bool, indices_are_sorted: bool) -> np.ndarray:
         x = np.asarray(x)
         out = np.array(x, order="C")
         if not updates.size or not x.size:
@@ -346,7 +371,9 @@ def _scatter_evaluate(kind: str):
     return evaluate
 
 
-def _scatter_lowered(x, indices, updates, *, kind, dimension_numbers, mode, **params):
+def _scatter_lowered(x: Array, indices: Array, updates: Array, *, kind: str,
+                     dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
+                     **params: object) -> Any:
     plan = scatter_plan(x.shape, indices.shape, updates.shape, dimension_numbers)
     _, height, width = plan.view
     rows = _lowered_rows(plan, indices)
@@ -361,7 +388,7 @@ def _scatter_lowered(x, indices, updates, *, kind, dimension_numbers, mode, **pa
 
 
 def _scatter_lower(kind: str):
-    def lower(ctx, x, indices, updates, **params):
+    def lower(ctx: Lowering, x: object, indices: object, updates: object, **params: Any) -> Any:
         if any(not aval.size for aval in ctx.in_avals[::2]):
             return x
         if kind == "sub":
@@ -372,7 +399,9 @@ def _scatter_lower(kind: str):
     return lower
 
 
-def _scatter_batch(size, operands, axes, *, primitive, dimension_numbers, **params):
+def _scatter_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *,
+                   primitive: Primitive, dimension_numbers: ScatterDimensionNumbers,
+                   **params: object) -> tuple[Array, int]:
     operand, indices, updates = operands
     numbers = dimension_numbers
     operand, updates = (
@@ -394,7 +423,8 @@ def _scatter_batch(size, operands, axes, *, primitive, dimension_numbers, **para
     return primitive.bind(operand, indices, updates, dimension_numbers=numbers, **params), 0
 
 
-def _scatter_factors(in_avals, out_avals, *, dimension_numbers, **params):
+def _scatter_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                     dimension_numbers: ScatterDimensionNumbers, **params: object) -> FactorRule:
     operand, indices, updates = in_avals
     numbers = dimension_numbers
     dims = window_factors(
@@ -425,8 +455,9 @@ def _scatter(name: str, kind: str, jvp: Callable[..., Any],
     return primitive
 
 
-def _gather_updates(x, indices, updates_shape, *, dimension_numbers, mode, unique_indices,
-                    indices_are_sorted):
+def _gather_updates(x: Value, indices: Value, updates_shape: Shape, *,
+                    dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
+                    unique_indices: bool, indices_are_sorted: bool) -> Array:
     """What stands where a scatter writes; zero where it drops."""
     return gather_p.bind(
         x, indices, dimension_numbers=scatter_to_gather(dimension_numbers),
@@ -435,7 +466,8 @@ def _gather_updates(x, indices, updates_shape, *, dimension_numbers, mode, uniqu
         unique_indices=unique_indices, indices_are_sorted=indices_are_sorted)
 
 
-def _scatter_set_jvp(primals, tangents, **params):
+def _scatter_set_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], **params: Any
+                     ) -> tuple[Array, Array | None]:
     operand, indices, updates = primals
     tangent, _, update_tangent = tangents
     out = scatter_p.bind(*primals, **params)
@@ -461,9 +493,10 @@ def _scatter_set_jvp(primals, tangents, **params):
     return out, scatter_add_p.bind(tangent, indices, update_tangent, **params)
 
 
-def _scatter_set_transpose(cotangent, operand, indices, updates, **params):
+def _scatter_set_transpose(cotangent: Array, operand: Linear, indices: Array,
+                           updates: Array | Linear, **params: Any) -> list[Array | None]:
     # Linear in both only if indices are unique; in the operand alone where updates are zeros.
-    result = [None, None, None]
+    result: list[Array | None] = [None, None, None]
     if is_linear(operand):
         zeros = full(updates.shape, 0, cotangent.dtype)
         result[0] = scatter_p.bind(cotangent, indices, zeros, **params)
@@ -472,7 +505,8 @@ def _scatter_set_transpose(cotangent, operand, indices, updates, **params):
     return result
 
 
-def _scatter_sum_jvp(primals, tangents, *, primitive, **params):
+def _scatter_sum_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
+                     primitive: Primitive, **params: object) -> tuple[Array, Array | None]:
     operand, indices, updates = primals
     tangent, _, update_tangent = tangents
     out = primitive.bind(*primals, **params)
@@ -483,7 +517,8 @@ def _scatter_sum_jvp(primals, tangents, *, primitive, **params):
     return out, primitive.bind(tangent, indices, update_tangent, **params)
 
 
-def _scatter_sum_transpose(cotangent, operand, indices, updates, *, sign, **params):
+def _scatter_sum_transpose(cotangent: Array, operand: Array | Linear, indices: Array,
+                           updates: Linear, *, sign: int, **params: Any) -> list[Array | None]:
     update_cotangent = None
     if is_linear(updates):
         update_cotangent = _gather_updates(cotangent, indices, updates.shape, **params)
@@ -492,7 +527,8 @@ def _scatter_sum_transpose(cotangent, operand, indices, updates, *, sign, **para
     return [cotangent if is_linear(operand) else None, None, update_cotangent]
 
 
-def _scatter_mul_jvp(primals, tangents, **params):
+def _scatter_mul_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], **params: object
+                     ) -> tuple[Array, Array | None]:
     operand, indices, updates = primals
     tangent, _, update_tangent = tangents
     out = scatter_mul_p.bind(*primals, **params)
@@ -508,11 +544,13 @@ def _scatter_mul_jvp(primals, tangents, **params):
     return out, tangent
 
 
-def _scatter_mul_transpose(cotangent, operand, indices, updates, **params):
+def _scatter_mul_transpose(cotangent: Array, operand: Linear, indices: Array, updates: Array,
+                           **params: object) -> list[Array | None]:
     return [scatter_mul_p.bind(cotangent, indices, updates, **params), None, None]
 
 
-def _scatter_extremum_jvp(primals, tangents, *, primitive, **params):
+def _scatter_extremum_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
+                          primitive: Primitive, **params: Any) -> tuple[Array, Array | None]:
     """The tangent of the chosen value; the mean where several are equal."""
     operand, indices, updates = primals
     tangent, _, update_tangent = tangents

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis, Shape
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.layout import move_axis
@@ -19,18 +23,22 @@ from maxjax._primitives.rules import (
 )
 from maxjax._primitives.slicing import slice_in_dim
 
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import Linear
+
 # --- concatenate ----------------------------------------------------------------------------------
 
 
-def _concatenate_abstract(*avals, dimension):
+def _concatenate_abstract(*avals: ShapedArray, dimension: int) -> ShapedArray:
     shape = list(avals[0].shape)
     shape[dimension] = sum(aval.shape[dimension] for aval in avals)
     return ShapedArray(shape, avals[0].dtype, all(aval.weak_type for aval in avals))
 
 
-def joining_jvp(bind):
+def joining_jvp(bind: Callable[..., Any]) -> Callable[..., Any]:
     """The jvp of an operation, ``bind(*operands, **params)``, that puts its operands together."""
-    def jvp(primals, tangents, **params):
+    def jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object
+            ) -> tuple[Array, Array | None]:
         out = bind(*primals, **params)
         if all(tangent is None for tangent in tangents):
             return out, None
@@ -41,7 +49,8 @@ def joining_jvp(bind):
     return jvp
 
 
-def _concatenate_transpose(cotangent, *operands, dimension):
+def _concatenate_transpose(cotangent: Array, *operands: Array | Linear, dimension: int
+                           ) -> list[Array | None]:
     result = []
     start = 0
     for operand in operands:
@@ -52,7 +61,8 @@ def _concatenate_transpose(cotangent, *operands, dimension):
     return result
 
 
-def _concatenate_batch(size, operands, axes, *, dimension):
+def _concatenate_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *,
+                       dimension: int) -> tuple[Array, int]:
     moved = [move_axis(x, axis, 0) if axis is not None else broadcast_leading(x, size)
              for x, axis in zip(operands, axes, strict=True)]
     return concatenate_p.bind(*moved, dimension=dimension + 1), 0
@@ -74,34 +84,37 @@ concatenate_p = Primitive(
 # --- split ----------------------------------------------------------------------------------------
 
 
-def _split_bounds(sizes):
+def _split_bounds(sizes: Shape) -> list[tuple[int, ...]]:
     """(start, stop) of each part."""
     stops = list(itertools.accumulate(sizes))
     return list(zip([0, *stops[:-1]], stops, strict=True)) if sizes else []
 
 
-def _split_evaluate(x, *, sizes, axis):
+def _split_evaluate(x: np.ndarray, *, sizes: Shape, axis: int) -> list[np.ndarray]:
     before = (slice(None),) * axis
     return [x[(*before, slice(start, stop))] for start, stop in _split_bounds(sizes)]
 
 
-def _split_shapes(shape, sizes, axis):
+def _split_shapes(shape: Shape, sizes: Shape, axis: int) -> list[tuple[int, ...]]:
     return [(*shape[:axis], size, *shape[axis + 1:]) for size in sizes]
 
 
-def _split_jvp(primals, tangents, **params):
+def _split_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object
+               ) -> tuple[list[Array], list[Array]]:
     outs = split_p.bind(*primals, **params)
     return outs, split_p.bind(*tangents, **params)
 
 
-def _split_transpose(cotangents, operand, *, sizes, axis):
+def _split_transpose(cotangents: Sequence[Array | None], operand: Linear, *, sizes: Shape,
+                     axis: int) -> list[Array]:
     filled = [full(shape, 0, operand.dtype) if cotangent is None else cotangent
               for cotangent, shape in zip(
                   cotangents, _split_shapes(operand.shape, sizes, axis), strict=True)]
     return [concatenate(filled, axis)]
 
 
-def _split_batch(size, operands, axes, *, sizes, axis):
+def _split_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, sizes: Shape,
+                 axis: int) -> tuple[list[Array], list[int]]:
     outs = split_p.bind(operands[0], sizes=sizes, axis=axis + (axis >= axes[0]))
     return outs, [axes[0]] * len(outs)
 
@@ -128,5 +141,5 @@ split_p = Primitive(
 # --- operations that rules are written with -------------------------------------------------------
 # Operands are trusted; what changes nothing binds nothing.
 
-def concatenate(xs, dimension: int):
+def concatenate(xs: Sequence[Array], dimension: int) -> Array:
     return xs[0] if len(xs) == 1 else concatenate_p.bind(*xs, dimension=dimension)

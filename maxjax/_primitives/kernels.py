@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
+
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
 
 NUMBERS = (*dtypes.FLOATS, *dtypes.INTS)
 ALL = (*NUMBERS, dtypes.bool_)
@@ -40,7 +43,7 @@ class Kernel:
         """The name of the Mojo struct."""
         return struct_name(self.name)
 
-    def __call__(self, ctx: Any, *values: Any, **params: Any) -> Any:
+    def __call__(self, ctx: Lowering, *values: tuple[int, ...], **params: object) -> Any:
         """Lowers an application of the primitive: what ``lower`` is if nothing else is said."""
         return ctx.kernel(self.name, *values)
 

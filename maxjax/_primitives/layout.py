@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import native
+from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.linearity import MOVEMENT
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import AxisName, Params, Shape, Value
 from maxjax._primitives.rules import (
     FactorRule,
     OnShard,
@@ -19,10 +23,14 @@ from maxjax._primitives.rules import (
     replicated_factors,
 )
 
+if TYPE_CHECKING:
+    from maxjax._sharding.local import Shard
+
 # --- reshape --------------------------------------------------------------------------------------
 
 
-def _reshape_factors(in_avals, out_avals, *, new_sizes, dimensions):
+def _reshape_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                     new_sizes: Shape, dimensions: tuple[int, ...]) -> FactorRule:
     """Pairs off the dimensions from the left, splitting sizes at their common divisors.
 
     (6, 4) -> (2, 12) has the factors a=2, b=3, c=4: [a*b, c] -> [a, b*c].
@@ -79,13 +87,14 @@ def _reshape_factors(in_avals, out_avals, *, new_sizes, dimensions):
                       replicated=frozenset(replicated))
 
 
-def _reshape_evaluate(x, *, new_sizes, dimensions):
+def _reshape_evaluate(x: np.ndarray, *, new_sizes: Shape, dimensions: tuple[int, ...] | None
+                      ) -> np.ndarray:
     if x.size >= native.FEWEST and not x.flags.c_contiguous:
         x = _contiguous(x)
     return x.reshape(new_sizes)
 
 
-def _contiguous(x):
+def _contiguous(x: np.ndarray) -> np.ndarray:
     """A large array row by row in memory, if its last axis has moved; or the array itself."""
     itemsize = x.itemsize
     if x.strides[-1] in (0, itemsize) or any(stride % itemsize for stride in x.strides):
@@ -99,7 +108,8 @@ def _contiguous(x):
     return out
 
 
-def _reshape_batch(size, operands, axes, *, new_sizes, dimensions):
+def _reshape_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, new_sizes: Shape,
+                   dimensions: tuple[int, ...] | None) -> tuple[Array, int]:
     operand = move_axis(operands[0], axes[0], 0)
     return reshape_p.bind(operand, new_sizes=(size, *new_sizes), dimensions=None), 0
 
@@ -123,7 +133,8 @@ def _squeezed(shape: tuple[int, ...], dimensions: tuple[int, ...]) -> tuple[int,
     return tuple(size for dim, size in enumerate(shape) if dim not in dimensions)
 
 
-def _squeeze_batch(size, operands, axes, *, dimensions):
+def _squeeze_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
+                   dimensions: tuple[int, ...]) -> tuple[Array, int]:
     axis = axes[0]
     moved = tuple(dim + (dim >= axis) for dim in dimensions)
     return squeeze_p.bind(operands[0], dimensions=moved), axis - sum(d < axis for d in moved)
@@ -146,7 +157,8 @@ squeeze_p = linear_primitive(
 # --- transpose ------------------------------------------------------------------------------------
 
 
-def _transpose_batch(size, operands, axes, *, permutation):
+def _transpose_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
+                     permutation: tuple[int, ...]) -> tuple[Array, int]:
     axis = axes[0]
     moved = tuple(dim + (dim >= axis) for dim in permutation)
     return transpose_p.bind(operands[0], permutation=(axis, *moved)), 0
@@ -168,16 +180,19 @@ transpose_p = linear_primitive(
 # --- rev ------------------------------------------------------------------------------------------
 
 
-def _rev_evaluate(x, *, dimensions):
+def _rev_evaluate(x: np.ndarray, *, dimensions: tuple[int, ...]) -> np.ndarray:
     return x[tuple(slice(None, None, -1 if dim in dimensions else None) for dim in range(x.ndim))]
 
 
-def _rev_batch(size, operands, axes, *, dimensions):
+def _rev_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
+               dimensions: tuple[int, ...]) -> tuple[Array, int]:
     axis = axes[0]
     return rev_p.bind(operands[0], dimensions=tuple(d + (d >= axis) for d in dimensions)), axis
 
 
-def _rev_on_shard(shard, eqn, operands, params, in_dims, out_dims):
+def _rev_on_shard(shard: Shard, eqn: JaxprEqn, operands: Sequence[Array], params: Params,
+                  in_dims: Sequence[Sequence[tuple[AxisName, ...]]],
+                  out_dims: Sequence[Sequence[tuple[AxisName, ...]]]) -> Any:
     out = rev_p.bind(*operands, **params)
     for dimension in params["dimensions"]:
         for axis in out_dims[0][dimension]:
@@ -215,19 +230,19 @@ copy_p = linear_primitive(
 # --- operations that rules are written with -------------------------------------------------------
 # Operands are trusted; what changes nothing binds nothing.
 
-def reshape(x, shape):
+def reshape(x: Value, shape: Shape) -> Any:
     shape = tuple(shape)
     return x if x.shape == shape else reshape_p.bind(x, new_sizes=shape, dimensions=None)
 
 
-def transpose(x, permutation):
+def transpose(x: Value, permutation: Sequence[int]) -> Any:
     permutation = tuple(permutation)
     if permutation == tuple(range(len(permutation))):
         return x
     return transpose_p.bind(x, permutation=permutation)
 
 
-def move_axis(x, source: int, target: int):
+def move_axis(x: Array, source: int, target: int) -> Array:
     if source == target:
         return x
     order = [dim for dim in range(len(x.shape)) if dim != source]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis
 from maxjax._primitives.arithmetic import add, mul, sub
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import eq
@@ -41,7 +44,7 @@ from maxjax._primitives.widths import FLOATING, WIDER, accepted
 # --- cholesky -------------------------------------------------------------------------------------
 
 
-def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
+def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> Any:
     factor = cholesky_p.bind(*primals)
     # L^-1 a' L^-H, its lower triangle with half the diagonal.
     inner = triangular_solve(factor, tangents[0], left_side=False, lower=True, transpose_a=True,
@@ -62,7 +65,7 @@ cholesky_p = linalg_primitive(
 )
 
 
-def _cholesky_update_evaluate(r: Any, w: Any) -> np.ndarray:
+def _cholesky_update_evaluate(r: np.ndarray, w: np.ndarray) -> np.ndarray:
     """By one rotation of a row of R and what is left of w for each element of w."""
     dtype = r.dtype
     wide = WIDER.get(dtype, dtype)
@@ -76,7 +79,7 @@ def _cholesky_update_evaluate(r: Any, w: Any) -> np.ndarray:
     return r.astype(dtype, copy=False)
 
 
-def _no_batches(size: int, operands: Any, axes: Any) -> Any:
+def _no_batches(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis]) -> Any:
     raise NotImplementedError("vmap of cholesky_update: JAX has none either")
 
 
@@ -112,7 +115,7 @@ def _lu_one(a: np.ndarray) -> tuple[np.ndarray, ...]:
     return factors, pivots, permutation_of(pivots, len(a))
 
 
-def permuted_rows(x: Any, order: Any) -> Any:
+def permuted_rows(x: Array, order: Array) -> Any:
     """The rows of matrices in the given order: a product with the permutation's matrix."""
     batch = len(x.shape) - 2
     m = x.shape[-2]
@@ -122,7 +125,7 @@ def permuted_rows(x: Any, order: Any) -> Any:
     return matmul(as_dtype(chosen, x.dtype), x)
 
 
-def _lu_jvp(primals: Any, tangents: Any) -> Any:
+def _lu_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> Any:
     a = primals[0]
     factors, pivots, order = lu_p.bind(a)
     m, n = a.shape[-2:]
@@ -186,7 +189,8 @@ householder_product_p = linalg_primitive(
 )
 
 
-def _ormqr_evaluate(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> np.ndarray:
+def _ormqr_evaluate(a: np.ndarray, taus: np.ndarray, c: np.ndarray, *, left: bool, transpose: bool
+                    ) -> np.ndarray:
     def multiply(a: np.ndarray, taus: np.ndarray, c: np.ndarray) -> tuple[np.ndarray]:
         count = min(*a.shape, len(taus))
         if not c.size or not count:
@@ -198,7 +202,7 @@ def _ormqr_evaluate(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -
     return each(multiply, [ShapedArray(c.shape, c.dtype)], a, taus, c, ranks=(2, 1, 2))[0]
 
 
-def _with_workspace(routine: Any) -> Any:
+def _with_workspace(routine: Callable[..., Any]) -> Any:
     """``ormqr`` with its workspace's size by name, as other routines have it."""
     return lambda *args, lwork: routine(*args, lwork)
 
@@ -262,8 +266,8 @@ def _pivoted_one(a: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:
     return q, r, order - 1
 
 
-def _qr_evaluate(a: Any, *, full_matrices: bool, pivoting: bool,
-                 use_magma: bool | None) -> list[np.ndarray]:
+def _qr_evaluate(a: np.ndarray, *, full_matrices: bool, pivoting: bool, use_magma: bool | None
+                 ) -> list[np.ndarray]:
     a = np.asarray(a)
     *batch, m, n = a.shape
     k = m if full_matrices else min(m, n)
@@ -279,7 +283,7 @@ def _qr_evaluate(a: Any, *, full_matrices: bool, pivoting: bool,
     return each(lambda x: _qr_one(x, k), avals, a)
 
 
-def _reduced_tangents(q: Any, r: Any, tangent: Any) -> tuple[Any, Any]:
+def _reduced_tangents(q: Array, r: Array, tangent: Array) -> tuple[Any, Any]:
     """Of ``a = q r`` with square ``r``."""
     whole = triangular_solve(r, tangent)                   # a' r^-1
     projected = matmul(adjoint(q), whole)
@@ -291,7 +295,7 @@ def _reduced_tangents(q: Any, r: Any, tangent: Any) -> tuple[Any, Any]:
             matmul(sub(projected, turn), r))
 
 
-def _complement_tangent(q: Any, tangent: Any) -> Any:
+def _complement_tangent(q: Array, tangent: Array) -> Any:
     """The tangent of the columns of square ``q`` beyond those that ``tangent`` is given of.
 
     A product of n reflections is ``I - Y T Y^H`` with m x n matrices Y. With its first n columns
@@ -308,8 +312,8 @@ def _complement_tangent(q: Any, tangent: Any) -> Any:
     return add(matmul(tangent, mixing), matmul(first, solve(adjoint(top), change)))
 
 
-def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool,
-            use_magma: bool | None) -> Any:
+def _qr_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, full_matrices: bool,
+            pivoting: bool, use_magma: bool | None) -> Any:
     a, tangent = primals[0], tangents[0]
     m, n = a.shape[-2:]
     row, column = len(a.shape) - 2, len(a.shape) - 1
@@ -341,12 +345,13 @@ qr_p = linalg_primitive("qr", abstract=_qr_abstract, evaluate=_qr_evaluate, jvp=
 # --- symmetric product ----------------------------------------------------------------------------
 
 
-def _symmetric_product(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+def _symmetric_product(a: Array, c: Array, *, alpha: float, beta: float) -> Any:
     product = mul(scalar_like(alpha, a.dtype), matmul(a, swapped(a)))
     return add(product, mul(scalar_like(beta, c.dtype), c))
 
 
-def _symmetric_product_evaluate(a: Any, c: Any, *, alpha: float, beta: float) -> np.ndarray:
+def _symmetric_product_evaluate(a: np.ndarray, c: np.ndarray, *, alpha: float, beta: float
+                                ) -> np.ndarray:
     dtype = a.dtype
     wide = WIDER.get(dtype, dtype)
     a, c = np.asarray(a, wide), np.asarray(c, wide)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_linalg
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis, Value
 from maxjax._primitives.arithmetic import add, real_p
 from maxjax._primitives.arithmetic import conj as elementwise_conj
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, reduce_sum
@@ -27,81 +29,84 @@ from maxjax._primitives.layout import move_axis, transpose
 from maxjax._primitives.rules import FactorRule, batch_factors
 from maxjax._primitives.widths import INEXACT
 
+if TYPE_CHECKING:
+    from maxjax._primitives.widths import Accepted
+
 HOST_REASON = "MAX has no LAPACK"
 LAPACK_DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
 
 # --- on tracers -----------------------------------------------------------------------------------
 
 
-def matmul(x: Any, y: Any) -> Any:
+def matmul(x: Array, y: Array) -> Any:
     """The product of the matrices in the last two dimensions."""
     rank = len(x.shape)
     batch = tuple(range(rank - 2))
     return dot_general(x, y, (((rank - 1,), (rank - 2,)), (batch, batch)))
 
 
-def swapped(x: Any) -> Any:
+def swapped(x: Array) -> Any:
     """The transposed matrices."""
     rank = len(x.shape)
     return transpose(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
-def conj(x: Any) -> Any:
+def conj(x: Array) -> Any:
     return elementwise_conj(x) if dtypes.is_complex(x.dtype) else x
 
 
-def adjoint(x: Any) -> Any:
+def adjoint(x: Array) -> Any:
     return conj(swapped(x))
 
 
-def real(x: Any) -> Any:
+def real(x: Value) -> Any:
     return real_p.bind(x) if dtypes.is_complex(x.dtype) else x
 
 
-def as_dtype(x: Any, dtype: Any) -> Any:
+def as_dtype(x: Array, dtype: np.dtype) -> Any:
     return x if x.dtype == dtype else convert_element_type(x, dtype)
 
 
-def _where_lower(x: Any, offset: int, otherwise: Any) -> Any:
+def _where_lower(x: Array, offset: int, otherwise: Array) -> Any:
     """``x`` on and below the diagonal number ``offset``, ``otherwise`` above."""
     last = len(x.shape) - 1
     row, column = (iota(dtypes.int32, x.shape, axis) for axis in (last - 1, last))
     return select(ge(add(row, np.int32(offset)), column), otherwise, x)
 
 
-def lower(x: Any, offset: int = 0) -> Any:
+def lower(x: Array, offset: int = 0) -> Any:
     """The lower triangle, with zeros above."""
     return _where_lower(x, offset, full(x.shape, 0, x.dtype))
 
 
-def upper(x: Any, offset: int = 0) -> Any:
+def upper(x: Array, offset: int = 0) -> Any:
     """The upper triangle, with zeros below."""
     return _where_lower(full(x.shape, 0, x.dtype), offset - 1, x)
 
 
-def on_diagonal(x: Any) -> Any:
+def on_diagonal(x: Array) -> Any:
     """``x`` on the diagonal, zero elsewhere."""
     last = len(x.shape) - 1
     row, column = (iota(dtypes.int32, x.shape, axis) for axis in (last - 1, last))
     return select(eq(row, column), full(x.shape, 0, x.dtype), x)
 
 
-def diagonal(x: Any) -> Any:
+def diagonal(x: Array) -> Any:
     """The diagonals of square matrices."""
     return reduce_sum(on_diagonal(x), (len(x.shape) - 1,))
 
 
-def eye_like(x: Any) -> Any:
+def eye_like(x: Array) -> Any:
     return on_diagonal(full(x.shape, 1, x.dtype))
 
 
-def columns(x: Any, matrix: Any) -> Any:
+def columns(x: Array, matrix: Array) -> Any:
     """Vectors ``(..., n)``, an element for each column of ``matrix``."""
     rank = len(matrix.shape)
     return broadcast_in_dim(x, matrix.shape, (*range(rank - 2), rank - 1))
 
 
-def rows(x: Any, matrix: Any) -> Any:
+def rows(x: Array, matrix: Array) -> Any:
     """Vectors ``(..., m)``, an element for each row of ``matrix``."""
     rank = len(matrix.shape)
     return broadcast_in_dim(x, matrix.shape, (*range(rank - 2), rank - 2))
@@ -111,7 +116,7 @@ def rows(x: Any, matrix: Any) -> Any:
 
 
 @functools.cache
-def lapack(name: str, dtype: Any) -> Callable[..., Any]:
+def lapack(name: str, dtype: np.dtype) -> Callable[..., Any]:
     """The LAPACK routine of that name for a dtype; of two names, the real or the complex one.
 
     ``lapack("sytrd hetrd", dtype)`` is ``dsytrd`` for float64 and ``zhetrd`` for complex128.
@@ -121,7 +126,8 @@ def lapack(name: str, dtype: Any) -> Callable[..., Any]:
     return scipy_linalg.get_lapack_funcs((chosen,), dtype=dtype)[0]
 
 
-def fitted(routine: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, ...]:
+def fitted(routine: Callable[..., Any], *args: np.ndarray | str | Callable[..., Any],
+           **options: Any) -> tuple[Any, ...]:
     """Calls a routine that returns its workspace with as much of it as it asks for.
 
     Raises:
@@ -142,7 +148,7 @@ def check(info: int) -> None:
 _FAILED = {"f": np.nan, "c": complex(np.nan, np.nan)}
 
 
-def each(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: Any,
+def each(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: np.ndarray,
          ranks: Sequence[int] | None = None) -> list[np.ndarray]:
     """The results of a function of matrices, for each element of the batch.
 
@@ -167,8 +173,8 @@ def each(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: An
     return outs
 
 
-def together(function: Callable[..., Any], avals: Sequence[ShapedArray],
-             *arrays: Any) -> list[np.ndarray]:
+def together(function: Callable[..., Any], avals: Sequence[ShapedArray], *arrays: np.ndarray
+             ) -> list[np.ndarray]:
     """``each``, but all matrices at once if none fails: for functions that take a batch."""
     arrays = tuple(map(np.asarray, arrays))
     try:
@@ -181,20 +187,22 @@ def together(function: Callable[..., Any], avals: Sequence[ShapedArray],
 # --- the primitives -------------------------------------------------------------------------------
 
 
-def linalg_primitive(name: str, *, rank: int = 2, accepts: Any = INEXACT,
+def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
                      host_reason: str | None = HOST_REASON, **rules: Any) -> Primitive:
     """A primitive of matrices with leading batch dimensions, which all operands have.
 
     Args:
       rank: of the first operand without its batch dimensions.
     """
-    def batch(size: int, operands: Any, axes: Any, **params: Any) -> tuple[Any, Any]:
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], **params: object
+              ) -> tuple[Any, Any]:
         moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
                  for x, axis in zip(operands, axes, strict=True)]
         out = primitive.bind(*moved, **params)
         return out, [0] * len(out) if primitive.multiple_results else 0
 
-    def factors(in_avals: Any, out_avals: Any, **params: Any) -> FactorRule:
+    def factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+                **params: object) -> FactorRule:
         return batch_factors(in_avals, out_avals, batch=in_avals[0].ndim - rank)
 
     rules = {"batch": batch, "factors": factors, **rules}
@@ -203,7 +211,7 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Any = INEXACT,
     return primitive
 
 
-def like(a: ShapedArray, shape: Sequence[int], dtype: Any = None) -> ShapedArray:
+def like(a: ShapedArray, shape: Sequence[int], dtype: np.dtype | None = None) -> ShapedArray:
     """The type of a result with the weakness of ``a``."""
     return ShapedArray(tuple(shape), dtype or a.dtype, a.weak_type)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_linalg
 from maxjax._ir.linearity import Linearity, reduced_first
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 from maxjax._primitives.arithmetic import mul, neg, sub
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.linalg_rules import (
@@ -30,23 +33,26 @@ from maxjax._primitives.rules import is_linear
 from maxjax._primitives.slicing import pad, slice_in_dim
 from maxjax._primitives.widths import WIDER
 
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import Linear
+
 # --- triangular -----------------------------------------------------------------------------------
 
 _BLAS = {dtypes.float32: "strsm", dtypes.float64: "dtrsm", dtypes.complex64: "ctrsm",
          dtypes.complex128: "ztrsm"}
 
 
-def _trsm(dtype: Any) -> Any:
+def _trsm(dtype: np.dtype) -> Any:
     # BLAS divides by zero as floats do, where LAPACK's solver gives up.
     return getattr(scipy_linalg.blas, _BLAS[dtype])
 
 
-def _triangular_abstract(a: ShapedArray, b: ShapedArray, **params: Any) -> ShapedArray:
+def _triangular_abstract(a: ShapedArray, b: ShapedArray, **params: object) -> ShapedArray:
     return ShapedArray(b.shape, b.dtype, weak(a, b))
 
 
-def _triangular_evaluate(a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool,
-                         conjugate_a: bool, unit_diagonal: bool) -> np.ndarray:
+def _triangular_evaluate(a: np.ndarray, b: np.ndarray, *, left_side: bool, lower: bool,
+                         transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> np.ndarray:
     a, b = np.asarray(a), np.asarray(b)
     dtype = b.dtype
     if not b.size:
@@ -63,7 +69,7 @@ def _triangular_evaluate(a: Any, b: Any, *, left_side: bool, lower: bool, transp
     return result.astype(dtype, copy=False)
 
 
-def _triangular_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+def _triangular_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object) -> Any:
     a, b = primals
     a_tangent, b_tangent = tangents
     out = triangular_solve_p.bind(a, b, **params)
@@ -82,8 +88,8 @@ def _triangular_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     return out, total
 
 
-def _triangular_transpose(cotangent: Any, a: Any, b: Any, *, transpose_a: bool,
-                          conjugate_a: bool, **params: Any) -> list[Any]:
+def _triangular_transpose(cotangent: Array, a: Array, b: Linear, *, transpose_a: bool,
+                          conjugate_a: bool, **params: object) -> list[Any]:
     # The transposes are linear without conjugation: that of conj(a) solves with conj(a)^T.
     if conjugate_a:
         a = conj(a)
@@ -100,7 +106,7 @@ triangular_solve_p = linalg_primitive(
 )
 
 
-def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = False,
+def triangular_solve(a: Value, b: Value, *, left_side: bool = False, lower: bool = False,
                      transpose_a: bool = False, conjugate_a: bool = False,
                      unit_diagonal: bool = False) -> Any:
     """Solves ``op(a) x = b`` or ``x op(a) = b`` for triangular ``a``."""
@@ -122,7 +128,7 @@ def _solve_one(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray]:
     return solve(1, factors, solve(1, factors, b[order], lower=1, diag=1)),
 
 
-def _solve_evaluate(a: Any, b: Any) -> np.ndarray:
+def _solve_evaluate(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     a, b = np.asarray(a), np.asarray(b)
     if not b.size:
         return np.zeros_like(b)
@@ -132,7 +138,7 @@ def _solve_evaluate(a: Any, b: Any) -> np.ndarray:
         return each(_solve_one, [ShapedArray(b.shape, b.dtype)], a, b)[0]
 
 
-def _solve_jvp(primals: Any, tangents: Any) -> Any:
+def _solve_jvp(primals: Sequence[Array], tangents: Sequence[Array | None]) -> Any:
     a, b = primals
     a_tangent, b_tangent = tangents
     out = solve_p.bind(a, b)
@@ -152,7 +158,7 @@ solve_p = linalg_primitive(
 )
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Value, b: Value) -> Any:
     """Solves ``a x = b`` for square ``a``."""
     return solve_p.bind(a, b)
 
@@ -204,7 +210,7 @@ def _tridiagonal_perturbed(dl: np.ndarray, d: np.ndarray, du: np.ndarray,
     return b,
 
 
-def _tridiagonal_evaluate(dl: Any, d: Any, du: Any, b: Any, *,
+def _tridiagonal_evaluate(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray, *,
                           perturb_singular: bool) -> np.ndarray:
     b = np.asarray(b)
     if not b.size:
@@ -213,7 +219,7 @@ def _tridiagonal_evaluate(dl: Any, d: Any, du: Any, b: Any, *,
                 [ShapedArray(b.shape, b.dtype)], dl, d, du, b, ranks=(1, 1, 1, 2))[0]
 
 
-def _shifted(x: Any, by: int) -> Any:
+def _shifted(x: Array, by: int) -> Any:
     """The rows of ``x`` moved down by one (up: -1), zeros where none comes."""
     axis = len(x.shape) - 2
     n = x.shape[axis]
@@ -225,7 +231,7 @@ def _shifted(x: Any, by: int) -> Any:
     return pad(slice_in_dim(x, 1, n, axis), 0, ((none,) * axis) + ((0, 1, 0), none))
 
 
-def _tridiagonal_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+def _tridiagonal_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object) -> Any:
     *bands, b = primals
     out = tridiagonal_solve_p.bind(*bands, b, **params)
     *band_tangents, change = tangents
@@ -238,8 +244,8 @@ def _tridiagonal_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     return out, None if change is None else tridiagonal_solve_p.bind(*bands, change, **params)
 
 
-def _tridiagonal_transpose(cotangent: Any, dl: Any, d: Any, du: Any, b: Any,
-                           **params: Any) -> list[Any]:
+def _tridiagonal_transpose(cotangent: Array, dl: Array, d: Array, du: Array, b: Linear,
+                           **params: object) -> list[Any]:
     assert is_linear(b)
     last = len(d.shape) - 1
     n = d.shape[last]

@@ -6,12 +6,14 @@ algorithmic differentiation".
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import abs_, add, complex_p, conj, div, imag_p, mul, real_p, sub
 from maxjax._primitives.broadcasting import reduce_sum
@@ -42,7 +44,7 @@ from maxjax._primitives.rules import scalar_like
 # --- hermitian ------------------------------------------------------------------------------------
 
 
-def _eigh_abstract(a: ShapedArray, **params: Any) -> tuple[ShapedArray, ShapedArray]:
+def _eigh_abstract(a: ShapedArray, **params: object) -> tuple[ShapedArray, ShapedArray]:
     return a, like(a, a.shape[:-1], dtypes.real_dtype(a.dtype))
 
 
@@ -50,12 +52,12 @@ def _eigh_abstract(a: ShapedArray, **params: Any) -> tuple[ShapedArray, ShapedAr
 # in double, with other roundings; in double precision the signs are the same.
 
 
-def _is_double(x: Any) -> bool:
+def _is_double(x: np.ndarray) -> bool:
     return x.dtype in (dtypes.float64, dtypes.complex128)
 
 
-def _eigh_evaluate(a: Any, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any,
-                   algorithm: Any) -> list[np.ndarray]:
+def _eigh_evaluate(a: np.ndarray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any,
+                   algorithm: enum.Enum | None) -> list[np.ndarray]:
     def decompose(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = np.linalg.eigh(x, "L" if lower else "U")
         return vectors, values
@@ -71,14 +73,14 @@ def _eigh_evaluate(a: Any, *, lower: bool, sort_eigenvalues: bool, subset_by_ind
     return each(decompose_one, avals, a)
 
 
-def _gaps(values: Any, matrix: Any) -> Any:
+def _gaps(values: Array, matrix: Array) -> Any:
     """1 / (w[j] - w[i]) off the diagonal, 0 on it."""
     eye = eye_like(matrix)
     gaps = sub(add(eye, columns(values, matrix)), rows(values, matrix))
     return sub(div(scalar_like(1, matrix.dtype), gaps), eye)
 
 
-def _eigh_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object) -> Any:
     vectors, values = eigh_p.bind(*primals, **params)
     inner = matmul(adjoint(vectors), matmul(tangents[0], vectors))
     share = _gaps(as_dtype(values, vectors.dtype), inner)
@@ -92,7 +94,7 @@ eigh_p = linalg_primitive("eigh", abstract=_eigh_abstract, evaluate=_eigh_evalua
 
 
 def _eig_abstract(a: ShapedArray, *, compute_left_eigenvectors: bool,
-                  compute_right_eigenvectors: bool, **params: Any) -> tuple[ShapedArray, ...]:
+                  compute_right_eigenvectors: bool, **params: object) -> tuple[ShapedArray, ...]:
     dtype = dtypes.complex_dtype(a.dtype)
     vectors = like(a, a.shape, dtype)
     return (like(a, a.shape[:-1], dtype),
@@ -127,8 +129,8 @@ def _paired(vectors: np.ndarray, imaginary: np.ndarray) -> np.ndarray:
     return result
 
 
-def _eig_evaluate(a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
-                  **params: Any) -> list[np.ndarray]:
+def _eig_evaluate(a: np.ndarray, *, compute_left_eigenvectors: bool,
+                  compute_right_eigenvectors: bool, **params: object) -> list[np.ndarray]:
     avals = _eig_abstract(ShapedArray(a.shape, a.dtype),
                           compute_left_eigenvectors=compute_left_eigenvectors,
                           compute_right_eigenvectors=compute_right_eigenvectors)
@@ -139,7 +141,7 @@ def _eig_evaluate(a: Any, *, compute_left_eigenvectors: bool, compute_right_eige
     return together(function, avals, a)
 
 
-def _normalized_tangent(vectors: Any, change: Any) -> Any:
+def _normalized_tangent(vectors: Array, change: Array) -> Any:
     """Adds multiples of the vectors so that they keep LAPACK's form.
 
     That is, length 1, and an element of greatest magnitude that is real.
@@ -150,7 +152,7 @@ def _normalized_tangent(vectors: Any, change: Any) -> Any:
     greatest = eq(columns(index, vectors), iota(dtypes.int32, vectors.shape, row))
     zero = full(vectors.shape, 0, vectors.dtype)
 
-    def at_greatest(x: Any) -> Any:
+    def at_greatest(x: Array) -> Any:
         return reduce_sum(select(greatest, zero, x), (row,))
 
     lengthening = real_p.bind(reduce_sum(mul(conj(vectors), change), (row,)))
@@ -158,16 +160,16 @@ def _normalized_tangent(vectors: Any, change: Any) -> Any:
     return sub(change, mul(vectors, columns(complex_p.bind(lengthening, turning), vectors)))
 
 
-def _vectors_tangent(values: Any, vectors: Any, tangent: Any) -> tuple[Any, Any]:
+def _vectors_tangent(values: Array, vectors: Array, tangent: Array) -> tuple[Any, Any]:
     """The tangents of the eigenvalues and of the right eigenvectors."""
     inner = solve(vectors, matmul(tangent, vectors))
     change = matmul(vectors, mul(_gaps(values, inner), inner))
     return diagonal(inner), _normalized_tangent(vectors, change)
 
 
-def _eig_jvp(primals: Any, tangents: Any, *, compute_left_eigenvectors: bool,
-             compute_right_eigenvectors: bool, enable_eigvec_derivs: bool,
-             implementation: Any) -> Any:
+def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Array], *,
+             compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
+             enable_eigvec_derivs: bool, implementation: Any) -> Any:
     a = primals[0]
     wanted = compute_left_eigenvectors or compute_right_eigenvectors
     if wanted and not enable_eigvec_derivs:
@@ -202,12 +204,13 @@ eig_p = linalg_primitive("eig", abstract=_eig_abstract, evaluate=_eig_evaluate, 
 # --- schur, hessenberg, tridiagonal ---------------------------------------------------------------
 
 
-def _schur_abstract(a: ShapedArray, *, compute_schur_vectors: bool,
-                    **params: Any) -> tuple[ShapedArray, ...]:
+def _schur_abstract(a: ShapedArray, *, compute_schur_vectors: bool, **params: object
+                    ) -> tuple[ShapedArray, ...]:
     return (a, a) if compute_schur_vectors else (a,)
 
 
-def _schur_evaluate(a: Any, *, compute_schur_vectors: bool, **params: Any) -> list[np.ndarray]:
+def _schur_evaluate(a: np.ndarray, *, compute_schur_vectors: bool, **params: object
+                    ) -> list[np.ndarray]:
     def decompose(x: np.ndarray) -> list[np.ndarray]:
         if not x.size:
             return [x, x][:1 + compute_schur_vectors]
@@ -250,7 +253,7 @@ def _tridiagonal_abstract(a: ShapedArray, *, lower: bool) -> tuple[ShapedArray, 
             like(a, (*batch, n - 1)))
 
 
-def _tridiagonal_evaluate(a: Any, *, lower: bool) -> list[np.ndarray]:
+def _tridiagonal_evaluate(a: np.ndarray, *, lower: bool) -> list[np.ndarray]:
     def reduce(x: np.ndarray) -> tuple[np.ndarray, ...]:
         n = len(x)
         size, _ = lapack("sytrd_lwork hetrd_lwork", x.dtype)(n, lower=int(lower))
@@ -270,8 +273,8 @@ tridiagonal_p = linalg_primitive(
 # --- singular values ------------------------------------------------------------------------------
 
 
-def _svd_abstract(a: ShapedArray, *, full_matrices: bool, compute_uv: bool,
-                  **params: Any) -> tuple[ShapedArray, ...]:
+def _svd_abstract(a: ShapedArray, *, full_matrices: bool, compute_uv: bool, **params: object
+                  ) -> tuple[ShapedArray, ...]:
     *batch, m, n = a.shape
     k = min(m, n)
     values = like(a, (*batch, k), dtypes.real_dtype(a.dtype))
@@ -290,8 +293,8 @@ def _svd_one(routine: str, a: np.ndarray, full_matrices: bool,
     return (values, left, right) if compute_uv else (values,)
 
 
-def _svd_evaluate(a: Any, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any,
-                  algorithm: Any) -> list[np.ndarray]:
+def _svd_evaluate(a: np.ndarray, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any,
+                  algorithm: enum.Enum | None) -> list[np.ndarray]:
     avals = _svd_abstract(ShapedArray(a.shape, a.dtype), full_matrices=full_matrices,
                           compute_uv=compute_uv)
     by_qr = algorithm is not None and algorithm.name == "QR"
@@ -308,8 +311,8 @@ def _svd_evaluate(a: Any, *, full_matrices: bool, compute_uv: bool, subset_by_in
     return together(decompose, avals, a)
 
 
-def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool,
-             subset_by_index: Any, algorithm: Any) -> Any:
+def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, full_matrices: bool,
+             compute_uv: bool, subset_by_index: Any, algorithm: enum.Enum | None) -> Any:
     a, tangent = primals[0], tangents[0]
     m, n = a.shape[-2:]
     if compute_uv and full_matrices and m != n:

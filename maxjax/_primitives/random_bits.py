@@ -7,14 +7,16 @@ key word. The generator is J. K. Salmon et al., "Parallel random numbers: as eas
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis, Params, Shape, Value
 from maxjax._primitives.arithmetic import mul_p
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, expand_axis
 from maxjax._primitives.builders import elementwise
@@ -30,6 +32,9 @@ from maxjax._primitives.rules import (
     replicated_factors,
 )
 from maxjax._primitives.slicing import slice_in_dim
+
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
 
 _PARITY = np.uint32(0x1BD11BDA)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -61,14 +66,16 @@ other_generators: dict[np.dtype, Any] = {}
 _THREEFRY_KEYS = np.dtype(np.uint64)
 
 
-def _other(keys: Any) -> Any:
+def _other(keys: np.ndarray) -> Any:
     """What draws from these keys; None for threefry."""
     return None if keys.dtype is _THREEFRY_KEYS else other_generators.get(keys.dtype)
 
 
 # --- the generator on NumPy arrays ----------------------------------------------------------------
 
-def threefry2x32(key1: Any, key2: Any, count1: Any, count2: Any) -> tuple[np.ndarray, np.ndarray]:
+def threefry2x32(key1: np.ndarray | np.integer, key2: np.ndarray | np.integer,
+                 count1: np.ndarray | np.integer, count2: np.ndarray | np.integer
+                 ) -> tuple[np.ndarray, np.ndarray]:
     """Two words for each pair of counters; all arguments uint32, broadcast."""
     size = math.prod(np.broadcast_shapes(*map(np.shape, (key1, key2, count1, count2))))
     if size >= native.FEWEST and (function := native.find("threefry2x32", _WORD, size)):
@@ -79,8 +86,9 @@ def threefry2x32(key1: Any, key2: Any, count1: Any, count2: Any) -> tuple[np.nda
     return x, y
 
 
-def _native_threefry(function: Any, key1: Any, key2: Any, count1: Any,
-                     count2: Any) -> tuple[np.ndarray, np.ndarray]:
+def _native_threefry(function: Callable[..., Any], key1: np.ndarray | np.integer,
+                     key2: np.ndarray | np.integer, count1: np.ndarray | np.integer,
+                     count2: np.ndarray | np.integer) -> tuple[np.ndarray, np.ndarray]:
     arrays = [np.asarray(part, np.uint32) for part in (key1, key2, count1, count2)]
     shape = np.broadcast_shapes(*[array.shape for array in arrays])
     one_key = arrays[0].size == arrays[1].size == 1
@@ -98,7 +106,8 @@ _SHIFTS = tuple(
 _STEPS = tuple(np.uint32(step + 1) for step in range(5))
 
 
-def _mix(x: np.ndarray, y: np.ndarray, key1: Any, key2: Any, scratch: np.ndarray) -> None:
+def _mix(x: np.ndarray, y: np.ndarray, key1: np.ndarray, key2: np.ndarray, scratch: np.ndarray
+         ) -> None:
     """Twenty rounds, in place."""
     add, left, right, either, differ = (
         np.add, np.left_shift, np.right_shift, np.bitwise_or, np.bitwise_xor)
@@ -130,7 +139,7 @@ def _mix_one(key1: int, key2: int, x: int, y: int) -> tuple[int, int]:
     return x, y
 
 
-def _few(keys: Any, counts: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+def _few(keys: np.ndarray, counts: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     """The words at a few counters of a few keys: shape ``keys.shape + (len(counts),)``."""
     pairs = [_mix_one(key & 0xFFFFFFFF, key >> 32, *count)
              for key in keys.ravel().tolist() for count in counts]
@@ -138,17 +147,18 @@ def _few(keys: Any, counts: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarr
     return words[..., 0], words[..., 1]
 
 
-def words_of(keys: Any) -> tuple[np.ndarray, np.ndarray]:
+def words_of(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The two words of keys."""
     keys = np.asarray(keys, np.uint64)
     return (keys & _LOW).astype(np.uint32), (keys >> np.uint64(32)).astype(np.uint32)
 
 
-def keys_of(word1: Any, word2: Any) -> np.ndarray:
+def keys_of(word1: np.ndarray, word2: np.ndarray) -> np.ndarray:
     return word1.astype(np.uint64) | (word2.astype(np.uint64) << np.uint64(32))
 
 
-def _blocks(key1: Any, key2: Any, size: int, combine: Any, dtype: Any) -> np.ndarray:
+def _blocks(key1: np.ndarray, key2: np.ndarray, size: int, combine: Callable[..., Any],
+            dtype: np.dtype) -> np.ndarray:
     """``combine(word1, word2)`` at the 64-bit counters 0, 1, ..., size - 1 of one key."""
     out = np.empty(size, dtype)
     width = min(size, _CHUNK)
@@ -170,7 +180,8 @@ def _blocks(key1: Any, key2: Any, size: int, combine: Any, dtype: Any) -> np.nda
     return out
 
 
-def _each_key(keys: Any, size: int, combine: Any, dtype: Any) -> np.ndarray:
+def _each_key(keys: np.ndarray, size: int, combine: Callable[..., Any], dtype: np.dtype
+              ) -> np.ndarray:
     """``_blocks`` for an array of keys: shape ``keys.shape + (size,)``."""
     keys = np.asarray(keys, np.uint64)
     if 0 < keys.size * size <= _FEW:
@@ -186,7 +197,7 @@ def _each_key(keys: Any, size: int, combine: Any, dtype: Any) -> np.ndarray:
     return combine(x, y).astype(dtype, copy=False)
 
 
-def _sequence(keys: Any, count: int) -> np.ndarray:
+def _sequence(keys: np.ndarray, count: int) -> np.ndarray:
     """The old layout: counters 0 .. count - 1 in two halves, first words before second ones."""
     half = (count + 1) // 2
     counts = np.arange(2 * half, dtype=np.uint32)
@@ -201,7 +212,7 @@ def _unsigned(width: int) -> np.dtype:
     return np.dtype(f"uint{width}")
 
 
-def random_bits(keys: Any, size: int, width: int, partitionable: bool) -> np.ndarray:
+def random_bits(keys: np.ndarray, size: int, width: int, partitionable: bool) -> np.ndarray:
     """``size`` random unsigned integers of ``width`` bits for each key."""
     if (other := _other(keys)) is not None:
         return other.bits(keys, size, width)
@@ -222,7 +233,7 @@ def random_bits(keys: Any, size: int, width: int, partitionable: bool) -> np.nda
         *words.shape[:-1], -1)[..., :size]
 
 
-def split_keys(keys: Any, count: int, partitionable: bool) -> np.ndarray:
+def split_keys(keys: np.ndarray, count: int, partitionable: bool) -> np.ndarray:
     """``count`` new keys for each key."""
     if (other := _other(keys)) is not None:
         return other.split(keys, count, partitionable)
@@ -232,7 +243,7 @@ def split_keys(keys: Any, count: int, partitionable: bool) -> np.ndarray:
     return keys_of(words[..., 0::2], words[..., 1::2])
 
 
-def fold_in_keys(keys: Any, data: Any) -> np.ndarray:
+def fold_in_keys(keys: np.ndarray, data: np.ndarray) -> np.ndarray:
     if (other := _other(keys)) is not None:
         return other.fold_in(keys, data)
     if np.ndim(keys) == np.ndim(data) == 0:
@@ -247,7 +258,7 @@ def _u32(value: int) -> Any:
     return np.uint32(value)
 
 
-def _key_words(keys: Any, rank: int) -> tuple[Any, Any]:
+def _key_words(keys: np.ndarray, rank: int) -> tuple[Any, Any]:
     """The words of keys, with ``rank`` dimensions of size 1 appended (scalars stay scalars)."""
     words = bitcast_convert_type_p.bind(keys, new_dtype=dtypes.uint32)
     last = len(keys.shape)
@@ -258,7 +269,7 @@ def _key_words(keys: Any, rank: int) -> tuple[Any, Any]:
     return parts[0], parts[1]
 
 
-def _counters(batch: int, shape: tuple[int, ...]) -> tuple[Any, Any]:
+def _counters(batch: int, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """The words of the 64-bit linear index of each element of ``shape``."""
     size = math.prod(shape)
     wide = (1,) * batch + shape
@@ -273,7 +284,7 @@ def _counters(batch: int, shape: tuple[int, ...]) -> tuple[Any, Any]:
         for part in (high, low))
 
 
-def _bits_program(keys: Any, shape: tuple[int, ...], width: int) -> Any:
+def _bits_program(keys: np.ndarray, shape: tuple[int, ...], width: int) -> Any:
     high, low = threefry2x32_p.bind(
         *_key_words(keys, len(shape)), *_counters(len(keys.shape), shape))
     if width == 64:
@@ -282,24 +293,24 @@ def _bits_program(keys: Any, shape: tuple[int, ...], width: int) -> Any:
     return convert_element_type(xor_p.bind(high, low), _unsigned(width))
 
 
-def _join_words(high: Any, low: Any) -> Any:
+def _join_words(high: Array, low: Array) -> Any:
     """Keys from their words."""
     rank = len(high.shape)
     words = [broadcast_in_dim(part, (*part.shape, 1), tuple(range(rank))) for part in (high, low)]
     return bitcast_convert_type_p.bind(concatenate(words, rank), new_dtype=THREEFRY.dtype)
 
 
-def _split_program(keys: Any, shape: tuple[int, ...]) -> Any:
+def _split_program(keys: np.ndarray, shape: tuple[int, ...]) -> Any:
     return _join_words(*threefry2x32_p.bind(
         *_key_words(keys, len(shape)), *_counters(len(keys.shape), shape)))
 
 
-def _fold_in_program(keys: Any, data: Any) -> Any:
+def _fold_in_program(keys: np.ndarray, data: np.ndarray) -> Any:
     zero = full(data.shape, 0, dtypes.uint32) if data.shape else _u32(0)
     return _join_words(*threefry2x32_p.bind(*_key_words(keys, 0), zero, data))
 
 
-def _seed_program(seeds: Any) -> Any:
+def _seed_program(seeds: Array) -> Any:
     if seeds.dtype.itemsize == 8:
         words = bitcast_convert_type_p.bind(seeds, new_dtype=dtypes.uint32)
         last = len(seeds.shape)
@@ -311,14 +322,15 @@ def _seed_program(seeds: Any) -> Any:
 
 # --- primitives -----------------------------------------------------------------------------------
 
-def _lowered(program: Any) -> Any:
+def _lowered(program: Callable[..., Any]) -> Any:
     """Lowers by ``program(keys, shape, ...)``."""
-    def lower(ctx: Any, keys: Any, *, shape: Any, partitionable: bool, **params: Any) -> Any:
+    def lower(ctx: Lowering, keys: object, *, shape: Shape, partitionable: bool, **params: object
+              ) -> Any:
         return ctx.decompose(lambda k: program(k, shape, *params.values()), keys)
     return lower
 
 
-def _old_layout(keys: Any, *, partitionable: bool, **params: Any) -> str | None:
+def _old_layout(keys: np.ndarray, *, partitionable: bool, **params: object) -> str | None:
     """The condition under which a draw runs on the host."""
     return None if partitionable else (
         "the layout of counters of jax_threefry_partitionable=False is NumPy's alone")
@@ -326,7 +338,8 @@ def _old_layout(keys: Any, *, partitionable: bool, **params: Any) -> str | None:
 
 def _leading_batch(primitive: Primitive) -> Any:
     """The batching rule of a primitive whose results follow the dimensions of its keys."""
-    def batch(size: int, operands: Any, axes: Any, **params: Any) -> tuple[Any, Any]:
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], **params: object
+              ) -> tuple[Any, Any]:
         moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
                  for x, axis in zip(operands, axes, strict=True)]
         out = primitive.bind(*moved, **params)
@@ -334,7 +347,8 @@ def _leading_batch(primitive: Primitive) -> Any:
     return batch
 
 
-def _threefry_batch(size: int, operands: Any, axes: Any) -> tuple[Any, list[int]]:
+def _threefry_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis]
+                    ) -> tuple[Any, list[int]]:
     rank = max(len(x.shape) - (axis is not None) for x, axis in zip(operands, axes, strict=True))
     moved = []
     for x, axis in zip(operands, axes, strict=True):
@@ -348,8 +362,8 @@ def _threefry_batch(size: int, operands: Any, axes: Any) -> tuple[Any, list[int]
     return threefry2x32_p.bind(*moved), [0, 0]
 
 
-def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
-             **params: Any) -> FactorRule:
+def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], **params: object
+             ) -> FactorRule:
     """Each key has its own results."""
     avals = (*in_avals, *out_avals)
     batch = min(in_avals[0].ndim, out_avals[0].ndim)
@@ -368,12 +382,12 @@ def _primitive(name: str, **rules: Any) -> Primitive:
     return primitive
 
 
-def without_layout(params: dict[str, Any]) -> dict[str, Any]:
+def without_layout(params: Params) -> dict[str, Any]:
     """The parameters as JAX prints them."""
     return {name: value for name, value in params.items() if name != "partitionable"}
 
 
-def _seed_evaluate(seeds: Any, *, impl: Generator) -> np.ndarray:
+def _seed_evaluate(seeds: np.ndarray, *, impl: Generator) -> np.ndarray:
     seeds = np.asarray(seeds)
     if seeds.dtype.itemsize == 8:
         low, high = words_of(seeds.astype(np.uint64))
@@ -384,12 +398,12 @@ def _seed_evaluate(seeds: Any, *, impl: Generator) -> np.ndarray:
     return keys_of(high, low) if other is None else other.seed(np.stack([high, low], -1))
 
 
-def _wrap_evaluate(words: Any, *, impl: Generator) -> np.ndarray:
+def _wrap_evaluate(words: np.ndarray, *, impl: Generator) -> np.ndarray:
     other = other_generators.get(impl.dtype.physical)
     return keys_of(words[..., 0], words[..., 1]) if other is None else other.keys_of(words)
 
 
-def _unwrap_evaluate(keys: Any) -> np.ndarray:
+def _unwrap_evaluate(keys: np.ndarray) -> np.ndarray:
     other = _other(keys)
     return np.stack(words_of(keys), -1) if other is None else other.words_of(keys)
 
@@ -416,14 +430,15 @@ random_unwrap_p = _primitive(
 )
 
 
-def _bits_evaluate(keys: Any, *, bit_width: int, shape: Any, partitionable: bool) -> np.ndarray:
+def _bits_evaluate(keys: np.ndarray, *, bit_width: int, shape: Shape, partitionable: bool
+                   ) -> np.ndarray:
     keys = np.asarray(keys)
     return random_bits(keys, math.prod(shape), bit_width, partitionable).reshape(
         (*keys.shape, *shape))
 
 
-def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: Any,
-                   partitionable: bool) -> ShapedArray:
+def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: Shape, partitionable: bool
+                   ) -> ShapedArray:
     if any(type(size) is int and size < 0 for size in shape):
         raise TypeError("the shape of random numbers must have every element be nonnegative, got "
                         f"{shape}.")
@@ -457,9 +472,9 @@ random_fold_in_p = _primitive(
 )
 
 
-def _fold_in_batch(size: int, operands: Any, axes: Any) -> tuple[Any, int]:
+def _fold_in_batch(size: int, operands: Sequence[Array], axes: Sequence[Any]) -> tuple[Any, int]:
     keys, data = operands
-    if keys.dtype.impl == "unsafe_rbg" and axes[1] is None:
+    if keys.aval.dtype.impl == "unsafe_rbg" and axes[1] is None:
         # One number for all of the batch is one draw of bits, and not one for each.
         return random_fold_in_p.bind(move_axis(keys, axes[0], 0), data), 0
     return _leading_batch(random_fold_in_p)(size, operands, axes)
@@ -473,7 +488,7 @@ def _threefry_abstract(*avals: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
     return ShapedArray(shape, dtypes.uint32), ShapedArray(shape, dtypes.uint32)
 
 
-def _threefry_lower(ctx: Any, *words: Any) -> list[Any]:
+def _threefry_lower(ctx: Lowering, *words: object) -> list[Any]:
     """By the kernel, which takes vectors and one key or as many keys as counters."""
     shape = broadcast_shape("threefry2x32", [aval.shape for aval in ctx.in_avals])
     size = math.prod(shape)
@@ -482,7 +497,7 @@ def _threefry_lower(ctx: Any, *words: Any) -> list[Any]:
         return [empty, empty]
     one_key = all(math.prod(ctx.shape(key)) == 1 for key in words[:2])
 
-    def flat(x: Any) -> Any:
+    def flat(x: object) -> Any:
         if ctx.shape(x) != shape:
             rank = len(ctx.shape(x))
             x = ctx.broadcast(x, shape, tuple(range(rank)))
@@ -505,7 +520,7 @@ threefry2x32_p.batch = _threefry_batch
 
 # --- x * y + z with one rounding ------------------------------------------------------------------
 
-def _multiply_add_evaluate(x: Any, y: Any, z: Any) -> np.ndarray:
+def _multiply_add_evaluate(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     dtype = x.dtype
     if y.size == 1 and abs(math.frexp(float(np.ravel(y)[0]))[0]) == 0.5 or (
             z.size == 1 and np.ravel(z)[0] == 0):
@@ -527,7 +542,7 @@ multiply_add_p = elementwise(
 )
 
 
-def multiply_add(x: Any, y: Any, z: Any) -> Any:
+def multiply_add(x: Value, y: Value, z: Value) -> Any:
     """``x * y + z``, rounded once where the dtype is float32, as XLA does it."""
     broadcast_shape("mul", (x.shape, y.shape))
     return multiply_add_p.bind(x, y, z)

@@ -8,7 +8,6 @@ the first key draws for all of a batch, as ``rng_bit_generator`` does.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -25,20 +24,20 @@ class Rbg:
         self.generator = threefry.Generator(name)
         self.physical = self.generator.dtype.physical
 
-    def keys_of(self, words: Any) -> np.ndarray:
+    def keys_of(self, words: np.ndarray) -> np.ndarray:
         """Keys from (..., 4) words."""
         words = np.ascontiguousarray(words, np.uint32)
         return words.view(self.physical).reshape(words.shape[:-1])
 
-    def words_of(self, keys: Any) -> np.ndarray:
+    def words_of(self, keys: np.ndarray) -> np.ndarray:
         keys = np.asarray(keys, self.physical)
         return np.ascontiguousarray(keys).view(np.uint32).reshape(*keys.shape, 4)
 
-    def seed(self, words: Any) -> np.ndarray:
+    def seed(self, words: np.ndarray) -> np.ndarray:
         """Keys from (..., 2) words of threefry."""
         return self.keys_of(np.concatenate([words, words], -1))
 
-    def bits(self, keys: Any, size: int, width: int) -> np.ndarray:
+    def bits(self, keys: np.ndarray, size: int, width: int) -> np.ndarray:
         dtype = np.dtype(f"uint{width}")
         keys = np.asarray(keys, self.physical)
         if not keys.size:
@@ -46,15 +45,15 @@ class Rbg:
         state, counter = (int(x) for x in self.words_of(keys.reshape(-1)[0]).view(np.uint64))
         return _philox_bits(state, counter, (*keys.shape, size), dtype)[0]
 
-    def _halves(self, keys: Any) -> np.ndarray:
+    def _halves(self, keys: np.ndarray) -> np.ndarray:
         """(..., 2) keys of threefry."""
         return self.words_of(keys).view(np.uint64)
 
-    def split(self, keys: Any, count: int, partitionable: bool) -> np.ndarray:
+    def split(self, keys: np.ndarray, count: int, partitionable: bool) -> np.ndarray:
         new = threefry.split_keys(self._halves(keys), count, partitionable)
         return self.keys_of(np.ascontiguousarray(np.swapaxes(new, -1, -2)).view(np.uint32))
 
-    def fold_in(self, keys: Any, data: Any) -> np.ndarray:
+    def fold_in(self, keys: np.ndarray, data: np.ndarray) -> np.ndarray:
         new = threefry.fold_in_keys(self._halves(keys), np.asarray(data)[..., None])
         return self.keys_of(new.view(np.uint32))
 
@@ -62,15 +61,15 @@ class Rbg:
 class UnsafeRbg(Rbg):
     """The one that splits by its own bits."""
 
-    def _rows(self, keys: Any, count: int) -> np.ndarray:
+    def _rows(self, keys: np.ndarray, count: int) -> np.ndarray:
         """(..., count, 4) words."""
         shape = np.shape(keys)
         return self.bits(keys, math.prod((count, 4)), 32).reshape(*shape, count, 4)
 
-    def split(self, keys: Any, count: int, partitionable: bool) -> np.ndarray:
+    def split(self, keys: np.ndarray, count: int, partitionable: bool) -> np.ndarray:
         return self.keys_of(self._rows(keys, _STRIDE * count)[..., ::_STRIDE, :])
 
-    def fold_in(self, keys: Any, data: Any) -> np.ndarray:
+    def fold_in(self, keys: np.ndarray, data: np.ndarray) -> np.ndarray:
         seeds = np.asarray(data, np.uint32)
         words = np.stack([np.zeros_like(seeds), seeds], -1)
         noise = self._rows(self.seed(words), _STRIDE)[..., -1, :]

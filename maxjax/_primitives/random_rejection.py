@@ -7,6 +7,7 @@ each element. Poisson: D. E. Knuth's method below 10, W. Hörmann's transformed 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_special
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis
 from maxjax._primitives import elementary, xla_float32
 from maxjax._primitives.arithmetic import div, max_p, mul
 from maxjax._primitives.broadcasting import broadcast_leading
@@ -31,7 +34,8 @@ _HOST = "a rejection loop whose length depends on the numbers drawn"
 
 # --- uniform and normal variates of NumPy arrays of keys ------------------------------------------
 
-def _uniform(keys: Any, shape: tuple[int, ...], dtype: Any, partitionable: bool) -> np.ndarray:
+def _uniform(keys: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, partitionable: bool
+             ) -> np.ndarray:
     """In [0, 1), of shape ``keys.shape + shape``."""
     width = dtype.itemsize * 8
     mantissa = dtypes.finfo(dtype).nmant
@@ -43,14 +47,14 @@ def _uniform(keys: Any, shape: tuple[int, ...], dtype: Any, partitionable: bool)
     return floats.reshape((*np.shape(keys), *shape))
 
 
-def _normal(keys: Any, dtype: Any, partitionable: bool) -> np.ndarray:
+def _normal(keys: np.ndarray, dtype: np.dtype, partitionable: bool) -> np.ndarray:
     low = np.nextafter(dtype.type(-1), dtype.type(0))
     span = dtype.type(1) - low
     values = np.maximum(low, _uniform(keys, (), dtype, partitionable) * span + low)
     return dtype.type(np.sqrt(2)) * _as_xla(values, xla_float32.erf_inv, scipy_special.erfinv)
 
 
-def _as_xla(x: np.ndarray, narrow: Any, wide: Any) -> np.ndarray:
+def _as_xla(x: np.ndarray, narrow: Callable[..., Any], wide: Callable[..., Any]) -> np.ndarray:
     """A function in float32, rounded to the dtype of ``x``; another one in float64."""
     return wide(x) if x.dtype == np.float64 else narrow(x.astype(np.float32)).astype(x.dtype)
 
@@ -66,7 +70,7 @@ def _log1p(x: np.ndarray) -> np.ndarray:
 _power = widened(elementary.power)
 
 
-def _fused(x: np.ndarray, y: np.ndarray, z: Any) -> np.ndarray:
+def _fused(x: np.ndarray, y: np.ndarray, z: np.generic) -> np.ndarray:
     return xla_float32.fused(x, y, z) if x.dtype == np.float32 else x * y + z
 
 
@@ -108,8 +112,8 @@ def _gamma(keys: np.ndarray, alpha: np.ndarray, log_space: bool,
     return (d * cube * boost).astype(dtype)
 
 
-def _positive(keys: np.ndarray, c: np.ndarray, dtype: Any,
-              partitionable: bool) -> tuple[np.ndarray, np.ndarray]:
+def _positive(keys: np.ndarray, c: np.ndarray, dtype: np.dtype, partitionable: bool
+              ) -> tuple[np.ndarray, np.ndarray]:
     """Normal variates x with ``1 + x * c`` positive, and that."""
     keys = keys.copy()
     x, v = np.zeros_like(c), -np.ones_like(c)
@@ -123,7 +127,8 @@ def _positive(keys: np.ndarray, c: np.ndarray, dtype: Any,
     return x, v
 
 
-def _gamma_evaluate(keys: Any, alpha: Any, *, log_space: bool, partitionable: bool) -> np.ndarray:
+def _gamma_evaluate(keys: np.ndarray, alpha: np.ndarray, *, log_space: bool, partitionable: bool
+                    ) -> np.ndarray:
     alpha = np.asarray(alpha)
     keys = np.asarray(keys)
     per_key = math.prod(alpha.shape[keys.ndim:])
@@ -137,7 +142,8 @@ def _gamma_evaluate(keys: Any, alpha: Any, *, log_space: bool, partitionable: bo
     return values.reshape(alpha.shape)
 
 
-def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, partitionable: bool) -> Any:
+def _gamma_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *, log_space: bool,
+               partitionable: bool) -> Any:
     keys, alpha = primals
     out = random_gamma_p.bind(keys, alpha, log_space=log_space, partitionable=partitionable)
     if tangents[1] is None:
@@ -150,8 +156,9 @@ def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, partitionable: b
     return out, mul(tangents[1], div(slope, samples) if log_space else slope)
 
 
-def _leading_batch(primitive: Any) -> Any:
-    def batch(size: int, operands: Any, axes: Any, **params: Any) -> tuple[Any, int]:
+def _leading_batch(primitive: Callable[[], Primitive]) -> Any:
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], **params: object
+              ) -> tuple[Any, int]:
         moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
                  for x, axis in zip(operands, axes, strict=True)]
         return primitive().bind(*moved, **params), 0
@@ -182,7 +189,7 @@ def _knuth(key: Any, lam: np.ndarray, partitionable: bool) -> np.ndarray:
     return count - 1
 
 
-def _transformed_rejection(key: Any, lam: np.ndarray, partitionable: bool) -> np.ndarray:
+def _transformed_rejection(key: np.ndarray, lam: np.ndarray, partitionable: bool) -> np.ndarray:
     def real(value: float) -> Any:
         return lam.dtype.type(value)
 
@@ -209,14 +216,15 @@ def _transformed_rejection(key: Any, lam: np.ndarray, partitionable: bool) -> np
     return result
 
 
-def _poisson_evaluate(keys: Any, lam: Any, *, dtype: Any, partitionable: bool) -> np.ndarray:
+def _poisson_evaluate(keys: np.ndarray, lam: np.ndarray, *, dtype: np.dtype, partitionable: bool
+                      ) -> np.ndarray:
     keys, lam = np.asarray(keys), np.asarray(lam)
     results = [_poisson(key, part, dtype, partitionable) for key, part in zip(
         keys.reshape(-1), lam.reshape((keys.size, *lam.shape[keys.ndim:])), strict=True)]
     return np.stack(results).reshape(lam.shape) if results else np.zeros(lam.shape, dtype)
 
 
-def _poisson(key: Any, lam: np.ndarray, dtype: Any, partitionable: bool) -> np.ndarray:
+def _poisson(key: np.ndarray, lam: np.ndarray, dtype: np.dtype, partitionable: bool) -> np.ndarray:
     small = np.isnan(lam) | (lam < 10)
     by_product = _knuth(key, np.where(small, lam, lam.dtype.type(0)), partitionable)
     by_rejection = _transformed_rejection(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params, Shape
 from maxjax._primitives.arithmetic import div, mul
 from maxjax._primitives.broadcasting import reduce_sum
 from maxjax._primitives.builders import add_tangents
@@ -28,7 +32,7 @@ from maxjax._primitives.slicing import pad, slice_in_dim
 _MANY, _LANES = 16_384, 1024
 
 
-def _product_of_many(x):
+def _product_of_many(x: np.ndarray) -> Any:
     """The product of all elements, in lanes side by side: NumPy's own waits for each product."""
     flat = x.reshape(-1)
     whole = flat.size - flat.size % _LANES
@@ -36,13 +40,14 @@ def _product_of_many(x):
     return np.asarray(np.multiply.reduce(lanes) * np.multiply.reduce(flat[whole:]))
 
 
-def _reduction(name, kind, ufunc, identity, factor, **rules):
+def _reduction(name: str, kind: str, ufunc: np.ufunc, identity: Callable[..., Any], factor: str,
+               **rules: Any) -> Primitive:
     """A reduction by an associative function.
 
     ``identity`` gives the result over no elements, from the dtype; ``factor`` is how partial
     results of shards combine.
     """
-    def evaluate(x, *, axes):
+    def evaluate(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
         x = np.asarray(x)
         if not axes:
             return x
@@ -59,7 +64,8 @@ def _reduction(name, kind, ufunc, identity, factor, **rules):
             return _signed_zeros(x, out, axes, kind)
         return out
 
-    def specialize(in_avals, params, out_avals):
+    def specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                   out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
         x, axes = in_avals[0], params["axes"]
         if not x.size or not axes or x.dtype not in (
                 dtypes.float32, dtypes.float64, dtypes.int32, dtypes.bool_):
@@ -89,7 +95,7 @@ def _reduction(name, kind, ufunc, identity, factor, **rules):
     return primitive
 
 
-def _signed_zeros(x, out, axes, kind):
+def _signed_zeros(x: np.ndarray, out: np.ndarray, axes: tuple[int, ...], kind: str) -> np.ndarray:
     """0.0 is greater than -0.0; NumPy takes either."""
     zero = out == 0
     if not zero.any():
@@ -100,11 +106,12 @@ def _signed_zeros(x, out, axes, kind):
     return np.where(zero & found, value, out)
 
 
-def _with_ones(shape, axes):
+def _with_ones(shape: Shape, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if dim in axes else size for dim, size in enumerate(shape))
 
 
-def _extreme_jvp(primals, tangents, *, primitive, axes):
+def _extreme_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, primitive: Primitive,
+                 axes: tuple[int, ...]) -> tuple[Array, Array | None]:
     """The mean of the tangents of the elements that are the extreme: ties share evenly."""
     (operand,), (tangent,) = primals, tangents
     out = primitive.bind(operand, axes=axes)
@@ -113,7 +120,7 @@ def _extreme_jvp(primals, tangents, *, primitive, axes):
     return out, div(reduce_sum(mul(tangent, chosen), axes), reduce_sum(chosen, axes))
 
 
-def _no_tangent(primitive):
+def _no_tangent(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     return lambda primals, tangents, **params: (primitive().bind(*primals, **params), None)
 
 
@@ -128,7 +135,8 @@ reduce_min_p = _reduction(
         primals, tangents, primitive=reduce_min_p, **params))
 
 
-def _product_jvp(primals, tangents, *, axes):
+def _product_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, axes: tuple[int, ...]
+                 ) -> tuple[Array, Array | None]:
     """By halving: (x, x') (y, y') = (x y, x' y + x y'). Right where elements are zero."""
     (operand,), (tangent,) = primals, tangents
     if not axes:
@@ -167,11 +175,11 @@ reduce_xor_p = _reduction(
     jvp=_no_tangent(lambda: reduce_xor_p))
 
 
-def _position(name, kind, function):
+def _position(name: str, kind: str, function: Callable[..., np.ndarray]) -> Primitive:
     """The first position of the extreme along one axis; a NaN is more extreme than any number."""
     functions = (f"arg{kind}", f"arg{kind} columns")
 
-    def evaluate(x, *, axes, index_dtype):
+    def evaluate(x: np.ndarray, *, axes: tuple[int, ...], index_dtype: np.dtype) -> np.ndarray:
         x = np.asarray(x)
         if x.size >= native.FEWEST:
             axis, = axes
@@ -211,11 +219,11 @@ argmin_p = _position("argmin", "min", np.argmin)
 
 # --- operations that rules are written with -------------------------------------------------------
 
-def reduce_max(x, axes):
+def reduce_max(x: np.ndarray, axes: tuple[int, ...]) -> Any:
     axes = tuple(axes)
     return reduce_max_p.bind(x, axes=axes) if axes else x
 
 
-def reduce_min(x, axes):
+def reduce_min(x: np.ndarray, axes: tuple[int, ...]) -> Any:
     axes = tuple(axes)
     return reduce_min_p.bind(x, axes=axes) if axes else x

@@ -6,11 +6,15 @@ been taken.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis
 from maxjax._primitives.arithmetic import add, mul
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading
 from maxjax._primitives.comparison import lt_p, select
@@ -23,16 +27,17 @@ _NO_DERIVATIVE = "it stands only in lowered programs, where derivatives have bee
 # --- take_rows ------------------------------------------------------------------------------------
 
 
-def _leading(value, axis, size):
+def _leading(value: Array, axis: int | None, size: int) -> Array:
     return broadcast_leading(value, size) if axis is None else move_axis(value, axis, 0)
 
 
-def _rows_of_all(rows, height):
+def _rows_of_all(rows: Array, height: int) -> Array:
     """Row numbers (size, count) in the rows of all elements of a batch, laid end to end."""
     return add(rows, mul(iota(dtypes.int32, rows.shape, 0), np.int32(height)))
 
 
-def _take_rows_batch(size, operands, axes):
+def _take_rows_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis]
+                     ) -> tuple[Array, int]:
     x, rows = operands
     x = _leading(x, axes[0], size)
     _, before, height, after = x.shape
@@ -60,7 +65,8 @@ take_rows_p = Primitive(
 # --- scatter_rows ---------------------------------------------------------------------------------
 
 
-def _scatter_rows_evaluate(x, rows, updates, *, kind):
+def _scatter_rows_evaluate(x: np.ndarray, rows: np.ndarray, updates: np.ndarray, *, kind: str
+                           ) -> np.ndarray:
     out = np.array(x, order="C")
     kept = rows < x.shape[0]
     if not kept.all():
@@ -69,7 +75,8 @@ def _scatter_rows_evaluate(x, rows, updates, *, kind):
     return out
 
 
-def _scatter_rows_batch(size, operands, axes, *, kind):
+def _scatter_rows_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *,
+                        kind: str) -> tuple[Array, int]:
     x, rows, updates = operands
     x, updates = _leading(x, axes[0], size), _leading(updates, axes[2], size)
     _, height, after = x.shape

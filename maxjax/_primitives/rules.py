@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from maxjax._ir.linearity import REDUCED_FIRST
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import AxisName
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 
 class Linear:
@@ -37,7 +41,7 @@ class Linear:
         return self.aval.dtype
 
 
-def is_linear(x: Any) -> bool:
+def is_linear(x: object) -> TypeIs[Linear]:
     """Whether an operand of a transpose rule is one to be transposed.
 
     >>> jax.interpreters.ad.is_undefined_primal(1.0)
@@ -46,14 +50,14 @@ def is_linear(x: Any) -> bool:
     return type(x) is Linear
 
 
-def aval_of(operand: Any) -> ShapedArray:
+def aval_of(operand: Array | Linear) -> ShapedArray:
     """The type of an operand: array, tracer, ``Linear`` mark, NumPy array or scalar."""
     if isinstance(operand, (Array, Linear)):
         return operand.aval
     return ShapedArray(operand.shape, operand.dtype)
 
 
-def scalar_like(value: Any, dtype: Any) -> Any:
+def scalar_like(value: Any, dtype: np.dtype | type) -> Any:
     """``value`` as a NumPy scalar of ``dtype``: an operand that joins any shape."""
     if is_dimension(value):
         return dimensions.as_scalar(value, dtype, False)
@@ -89,8 +93,8 @@ def broadcast_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
     return tuple(result)
 
 
-def linear_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, primitive: Primitive,
-               **params: Any) -> tuple[Any, Any]:
+def linear_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, primitive: Primitive,
+               **params: object) -> tuple[Any, Any]:
     """The jvp of a primitive that is linear in its first operand, the only one with a tangent."""
     out = primitive.bind(*primals, **params)
     if tangents[0] is None:
@@ -102,7 +106,8 @@ def linear_primitive(name: str, **rules: Any) -> Primitive:
     """A primitive that is linear in its first operand; its jvp is itself."""
     rules.setdefault("linearity", REDUCED_FIRST)
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object
+            ) -> tuple[Any, Any]:
         return linear_jvp(primals, tangents, primitive=primitive, **params)
 
     primitive = Primitive(name, jvp=jvp, **rules)
@@ -114,19 +119,23 @@ def native(name: str) -> Callable[..., Any]:
     return lambda ctx, *values, **params: ctx.native(name, *values)
 
 
-def no_flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
-             **params: Any) -> float:
+def no_flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], **params: object
+             ) -> float:
     """Of what moves elements, or makes them without arithmetic."""
     return 0.0
 
 
 def reduction_flops(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
-                    **params: Any) -> float:
+                    **params: object) -> float:
     """Of what combines the elements of an operand with one operation for two."""
     return float(max(in_avals[0].size - out_avals[0].size, 0))
 
 
 # --- sharding factors -----------------------------------------------------------------------------
+
+# The factors of one dimension.
+Dim = tuple[Hashable, ...]
+
 
 class FactorRule:
     """How the dimensions of operands and results correspond.
@@ -144,10 +153,10 @@ class FactorRule:
 
     __slots__ = ("operands", "permutation", "reduction", "replicated", "results", "sizes")
 
-    def __init__(self, operands: Any, results: Any, sizes: dict[Any, int],
-                 reduction: dict[Any, str] | None = None,
+    def __init__(self, operands: Sequence[Sequence[Dim]], results: Sequence[Sequence[Dim]],
+                 sizes: dict[Any, int], reduction: dict[Any, str] | None = None,
                  replicated: frozenset[Any] = frozenset(),
-                 permutation: frozenset[Any] = frozenset()):
+                 permutation: frozenset[Any] = frozenset()) -> None:
         self.operands = operands
         self.results = results
         self.sizes = sizes
@@ -156,7 +165,7 @@ class FactorRule:
         self.permutation = permutation
 
     def __repr__(self) -> str:
-        def value(dims: Any) -> str:
+        def value(dims: Sequence[Dim]) -> str:
             return "[" + ",".join("*".join(map(str, dim)) or "1" for dim in dims) + "]"
 
         text = f"{','.join(map(value, self.operands))} -> {','.join(map(value, self.results))}"
@@ -180,9 +189,9 @@ class OnShard(NamedTuple):
     computed: Callable[[JaxprEqn, FactorRule], None] | None = None
 
 
-def factor_rule(operands: Sequence[Sequence[Any]], results: Sequence[Sequence[Any]],
-                in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
-                **options: Any) -> FactorRule:
+def factor_rule(operands: Sequence[Sequence[Hashable]], results: Sequence[Sequence[Hashable]],
+                in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], **options: Any
+                ) -> FactorRule:
     """A rule of one factor a dimension, given by names; None where a dimension has none."""
     sizes: dict[Any, int] = {}
     for names, aval in zip([*operands, *results], [*in_avals, *out_avals], strict=True):
@@ -190,14 +199,14 @@ def factor_rule(operands: Sequence[Sequence[Any]], results: Sequence[Sequence[An
             if name is not None:
                 sizes[name] = max(size, sizes.get(name, 0))
 
-    def dims(names: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
+    def dims(names: Sequence[AxisName]) -> tuple[tuple[Any, ...], ...]:
         return tuple(() if name is None else (name,) for name in names)
 
     return FactorRule(tuple(map(dims, operands)), tuple(map(dims, results)), sizes, **options)
 
 
 def elementwise_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
-                        **params: Any) -> FactorRule:
+                        **params: object) -> FactorRule:
     """Each dimension of the result is a factor; operands of size 1 there do not have it."""
     shape = out_avals[0].shape
     operands = [
@@ -207,7 +216,7 @@ def elementwise_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Sha
 
 
 def replicated_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
-                       **params: Any) -> FactorRule:
+                       **params: object) -> FactorRule:
     """A rule for what cannot be computed on shards: every dimension needs replication."""
     names = iter(range(sum(aval.ndim for aval in (*in_avals, *out_avals))))
     dims = [[next(names) for _ in aval.shape] for aval in (*in_avals, *out_avals)]
@@ -228,7 +237,7 @@ def batch_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArr
 
 
 def call_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
-                 **params: Any) -> FactorRule:
+                 **params: object) -> FactorRule:
     """The rule of a call of a jaxpr: by itself it ties no dimension to another.
 
     The factors are those of the equations inside, into which shardings are propagated.
@@ -251,9 +260,10 @@ def reduced_shape(shape: tuple[int, ...], axes: Sequence[int]) -> tuple[int, ...
     return tuple(size for dim, size in enumerate(shape) if dim not in axes)
 
 
-def reduction_batch(primitive: Primitive):
+def reduction_batch(primitive: Primitive) -> Callable[..., tuple[Any, int]]:
     """The batching rule of a reduction with a parameter ``axes``."""
-    def batch(size, operands, batch_axes, *, axes, **params):
+    def batch(size: int, operands: Sequence[Array], batch_axes: Sequence[int], *, axes: Any,
+              **params: object) -> tuple[Any, int]:
         axis = batch_axes[0]
         moved = tuple(dim + (dim >= axis) for dim in axes)
         out = primitive.bind(operands[0], axes=moved, **params)
@@ -261,10 +271,11 @@ def reduction_batch(primitive: Primitive):
     return batch
 
 
-def reduction_factors(kind: str):
+def reduction_factors(kind: str) -> Callable[..., FactorRule]:
     """The factors of a reduction: the reduced ones give partial results that combine by ``kind``.
     """
-    def factors(in_avals, out_avals, *, axes, **params):
+    def factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                axes: Sequence[int], **params: object) -> FactorRule:
         names = range(in_avals[0].ndim)
         return factor_rule([names], [[dim for dim in names if dim not in axes]] * len(out_avals),
                            in_avals, out_avals, reduction=dict.fromkeys(axes, kind))

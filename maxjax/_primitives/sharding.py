@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base.meshes import (
     UNCONSTRAINED,
@@ -22,17 +22,22 @@ from maxjax._base.meshes import (
     entry_axes,
 )
 from maxjax._base.meshes import use as mesh_use
-from maxjax._base.shardings import NamedSharding, Sharding
+from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, every_equation
 from maxjax._ir.linearity import ALL_REDUCED_FIRST
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import context
+from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import AxisName, Params
 from maxjax._primitives.rules import axis_factors, factor_rule, linear_primitive
 from maxjax._primitives.unreduced import in_states
 
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import Linear
+    from maxjax._runtime.devices import Device
 
-def type_on(aval: ShapedArray, sharding: Any) -> ShapedArray:
+
+def type_on(aval: ShapedArray, sharding: Sharding | Device) -> ShapedArray:
     """The type of a value with a sharding.
 
     Raises:
@@ -70,7 +75,7 @@ def freed(value: Any) -> Any:
         value, dst_sharding=NamedSharding(free_mesh(on_mesh[0]), PartitionSpec()))
 
 
-def _identity(name, **rules):
+def _identity(name: str, **rules: Any) -> Primitive:
     return linear_primitive(
         name,
         evaluate=lambda x, **params: x,
@@ -89,7 +94,9 @@ def with_dimension(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
 # --- sharding_constraint --------------------------------------------------------------------------
 
 
-def _constraint_batch(size, operands, axes, *, sharding, unconstrained_dims, **params):
+def _constraint_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
+                      sharding: Sharding, unconstrained_dims: Any, **params: object
+                      ) -> tuple[Array, int]:
     axis, = axes
     entry = context.batch_spmd_axis
     if isinstance(sharding, NamedSharding):
@@ -126,7 +133,8 @@ class ArrayCopySemantics(enum.Enum):
         return str(self)
 
 
-def _put_jvp(primals, tangents, **params):
+def _put_jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: tuple[Any, ...]
+             ) -> tuple[list[Array], list[Array | None]]:
     outs = device_put_p.bind(*primals, **params)
     places = [place for place, tangent in enumerate(tangents) if tangent is not None]
     if not places:
@@ -137,7 +145,9 @@ def _put_jvp(primals, tangents, **params):
     return outs, [given.get(place) for place in range(len(primals))]
 
 
-def _put_transpose(cotangents, *operands, devices, srcs, copy_semantics):
+def _put_transpose(cotangents: Sequence[Array], *operands: Linear, devices: Sequence[Any],
+                   srcs: tuple[SingleDeviceSharding | None, ...],
+                   copy_semantics: tuple[ArrayCopySemantics, ...]) -> list[Array]:
     """Each cotangent where the operand was, as far as that is known."""
     results = []
     for cotangent, operand, device, src in zip(cotangents, operands, devices, srcs, strict=True):
@@ -153,7 +163,9 @@ def _put_transpose(cotangents, *operands, devices, srcs, copy_semantics):
     return results
 
 
-def _put_batch(size, operands, axes, *, devices, **params):
+def _put_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
+               devices: Sequence[Sharding | Device | None], **params: object
+               ) -> tuple[list[Array], list[int]]:
     entry = context.batch_spmd_axis
     shifted = tuple([
         device.update(spec=with_dimension(device.spec, axis, entry))
@@ -185,7 +197,7 @@ device_put_p = Primitive(
 # --- reshard ------------------------------------------------------------------------
 
 
-def _back(cotangent, operand, dst_sharding):
+def _back(cotangent: Array, operand: Array | Linear, dst_sharding: Any) -> Any:
     """The cotangent, lying as the operand does."""
     on_mesh = operand.aval.mesh_spec
     if on_mesh is None:
@@ -195,18 +207,19 @@ def _back(cotangent, operand, dst_sharding):
     return [reshard_p.bind(cotangent, dst_sharding=NamedSharding(mesh, spec.to_ct_spec()))]
 
 
-def free_mesh(mesh: AbstractMesh, axes: Sequence[Any] | None = None) -> AbstractMesh:
+def free_mesh(mesh: AbstractMesh, axes: Sequence[AxisName] | None = None) -> AbstractMesh:
     """The mesh with Explicit axes, all or those, made Auto."""
     chosen = mesh.explicit_axes if axes is None else axes
     return mesh.update_axis_types(dict.fromkeys(chosen, AxisType.Auto))
 
 
-def _resharded(x, sharding):
+def _resharded(x: ShapedArray, sharding: NamedSharding) -> Any:
     aval = type_on(x, sharding)
     return aval if x.plain else in_states(aval, x.manual_axis_type)
 
 
-def _reshard_batch(size, operands, axes, *, dst_sharding):
+def _reshard_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, dst_sharding: Any
+                   ) -> tuple[Array, int]:
     axis, = axes
     entry = context.batch_spmd_axis or context.batch_entry
     if not set(dst_sharding.mesh.explicit_axes).issuperset(entry_axes(entry)):
@@ -246,10 +259,10 @@ def named_shardings(closed: ClosedJaxpr) -> Sequence[tuple[str, Sharding]]:
     return known
 
 
-def placements(primitive: Primitive, params: dict[str, Any]) -> Sequence[Any]:
+def placements(primitive: Primitive, params: Params) -> Sequence[Any]:
     """Where each result of an application is put: a sharding, a device, or None."""
     assert primitive.placement is not None
-    found = primitive.placement(**params)
+    found: Any = primitive.placement(**params)
     return found if primitive.multiple_results else [found]
 
 

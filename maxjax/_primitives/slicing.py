@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.linearity import MOVEMENT, Linearity
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis, Params, Shape, Value
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, reduce_sum
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.layout import move_axis
@@ -20,17 +25,22 @@ from maxjax._primitives.rules import (
     scalar_like,
 )
 
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import Linear
+
 # --- pad ------------------------------------------------------------------------------------------
 
 
-def _pad_abstract(x, value, *, padding_config):
+def _pad_abstract(x: ShapedArray, value: ShapedArray, *,
+                  padding_config: tuple[tuple[int, ...], ...]) -> ShapedArray:
     shape = tuple(
         low + high + size + (max(size - 1, 0) * interior if interior else 0)
         for size, (low, high, interior) in zip(x.shape, padding_config, strict=True))
     return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)
 
 
-def _pad_evaluate(x, value, *, padding_config):
+def _pad_evaluate(x: np.ndarray, value: np.ndarray, *, padding_config: tuple[tuple[int, ...], ...]
+                  ) -> np.ndarray:
     x = np.asarray(x)
     shape = _pad_abstract(ShapedArray(x.shape, x.dtype), ShapedArray((), x.dtype),
                           padding_config=padding_config).shape
@@ -50,7 +60,8 @@ def _pad_evaluate(x, value, *, padding_config):
     return out
 
 
-def _pad_jvp(primals, tangents, *, padding_config):
+def _pad_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *,
+             padding_config: tuple[tuple[int, ...], ...]) -> tuple[Array, Array | None]:
     out = pad_p.bind(*primals, padding_config=padding_config)
     if tangents[0] is None and tangents[1] is None:
         return out, None
@@ -59,7 +70,8 @@ def _pad_jvp(primals, tangents, *, padding_config):
     return out, pad_p.bind(*filled, padding_config=padding_config)
 
 
-def _pad_transpose(cotangent, operand, value, *, padding_config):
+def _pad_transpose(cotangent: Array, operand: Linear, value: Array | Linear, *,
+                   padding_config: tuple[tuple[int, ...], ...]) -> list[Array | None]:
     negative = [(-low, -high, 0) for low, high, _ in padding_config]
     steps = tuple(interior + 1 for _, _, interior in padding_config)
     zero = scalar_like(0, cotangent.dtype)
@@ -77,7 +89,8 @@ def _pad_transpose(cotangent, operand, value, *, padding_config):
     return [operand_cotangent if is_linear(operand) else None, value_cotangent]
 
 
-def _pad_batch(size, operands, axes, *, padding_config):
+def _pad_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *,
+               padding_config: tuple[tuple[int, ...], ...]) -> tuple[Array, BatchAxis]:
     (operand, value), (axis, value_axis) = operands, axes
     if value_axis is None:
         config = (*padding_config[:axis], (0, 0, 0), *padding_config[axis:])
@@ -113,19 +126,23 @@ pad_p = Primitive(
 # --- slice ----------------------------------------------------------------------------------------
 
 
-def _slice_shape(start_indices, limit_indices, strides):
+def _slice_shape(start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
+                 strides: tuple[int, ...] | None) -> tuple[int, ...]:
     strides = strides or (1,) * len(start_indices)
     return tuple(max(-(-(limit - start) // stride), 0)
                  for start, limit, stride in zip(
                      start_indices, limit_indices, strides, strict=True))
 
 
-def _slice_index(start_indices, limit_indices, strides):
+def _slice_index(start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
+                 strides: tuple[int, ...] | None) -> tuple[slice, ...]:
     strides = strides or (1,) * len(start_indices)
     return tuple(map(slice, start_indices, limit_indices, strides))
 
 
-def _slice_transpose(cotangent, operand, *, start_indices, limit_indices, strides):
+def _slice_transpose(cotangent: Array, operand: Linear, *, start_indices: tuple[int, ...],
+                     limit_indices: tuple[int, ...], strides: tuple[int, ...] | None
+                     ) -> list[Array]:
     strides = strides or (1,) * len(start_indices)
     config = []
     for start, stride, size, width in zip(
@@ -135,10 +152,12 @@ def _slice_transpose(cotangent, operand, *, start_indices, limit_indices, stride
     return [pad(cotangent, 0, tuple(config))]
 
 
-def _slice_batch(size, operands, axes, *, start_indices, limit_indices, strides):
+def _slice_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,
+                 start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
+                 strides: tuple[int, ...] | None) -> tuple[Array, int]:
     axis = axes[0]
 
-    def insert(values, value):
+    def insert(values: tuple[int, ...], value: int) -> tuple[int, ...]:
         return (*values[:axis], value, *values[axis:])
 
     return slice_p.bind(
@@ -147,18 +166,22 @@ def _slice_batch(size, operands, axes, *, start_indices, limit_indices, strides)
         strides=None if strides is None else insert(strides, 1)), axis
 
 
-def _slice_factors(in_avals, out_avals, *, start_indices, limit_indices, strides):
+def _slice_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                   start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
+                   strides: tuple[int, ...] | None) -> FactorRule:
     cut = [dim for dim, (a, b) in enumerate(
         zip(in_avals[0].shape, out_avals[0].shape, strict=True)) if a != b]
     return axis_factors(in_avals, out_avals, whole=cut)
 
 
-def _slice_specialize(in_avals, params, out_avals):
+def _slice_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                      out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any]:
     index = _slice_index(**params)
     return lambda x: x[index]
 
 
-def _slice_on_shard(params, in_avals, shapes, out):
+def _slice_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Sequence[Shape],
+                    out: Array) -> Any:
     limits = tuple(limit if here == size else here for limit, here, size in zip(
         params["limit_indices"], shapes[0], in_avals[0].shape, strict=True))
     return {**params, "limit_indices": limits}
@@ -179,7 +202,7 @@ slice_p = linear_primitive(
 # --- operations that rules are written with -------------------------------------------------------
 # Operands are trusted; what changes nothing binds nothing.
 
-def slice_in_dim(x, start: int, stop: int, dim: int, stride: int = 1):
+def slice_in_dim(x: Array, start: int, stop: int, dim: int, stride: int = 1) -> Array:
     starts = [0] * len(x.shape)
     limits = list(x.shape)
     starts[dim], limits[dim] = start, stop
@@ -190,17 +213,17 @@ def slice_in_dim(x, start: int, stop: int, dim: int, stride: int = 1):
                         strides=strides)
 
 
-def pad(x, value, padding_config):
+def pad(x: Array, value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     if all(config == (0, 0, 0) for config in padding_config):
         return x
     return pad_p.bind(x, scalar_like(value, x.dtype), padding_config=tuple(padding_config))
 
 
-def select(which, on_false, on_true):
+def select(which: Value, on_false: Value, on_true: Value) -> Array:
     return _later["select_n"].bind(which, on_false, on_true)
 
 
-def subtract(x, y):
+def subtract(x: Array, y: Array) -> Array:
     return _later["sub"].bind(x, y)
 
 

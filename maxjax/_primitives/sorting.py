@@ -7,12 +7,16 @@ tells zeros and NaNs of either sign apart: it follows the total order of IEEE 75
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis, Shape
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.creation import full, iota
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
@@ -20,8 +24,12 @@ from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import axis_factors, factor_rule
 
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
+    from maxjax._primitives.rules import FactorRule
 
-def take_along(x, indices, axis: int):
+
+def take_along(x: Array, indices: Array, axis: int) -> Array:
     """``x[..., indices, ...]`` with one index an element; other dimensions are matched."""
     if 0 in indices.shape:
         return full(indices.shape, 0, x.dtype)
@@ -36,7 +44,7 @@ def take_along(x, indices, axis: int):
 
 # --- the order on the host ------------------------------------------------------------------------
 
-def widened(x):
+def widened(x: np.ndarray) -> np.ndarray:
     """An array that NumPy sorts rightly: it knows no NaN of bfloat16 or float8."""
     if dtypes.is_floating(x.dtype) and x.dtype not in (
             dtypes.float16, dtypes.float32, dtypes.float64):
@@ -44,7 +52,7 @@ def widened(x):
     return x.astype(np.int8) if x.dtype in dtypes.SMALL_INTS else x
 
 
-def order_bits(x):
+def order_bits(x: np.ndarray) -> np.ndarray:
     """Integers that stand in the order of the elements' bits (IEEE's total order)."""
     if x.dtype == np.bool_:
         return x.view(np.uint8)
@@ -54,7 +62,7 @@ def order_bits(x):
     return bits ^ ((bits >> (8 * x.itemsize - 1)) & np.iinfo(bits.dtype).max)
 
 
-def stable_argsort(x):
+def stable_argsort(x: np.ndarray) -> np.ndarray:
     """Positions along the last axis in sorted order.
 
     Up to 32 bits the key and the position together make one integer of 64: sorting these needs
@@ -80,14 +88,15 @@ def stable_argsort(x):
     return key
 
 
-def _native_sort(function, x, dtype):
+def _native_sort(function: Callable[..., Any], x: np.ndarray, dtype: np.dtype | type) -> Any:
     out = np.empty(x.shape, dtype)
     size = x.shape[-1]
     function((np.ascontiguousarray(x), out), (x.size // size, size), x.size)
     return out
 
 
-def _sort_evaluate(*operands, dimension, is_stable, num_keys):
+def _sort_evaluate(*operands: np.ndarray, dimension: int, is_stable: bool, num_keys: int
+                   ) -> list[np.ndarray]:
     arrays = [np.asarray(x) for x in operands]
     if len(arrays) == 1:
         x = arrays[0]
@@ -98,7 +107,7 @@ def _sort_evaluate(*operands, dimension, is_stable, num_keys):
         wide = widened(x)
         # Equal floats may differ (0.0 and -0.0): only then does stability show.
         exact = wide.dtype.kind in "iub" or not np.any((wide == 0) & np.signbit(wide.real))
-        kind = None if exact and wide.dtype.kind != "c" else "stable"
+        kind: Any = None if exact and wide.dtype.kind != "c" else "stable"
         return [np.sort(wide, axis=dimension, kind=kind).astype(x.dtype, copy=False)]
     if num_keys == 1:
         key = np.moveaxis(arrays[0], dimension, -1)
@@ -110,7 +119,8 @@ def _sort_evaluate(*operands, dimension, is_stable, num_keys):
 
 # --- sort -----------------------------------------------------------------------------------------
 
-def _sort_jvp(primals, tangents, *, dimension, is_stable, num_keys):
+def _sort_jvp(primals: Sequence[Array], tangents: Sequence[Array | None], *, dimension: int,
+              is_stable: bool, num_keys: int) -> tuple[Any, ...]:
     """The tangents in the order of the values."""
     params = {"dimension": dimension, "is_stable": is_stable, "num_keys": num_keys}
     if all(tangent is None for tangent in tangents):
@@ -121,14 +131,15 @@ def _sort_jvp(primals, tangents, *, dimension, is_stable, num_keys):
                   for tangent in tangents]
 
 
-def _sort_batch(size, operands, axes, *, dimension, is_stable, num_keys):
+def _sort_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *, dimension: int,
+                is_stable: bool, num_keys: int) -> tuple[list[Array], list[int]]:
     moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
              for x, axis in zip(operands, axes, strict=True)]
     outs = sort_p.bind(*moved, dimension=dimension + 1, is_stable=is_stable, num_keys=num_keys)
     return outs, [0] * len(outs)
 
 
-def _lowered_rows(ctx, x, shape, dimension):
+def _lowered_rows(ctx: Lowering, x: object, shape: Shape, dimension: int) -> Any:
     """x as rows along ``dimension``: (rows, size)."""
     rank = len(shape)
     order = (*(dim for dim in range(rank) if dim != dimension), dimension)
@@ -136,7 +147,8 @@ def _lowered_rows(ctx, x, shape, dimension):
     return ctx.reshape(ctx.transpose(x, order), (math.prod(shape) // max(size, 1), size))
 
 
-def _lowered_take(ctx, x, order, rows, columns, count):
+def _lowered_take(ctx: Lowering, x: object, order: object, rows: int, columns: int, count: int
+                  ) -> Any:
     """x[r, order[r, j]] of rows (rows, columns); ``order`` is (rows, count)."""
     starts = ctx.constant(np.arange(rows, dtype=np.int32).reshape(rows, 1) * columns)
     flat = ctx.native("add", order, ctx.broadcast(starts, (rows, count), (0, 1)))
@@ -145,7 +157,7 @@ def _lowered_take(ctx, x, order, rows, columns, count):
     return ctx.reshape(taken, (rows, count))
 
 
-def _lowered_back(ctx, x, shape, dimension, count):
+def _lowered_back(ctx: Lowering, x: object, shape: Shape, dimension: int, count: int) -> Any:
     """Rows (rows, count) as an array whose dimension ``dimension`` has ``count`` elements."""
     rest = tuple(size for dim, size in enumerate(shape) if dim != dimension)
     x = ctx.reshape(x, (*rest, count))
@@ -154,7 +166,8 @@ def _lowered_back(ctx, x, shape, dimension, count):
     return ctx.transpose(x, tuple(order))
 
 
-def _sort_lower(ctx, *operands, dimension, is_stable, num_keys):
+def _sort_lower(ctx: Lowering, *operands: object, dimension: int, is_stable: bool, num_keys: int
+                ) -> Any:
     shape = ctx.in_avals[0].shape
     if not math.prod(shape):
         return list(operands)
@@ -194,11 +207,11 @@ sort_p = Primitive(
 # --- top_k ----------------------------------------------------------------------------------------
 
 
-def _top_k_shape(shape, k, axis):
+def _top_k_shape(shape: Shape, k: int, axis: int) -> tuple[int, ...]:
     return (*shape[:axis], k, *shape[axis + 1:])
 
 
-def _top_k_evaluate(x, *, k, axis):
+def _top_k_evaluate(x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:
     x = np.asarray(x)
     rows = np.moveaxis(x, axis, -1)
     # The complement turns the order of integers about, so that equals keep theirs.
@@ -212,7 +225,7 @@ def _top_k_evaluate(x, *, k, axis):
     return [np.moveaxis(values, -1, axis), np.moveaxis(order.astype(np.int32), -1, axis)]
 
 
-def _least_few(key, k):
+def _least_few(key: np.ndarray, k: int) -> np.ndarray:
     """The positions of the k least along the last axis, in order: a threshold, then a sort."""
     bound = np.partition(key, k - 1, axis=-1)[..., k - 1:k]
     below = key < bound
@@ -224,12 +237,13 @@ def _least_few(key, k):
         np.take_along_axis(key, found, -1), axis=-1, kind="stable"), -1)
 
 
-def _top_k_jvp(primals, tangents, *, k, axis):
+def _top_k_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, k: int, axis: int
+               ) -> tuple[Any, ...]:
     values, indices = top_k_p.bind(*primals, k=k, axis=axis)
     return [values, indices], [take_along(tangents[0], indices, axis), None]
 
 
-def _top_k_lower(ctx, x, *, k, axis):
+def _top_k_lower(ctx: Lowering, x: object, *, k: int, axis: int) -> Any:
     """The first k of a stable descending sort: of the complement of the order's integers."""
     shape, dtype = ctx.in_avals[0].shape, ctx.in_avals[0].dtype
     if not math.prod(shape) or not k:
@@ -253,12 +267,14 @@ def _top_k_lower(ctx, x, *, k, axis):
     return [_lowered_back(ctx, value, shape, axis, k) for value in (values, order)]
 
 
-def _top_k_batch(size, operands, axes, *, k, axis):
+def _top_k_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, k: int, axis: int
+                 ) -> tuple[list[Array], list[int]]:
     outs = top_k_p.bind(operands[0], k=k, axis=axis + (axis >= axes[0]))
     return outs, [axes[0]] * 2
 
 
-def _top_k_factors(in_avals, out_avals, *, k, axis):
+def _top_k_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *, k: int,
+                   axis: int) -> FactorRule:
     names = list(range(in_avals[0].ndim))
     results = ["k" if dim == axis else dim for dim in names]
     return factor_rule([names], [results, results], in_avals, out_avals,

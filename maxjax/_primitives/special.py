@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_special
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._primitives import xla_float32
 from maxjax._primitives.arithmetic import add, constant, div, mul, neg, sign, square, sub
 from maxjax._primitives.builders import elementwise
@@ -19,14 +23,17 @@ from maxjax._primitives.transcendental import exp
 from maxjax._primitives.widths import FLOATING, vectorized, widened
 
 
-def _special(name, function, jvp, lower=None, host_reason=None, *, may_give_nan=True, **rules):
+def _special(name: str, function: Callable[..., Any],
+             jvp: Callable[..., Any] | tuple[Callable[..., Any], ...],
+             lower: Callable[..., Any] | None = None, host_reason: str | None = None, *,
+             may_give_nan: bool = True, **rules: Any) -> Primitive:
     return elementwise(
         name, accepts=FLOATING, evaluate=widened(function), jvp=jvp, may_give_nan=may_give_nan,
         kernels=() if host_reason else (Kernel(name, dtypes.FLOATS),), lower=lower,
         host_reason=host_reason, **rules)
 
 
-def _gaussian(scale):
+def _gaussian(scale: float) -> Callable[..., Any]:
     """The derivative ``scale * exp(-x**2)``."""
     return lambda t, x, out: mul(t, mul(constant(scale, x), exp(neg(square(x)))))
 
@@ -38,14 +45,14 @@ erf_p = _special(
     native("erf"), keeps_zero=True)
 
 
-def rounding_of_square(x):
+def rounding_of_square(x: np.ndarray) -> np.ndarray:
     """What the float64 ``x * x`` lacks, for squares that an exponential takes."""
     high = x.astype(np.float32).astype(np.float64)
     low = x - high
     return (high * high - x * x) + 2 * high * low + low * low
 
 
-def _erfc(x):
+def _erfc(x: np.ndarray) -> np.ndarray:
     value = scipy_special.erfc(x)
     if x.dtype != np.float64:
         return value
@@ -57,7 +64,7 @@ def _erfc(x):
 erfc_p = _special("erfc", vectorized("erfc", _erfc), _gaussian(-TWO_OVER_ROOT_PI))
 
 
-def _erf_inv(x):
+def _erf_inv(x: np.ndarray) -> np.ndarray:
     if x.dtype == np.float32:      # normal variates are made with it
         return xla_float32.erf_inv(x)
     # SciPy's loses the sign of a zero.
@@ -70,17 +77,17 @@ erf_inv_p = _special(
     keeps_zero=True)
 
 
-def _lgamma(x):
+def _lgamma(x: np.ndarray) -> np.ndarray:
     # XLA's limit at -inf is inf.
     return np.where(np.isinf(x), np.array(np.inf, x.dtype), scipy_special.gammaln(x))
 
 
-def _digamma(x):
+def _digamma(x: np.ndarray) -> np.ndarray:
     # XLA's value at the pole 0 is NaN, as at the other poles.
     return np.where(x == 0, np.array(np.nan, x.dtype), scipy_special.psi(x))
 
 
-def _polygamma(order, x):
+def _polygamma(order: np.ndarray, x: np.ndarray) -> np.ndarray:
     """(-1)**(m+1) m! zeta(m+1, x); digamma for m = 0, NaN for an m that is no count."""
     order, x = np.broadcast_arrays(order, x)
     factor = np.where(order % 2 == 1, 1.0, -1.0) * scipy_special.gamma(order + 1.0)
@@ -89,7 +96,7 @@ def _polygamma(order, x):
     return np.where((order < 0) | (order != np.floor(order)), np.nan, value).astype(x.dtype)
 
 
-def _zeta(x, q):
+def _zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
     """The sum of (q + k)**-x over k >= 0."""
     value = scipy_special.zeta(x, q)
     poles = (q <= 0) & (q == np.floor(q))
@@ -100,12 +107,12 @@ def _zeta(x, q):
 HOST = "a special function that MAX does not have"
 
 
-def _zeta_by_exponent(*operands):
+def _zeta_by_exponent(*operands: Sequence[Array]) -> Any:
     raise NotImplementedError("Differentiation rule for 'zeta' not implemented by its exponent: "
                               "scipy.special.zeta has it.")
 
 
-def _polygamma_by_order(*operands):
+def _polygamma_by_order(*operands: Sequence[Array]) -> Any:
     raise ValueError("polygamma gradient with respect to m is not supported")
 
 
@@ -134,7 +141,7 @@ bessel_i0e_p = _special(
     lambda t, x, out: mul(t, sub(bessel_i1e_p.bind(x), mul(sign(x), out))))
 
 
-def _bessel_i1e_slope(x, out):
+def _bessel_i1e_slope(x: Array, out: Array) -> Array:
     """I0e(x) - I1e(x) (sign(x) + 1/x), and its limit 1/2 at 0."""
     safe = where_zero(x, 1)
     slope = sub(bessel_i0e_p.bind(safe), mul(out, add(sign(safe), div(constant(1, x), safe))))

@@ -5,8 +5,8 @@ They have no derivatives here: jax.scipy.special gives these.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,12 +18,16 @@ from maxjax._primitives.kernels import Kernel
 from maxjax._primitives.special import HOST, rounding_of_square
 from maxjax._primitives.widths import FLOATING, INEXACT, vectorized, widened
 
+if TYPE_CHECKING:
+    from maxjax._primitives.widths import Accepted
+
 NO_RULE = "jax.scipy.special gives the derivative"
 
 
-def _quietly(function: Callable[..., Any], out_dtype: Any = None) -> Callable[..., Any]:
+def _quietly(function: Callable[..., Any], out_dtype: Callable[[np.dtype], np.dtype] | None = None
+             ) -> Callable[..., Any]:
     """``function`` without warnings, its result of the operands' dtype or what becomes of that."""
-    def evaluate(*arrays: Any) -> Any:
+    def evaluate(*arrays: np.ndarray) -> Any:
         with np.errstate(all="ignore"):
             result = np.asarray(function(*arrays))
         dtype = arrays[0].dtype if out_dtype is None else out_dtype(arrays[0].dtype)
@@ -32,8 +36,8 @@ def _quietly(function: Callable[..., Any], out_dtype: Any = None) -> Callable[..
     return evaluate
 
 
-def _host(name: str, function: Callable[..., Any], accepts: Any = FLOATING,
-          out_dtype: Any = None) -> Any:
+def _host(name: str, function: Callable[..., Any], accepts: Accepted = FLOATING,
+          out_dtype: Callable[[np.dtype], np.dtype] | None = None) -> Any:
     return elementwise(name, accepts=accepts, evaluate=widened(_quietly(function, out_dtype)),
                        host_reason=HOST, out_dtype=out_dtype, no_derivative=NO_RULE)
 
@@ -61,7 +65,7 @@ fresnel_c_p = _host("fresnel_c", lambda x: scipy_special.fresnel(x.astype(np.flo
 sine_integral_p = _host("sine_integral", lambda x: scipy_special.sici(x.astype(np.float64))[0])
 
 
-def _cosine_integral(x: Any) -> Any:
+def _cosine_integral(x: np.ndarray) -> Any:
     # Of the absolute value, as JAX's is: SciPy has no real value for negative arguments.
     return scipy_special.sici(np.abs(x.astype(np.float64)))[1]
 
@@ -74,7 +78,7 @@ log_ndtr_p = _host("log_ndtr", _exact("log_ndtr"))
 dawsn_p = _host("dawsn", _exact("dawsn"))
 
 
-def _erfcx(x: Any) -> Any:
+def _erfcx(x: np.ndarray) -> Any:
     x = x.astype(np.float64)
     value = scipy_special.erfcx(x)
     # SciPy's is 2 exp(x**2), less little, for negative x, and magnifies the rounding of the square.
@@ -100,7 +104,7 @@ bessel_jv_p = _host("bessel_jv", _exact("jv"))
 _TERMS = 20_000
 
 
-def _series(numerators: Any, denominator: Any, x: Any) -> list[Any]:
+def _series(numerators: Sequence[np.ndarray], denominator: np.ndarray, x: np.ndarray) -> list[Any]:
     """The derivatives of the series by each numerator parameter, then by the denominator's."""
     numerators = [np.asarray(value, np.float64) for value in numerators]
     shape = np.broadcast_shapes(*(value.shape for value in numerators), denominator.shape, x.shape)
@@ -128,7 +132,7 @@ def _series(numerators: Any, denominator: Any, x: Any) -> list[Any]:
 
 
 def _hyp1f1_slope(number: int) -> Callable[..., Any]:
-    def slope(a: Any, b: Any, x: Any) -> Any:
+    def slope(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> Any:
         a, b, x = (value.astype(np.float64) for value in np.broadcast_arrays(a, b, x))
         # Kummer: F(a, b, x) = e**x F(b - a, b, -x), whose terms agree in sign.
         mirrored = x < 0
@@ -142,7 +146,7 @@ def _hyp1f1_slope(number: int) -> Callable[..., Any]:
 
 
 def _hyp2f1_slope(number: int) -> Callable[..., Any]:
-    def slope(a: Any, b: Any, c: Any, x: Any) -> Any:
+    def slope(a: np.ndarray, b: np.ndarray, c: np.ndarray, x: np.ndarray) -> Any:
         a, b, c, x = (value.astype(np.float64) for value in np.broadcast_arrays(a, b, c, x))
         inside = np.abs(x) < 1
         value = _series([a, b], c, np.where(inside, x, 0))[number]

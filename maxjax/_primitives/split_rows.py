@@ -9,12 +9,14 @@ own, the first to the operand, the others to zeros.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.jaxpr import JaxprEqn
+from maxjax._ir.trace import Array
+from maxjax._ir.typing import Params, Value
 from maxjax._primitives.arithmetic import add, maximum, minimum, mul, sub
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import and_p, eq_p, ge_p, lt_p, not_p, or_p, select
@@ -23,7 +25,10 @@ from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.rules import FactorRule
 
-Dims = Sequence[Sequence[str]]
+if TYPE_CHECKING:
+    from maxjax._sharding.local import Shard
+
+Dims = Sequence[tuple[str, ...]]
 
 
 def _row_dimension(eqn: JaxprEqn, places: Sequence[int], windows: Sequence[int]) -> int | None:
@@ -69,11 +74,11 @@ def scatter_factors(eqn: JaxprEqn, rule: FactorRule, *, combine: str | None) -> 
         rule.reduction = {**rule.reduction, **dict.fromkeys(updates, combine)}
 
 
-def _within(index: Any, low: Any, high: Any) -> Any:
+def _within(index: Value, low: Value, high: Value) -> Any:
     return and_p.bind(ge_p.bind(index, low), lt_p.bind(index, high))
 
 
-def gather(shard: Any, eqn: JaxprEqn, operands: Sequence[Any], params: dict[str, Any],
+def gather(shard: Shard, eqn: JaxprEqn, operands: Sequence[Array], params: Params,
            in_dims: Sequence[Dims], out_dims: Sequence[Dims]) -> Any:
     """A gather on one shard; where its rows are split, it gives zeros for those of others."""
     dimension = _gathered_dimension(eqn)
@@ -97,7 +102,7 @@ def gather(shard: Any, eqn: JaxprEqn, operands: Sequence[Any], params: dict[str,
     return select(mask, zeros_like(rows), rows)
 
 
-def scatter(shard: Any, eqn: JaxprEqn, operands: Sequence[Any], params: dict[str, Any],
+def scatter(shard: Shard, eqn: JaxprEqn, operands: Sequence[Array], params: Params,
             in_dims: Sequence[Dims], out_dims: Sequence[Dims], *, combine: str | None) -> Any:
     """A scatter on one shard: into its part of the rows, or of its part of the updates."""
     dimension = _scattered_dimension(eqn)

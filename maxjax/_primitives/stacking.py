@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from maxjax._ir.linearity import SUM
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import BatchAxis, Params, Shape
 from maxjax._primitives.broadcasting import broadcast_in_dim, broadcast_leading, reduce_sum
 from maxjax._primitives.creation import full
 from maxjax._primitives.joining import joining_jvp
 from maxjax._primitives.layout import move_axis, reshape
 from maxjax._primitives.rules import FactorRule, factor_rule, is_linear, linear_primitive, no_flops
 
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
+    from maxjax._primitives.rules import Linear
 
-def _with(values, axis, value):
+
+def _with(values: Sequence[int], axis: int, value: Any) -> tuple[int, ...]:
     return (*values[:axis], value, *values[axis:])
 
 
-def _without(values, axis):
+def _without(values: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return (*values[:axis], *values[axis + 1:])
 
 
 # --- stack ----------------------------------------------------------------------------------------
 
 
-def _stack_transpose(cotangent, *operands, axis):
+def _stack_transpose(cotangent: Array, *operands: Array | Linear, axis: int) -> list[Array | None]:
     return [part if is_linear(operand) else None for part, operand in zip(
         unstack_p.bind(cotangent, axis=axis), operands, strict=True)]
 
 
-def _stack_batch(size, operands, axes, *, axis):
+def _stack_batch(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis], *, axis: int
+                 ) -> tuple[Array, int]:
     moved = [broadcast_leading(x, size) if batch is None else move_axis(x, batch, 0)
              for x, batch in zip(operands, axes, strict=True)]
     return stack_p.bind(*moved, axis=axis + 1), 0
@@ -55,24 +65,27 @@ stack_p = Primitive(
 # --- unstack --------------------------------------------------------------------------------------
 
 
-def _unstack_jvp(primals, tangents, *, axis):
+def _unstack_jvp(primals: Sequence[Array], tangents: Sequence[Array], *, axis: int
+                 ) -> tuple[list[Array], list[Array]]:
     return unstack_p.bind(primals[0], axis=axis), unstack_p.bind(tangents[0], axis=axis)
 
 
-def _unstack_transpose(cotangents, operand, *, axis):
+def _unstack_transpose(cotangents: Sequence[Array | None], operand: Linear, *, axis: int
+                       ) -> list[Array]:
     shape = _without(operand.shape, axis)
     return [stack_p.bind(*(
         full(shape, 0, operand.dtype) if cotangent is None else cotangent
         for cotangent in cotangents), axis=axis)]
 
 
-def _unstack_batch(size, operands, axes, *, axis):
+def _unstack_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *, axis: int
+                   ) -> tuple[list[Array], list[int]]:
     x = move_axis(operands[0], axes[0], 0)
     outs = unstack_p.bind(x, axis=axis + 1)
     return outs, [0] * len(outs)
 
 
-def _unstack_lower(ctx, x, *, axis):
+def _unstack_lower(ctx: Lowering, x: object, *, axis: int) -> Any:
     shape = ctx.shape(x)
     return [ctx.reshape(
         ctx.slice(x, tuple(k if dim == axis else 0 for dim in range(len(shape))),
@@ -99,29 +112,30 @@ unstack_p = Primitive(
 # --- tile -----------------------------------------------------------------------------------------
 
 
-def _tiled(shape, reps):
+def _tiled(shape: Shape, reps: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(rep * size for rep, size in zip(reps, shape, strict=True))
 
 
-def _pairs(shape, reps):
+def _pairs(shape: Shape, reps: tuple[int, ...]) -> tuple[Any, ...]:
     """Each dimension as (repetition, element), and where the elements are."""
     sizes = tuple(size for pair in zip(reps, shape, strict=True) for size in pair)
     return sizes, tuple(range(1, 2 * len(shape), 2))
 
 
-def _tile_evaluate(x, *, reps):
+def _tile_evaluate(x: np.ndarray, *, reps: tuple[int, ...]) -> np.ndarray:
     x = np.asarray(x)
     sizes, places = _pairs(x.shape, reps)
     wide = x.reshape([size for pair in zip((1,) * x.ndim, x.shape, strict=True) for size in pair])
     return np.broadcast_to(wide, sizes).reshape(_tiled(x.shape, reps))
 
 
-def _tile_transpose(cotangent, operand, *, reps):
+def _tile_transpose(cotangent: Array, operand: Linear, *, reps: tuple[int, ...]) -> list[Array]:
     sizes, places = _pairs(operand.shape, reps)
     return [reduce_sum(reshape(cotangent, sizes), [place - 1 for place in places])]
 
 
-def _tile_factors(in_avals, out_avals, *, reps):
+def _tile_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+                  reps: tuple[int, ...]) -> FactorRule:
     """Repetitions are a factor of the result alone."""
     shape = in_avals[0].shape
     sizes = {(dim, kind): size for dim, pair in enumerate(zip(reps, shape, strict=True))
@@ -130,7 +144,8 @@ def _tile_factors(in_avals, out_avals, *, reps):
                       (tuple(((dim, "r"), (dim, "e")) for dim in range(len(shape))),), sizes)
 
 
-def _tile_on_shard(params, in_avals, shapes, out):
+def _tile_on_shard(params: Params, in_avals: Sequence[ShapedArray], shapes: Sequence[Shape],
+                   out: Array) -> Any:
     return {**params, "reps": tuple(
         size // here if here else rep
         for size, here, rep in zip(out, shapes[0], params["reps"], strict=True))}

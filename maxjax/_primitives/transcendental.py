@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
+from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params, Value
 from maxjax._primitives import complex_values, elementary
 from maxjax._primitives.arithmetic import (
     add,
@@ -34,8 +40,13 @@ from maxjax._primitives.widths import (
     widened,
 )
 
+if TYPE_CHECKING:
+    from maxjax._primitives.widths import Accepted
 
-def _unary(name, function, jvp, lower=None, accepts=INEXACT, *, may_give_nan=True, **rules):
+
+def _unary(name: str, function: Callable[..., Any], jvp: Callable[..., Any],
+           lower: Callable[..., Any] | None = None, accepts: Accepted = INEXACT, *,
+           may_give_nan: bool = True, **rules: Any) -> Primitive:
     rule = complex_values.RULES.get(name, function)
     return elementwise(
         name, accepts=accepts, evaluate=widened(rule), specialize=specialized(function, rule),
@@ -43,7 +54,7 @@ def _unary(name, function, jvp, lower=None, accepts=INEXACT, *, may_give_nan=Tru
         **rules)
 
 
-def _one(x):
+def _one(x: Array) -> Value:
     return constant(1, x)
 
 
@@ -60,7 +71,7 @@ log1p_p = _unary(
     lambda t, x, out: div(t, add(x, _one(x))), native("log1p"), keeps_zero=True)
 
 
-def _logistic(x):
+def _logistic(x: np.ndarray) -> np.ndarray:
     if dtypes.is_complex(x.dtype):
         return complex_values.logistic(x)
     one = np.ones((), x.dtype)
@@ -87,7 +98,7 @@ atan_p = _unary("atan", elementary.atan, lambda t, x, out: div(t, add(_one(x), s
                 keeps_zero=True)
 
 
-def _atan2(y, x):
+def _atan2(y: np.ndarray, x: np.ndarray) -> np.ndarray:
     if y.dtype.kind == "c":
         return (-1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))).astype(y.dtype)
     return elementary.atan2(y, x)
@@ -124,7 +135,7 @@ sqrt_p = _unary("sqrt", np.sqrt, lambda t, x, out: mul(t, div(constant(0.5, x), 
                 keeps_zero=True)
 
 
-def _rsqrt(x):
+def _rsqrt(x: np.ndarray) -> np.ndarray:
     if dtypes.is_complex(x.dtype):
         return complex_values.rsqrt(x)
     return np.ones((), x.dtype) / np.sqrt(x)
@@ -139,7 +150,7 @@ cbrt_p = _unary(
     keeps_zero=True)
 
 
-def _pow_jvp_base(t, x, y, out):
+def _pow_jvp_base(t: Array, x: Array, y: Array, out: Array) -> Array:
     """``y x**(y-1)``; for integers ``y`` zero where y is zero, also at x = 0."""
     if dtypes.is_integer(y.dtype):
         y = convert_element_type(y, x.dtype)
@@ -151,7 +162,7 @@ def _pow_jvp_base(t, x, y, out):
     return mul(t, mul(y, pow_p.bind(x, sub(y, constant(1, y)))))
 
 
-def _pow_jvp_exponent(t, x, y, out):
+def _pow_jvp_exponent(t: Value, x: Array, y: Value, out: Value) -> Array:
     """``log(x) x**y``, and 0 at x = 0."""
     return mul(t, mul(log_p.bind(where_zero(x, 1)), out))
 
@@ -159,7 +170,8 @@ def _pow_jvp_exponent(t, x, y, out):
 _power = vectorized_pair("pow", complex_values.power)
 
 
-def _pow_specialize(in_avals, params, out_avals):
+def _pow_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                    out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
     if in_avals[0].dtype == in_avals[1].dtype:
         return specialized(_power, complex_values.power)(in_avals, params, out_avals)
     return None
@@ -176,13 +188,13 @@ pow_p = elementwise(
 
 # --- operations that rules are written with -------------------------------------------------------
 
-def exp(x):
+def exp(x: Value) -> Array:
     return exp_p.bind(x)
 
 
-def log(x):
+def log(x: Value) -> Array:
     return log_p.bind(x)
 
 
-def rsqrt(x):
+def rsqrt(x: Value) -> Array:
     return rsqrt_p.bind(x)

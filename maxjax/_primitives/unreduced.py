@@ -11,12 +11,14 @@ cotangent is ``{U:x}``. Each primitive is the transpose of the one beside it:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base.meshes import PartitionSpec, get_abstract_mesh
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ManualAxisType, ShapedArray
+from maxjax._ir.typing import AxisName
 from maxjax._primitives.collective import (
     all_gather_abstract,
     all_gather_batch,
@@ -24,6 +26,9 @@ from maxjax._primitives.collective import (
     reduce_scatter_batch,
 )
 from maxjax._primitives.rules import linear_primitive, replicated_factors
+
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import Linear
 
 
 def in_states(aval: ShapedArray, states: ManualAxisType) -> ShapedArray:
@@ -38,8 +43,8 @@ def in_states(aval: ShapedArray, states: ManualAxisType) -> ShapedArray:
     return plain.on_mesh(mesh, spec)
 
 
-def _moved(x: ShapedArray, axes: Collection[Any], source: str, target: str,
-           operation: str) -> ShapedArray:
+def _moved(x: ShapedArray, axes: Collection[AxisName], source: str, target: str, operation: str
+           ) -> ShapedArray:
     """The type of ``x`` after the axes have gone from one state to another.
 
     Raises:
@@ -56,7 +61,7 @@ def _moved(x: ShapedArray, axes: Collection[Any], source: str, target: str,
     return in_states(x, states)
 
 
-def _cast(name: str, source: str, target: str, transpose: Any,
+def _cast(name: str, source: str, target: str, transpose: Callable[..., Any],
           printed: str | None = None) -> Primitive:
     primitive = linear_primitive(
         printed or name,
@@ -78,23 +83,26 @@ unreduced_psum_p = _cast("unreduced_psum", "unreduced", "", lambda: preduced_p)
 preduced_p = _cast("preduced", "", "reduced", lambda: unreduced_psum_p)
 
 
-def _all_gather_abstract(x: ShapedArray, *, axis_name: Sequence[Any], **params: Any) -> ShapedArray:
+def _all_gather_abstract(x: ShapedArray, *, axis_name: Sequence[AxisName], **params: Any
+                         ) -> ShapedArray:
     found = _moved(x, axis_name, "varying", "reduced", "all_gather_reduced")
     return in_states(all_gather_abstract(x.off_mesh(), **params), found.manual_axis_type)
 
 
-def _reduce_scatter_abstract(x: ShapedArray, *, axis_name: Sequence[Any],
-                             **params: Any) -> ShapedArray:
+def _reduce_scatter_abstract(x: ShapedArray, *, axis_name: Sequence[AxisName], **params: Any
+                             ) -> ShapedArray:
     found = _moved(x, axis_name, "unreduced", "varying", "unreduced_reduce_scatter")
     return in_states(reduce_scatter_abstract(x.off_mesh(), **params), found.manual_axis_type)
 
 
-def _all_gather_transpose(cotangent, operand, *, all_gather_dimension, **params):
+def _all_gather_transpose(cotangent: Array, operand: Array | Linear, *, all_gather_dimension: int,
+                          **params: object) -> Any:
     return [unreduced_reduce_scatter_p.bind(
         cotangent, scatter_dimension=all_gather_dimension, **params)]
 
 
-def _reduce_scatter_transpose(cotangent, operand, *, scatter_dimension, **params):
+def _reduce_scatter_transpose(cotangent: Array, operand: Array | Linear, *, scatter_dimension: int,
+                              **params: object) -> Any:
     return [all_gather_reduced_p.bind(
         cotangent, all_gather_dimension=scatter_dimension, **params)]
 

@@ -11,14 +11,15 @@ the transpose of the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base import dtypes
 from maxjax._ir.axes import axis_size
 from maxjax._ir.primitive import Primitive, mesh_rules
-from maxjax._ir.trace import Trace, context
+from maxjax._ir.trace import Array, Trace, context
 from maxjax._ir.types import ManualAxisType, ShapedArray
 from maxjax._ir.types import writing as type_writing
+from maxjax._ir.typing import AxisName, Params
 from maxjax._primitives.arithmetic import add_p, mul_p
 from maxjax._primitives.collective import all_gather_abstract, all_gather_batch, axis_index_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
@@ -26,16 +27,19 @@ from maxjax._primitives.layout import squeeze_p
 from maxjax._primitives.rules import linear_primitive, replicated_factors, scalar_like
 from maxjax._primitives.unreduced import preduced_p, reduced_vary_cast_p, vary_unreduced_cast_p
 
+if TYPE_CHECKING:
+    from maxjax._primitives.rules import Linear
+
 _NONE: frozenset[Any] = frozenset()
 
 
-def vma_of(value: Any) -> frozenset[Any]:
+def vma_of(value: object) -> frozenset[Any]:
     """The manual axes over which a value may vary."""
     aval = getattr(value, "aval", None)
     return _NONE if aval is None else aval.vma
 
 
-def states_of(value: Any) -> ManualAxisType:
+def states_of(value: object) -> ManualAxisType:
     """Along which manual axes a value varies, is unreduced, or is reduced."""
     aval = getattr(value, "aval", None)
     return ManualAxisType() if aval is None else aval.manual_axis_type
@@ -46,7 +50,7 @@ class ManualAxes:
 
     __slots__ = ("axes", "names")
 
-    def __init__(self, axes: Iterable[Any]):
+    def __init__(self, axes: Iterable[AxisName]) -> None:
         self.axes = tuple(axes)
         self.names = frozenset(self.axes)
 
@@ -71,7 +75,7 @@ class ManualAxes:
             arg if own == union else self._varying(trace, arg, union - own)
             for arg, own in zip(args, axes, strict=True)])
 
-    def _varying(self, trace: Trace, x: Any, axes: frozenset[Any]) -> Any:
+    def _varying(self, trace: Trace, x: Array, axes: frozenset[AxisName]) -> Any:
         """``x``, varying over these axes too."""
         states = states_of(x)
         reduced = self.ordered(states.reduced & axes)
@@ -83,7 +87,7 @@ class ManualAxes:
         _refuse(x, "unreduced", states.unreduced, rest)
         return trace.apply(pvary_p, (x,), {"axes": rest})
 
-    def ordered(self, axes: Iterable[Any]) -> tuple[Any, ...]:
+    def ordered(self, axes: Iterable[AxisName]) -> tuple[Any, ...]:
         """These axes in the order of the mesh."""
         wanted = frozenset(axes)
         return tuple(axis for axis in self.axes if axis in wanted)
@@ -95,7 +99,7 @@ class manual_axes:
 
     __slots__ = ("manual", "previous")
 
-    def __init__(self, axes: Iterable[Any] | None):
+    def __init__(self, axes: Iterable[AxisName] | None) -> None:
         self.manual = None if axes is None else ManualAxes(axes)
 
     def __enter__(self) -> None:
@@ -104,11 +108,11 @@ class manual_axes:
         if self.manual is not None:
             type_writing.axis_order = self.manual.axes
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         context.manual = self.previous
 
 
-def vary(x: Any, axes: Iterable[Any]) -> Any:
+def vary(x: Array, axes: Iterable[AxisName]) -> Any:
     """``x``, varying over these axes too; only manual ones are looked at."""
     manual = context.manual
     if manual is None:
@@ -122,7 +126,7 @@ def vary(x: Any, axes: Iterable[Any]) -> Any:
     return pvary_p.bind(x, axes=missing)
 
 
-def _refuse(x: Any, state: str, own: frozenset[Any], axes: Sequence[Any]) -> None:
+def _refuse(x: Array, state: str, own: frozenset[Any], axes: Sequence[AxisName]) -> None:
     if not own.isdisjoint(axes):
         raise ValueError(f"pvary cannot accept args which are {state}. Got "
                          f"{x.aval.str_short(short_dtypes=True)} and axes={set(axes)}")
@@ -144,7 +148,7 @@ def like_type(x: Any, aval: ShapedArray) -> Any:
     return preduced_p.bind(x, axes=reduced) if reduced else x
 
 
-def _vary_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: dict[str, Any],
+def _vary_results(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: Params,
                   out_avals: tuple[ShapedArray, ...]) -> tuple[ShapedArray, ...]:
     """The types of results, which vary over the axes that the operands vary over."""
     axes = _NONE.union(*[aval.vma for aval in in_avals])
@@ -183,8 +187,9 @@ psum_invariant_p = _conversion(
     varies=lambda own, *, axes: own.difference(axes))
 
 
-def _all_gather_invariant_transpose(cotangent, operand, *, all_gather_dimension, axis_name,
-                                    tiled, **params):
+def _all_gather_invariant_transpose(cotangent: Array, operand: Array | Linear, *,
+                                    all_gather_dimension: int, axis_name: tuple[AxisName, ...],
+                                    tiled: bool, **params: object) -> Any:
     """Each shard's own part."""
     dim, shape = all_gather_dimension, cotangent.shape
     size = operand.shape[dim] if tiled else 1
@@ -207,7 +212,7 @@ all_gather_invariant_p = linear_primitive(
     factors=replicated_factors)
 
 
-def flat_index(names: Sequence[Any]) -> Any:
+def flat_index(names: Sequence[AxisName]) -> Any:
     """The number of the running shard along axes together, the first one major."""
     index = axis_index_p.bind(axis_name=names[0])
     for name in names[1:]:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, native
+from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params
 
 KINDS: dict[str, tuple[Any, ...]] = {
     "bool": (dtypes.bool_,),
@@ -60,13 +62,13 @@ WIDER: dict[Any, np.dtype] = {
 BIT_WIDTHS = {dtypes.int2: 2, dtypes.uint2: 2, dtypes.int4: 4, dtypes.uint4: 4}
 
 
-def bit_width(dtype: Any) -> int:
+def bit_width(dtype: np.dtype) -> int:
     return BIT_WIDTHS.get(dtype) or dtype.itemsize * 8
 
 
-def widened(function: Callable[..., Any]) -> Callable[..., Any]:
+def widened(function: Callable[..., np.ndarray]) -> Callable[..., Any]:
     """A NumPy rule for all widths from one for those that NumPy computes in."""
-    def evaluate(*arrays: Any, **params: Any) -> Any:
+    def evaluate(*arrays: np.ndarray, **params: object) -> Any:
         dtype = arrays[0].dtype
         wide = WIDER.get(dtype)
         if wide is None:
@@ -87,7 +89,7 @@ def vectorized(name: str, function: Callable[[Any], Any],
     name, for float32 from ``least`` elements on."""
     native.offer(name, dtypes.float32, least)
 
-    def evaluate(x: Any) -> Any:
+    def evaluate(x: np.ndarray) -> Any:
         if x.size >= native.FEWEST and x.dtype == dtypes.float32:
             out = native_result(name, x)
             if out is not None:
@@ -102,7 +104,7 @@ def vectorized_pair(name: str, function: Callable[[Any, Any], Any],
     """The same of two operands, which broadcast."""
     native.offer(name, dtypes.float32, least)
 
-    def evaluate(x: Any, y: Any) -> Any:
+    def evaluate(x: np.ndarray, y: np.ndarray) -> Any:
         if (x.size >= native.FEWEST or y.size >= native.FEWEST) and x.dtype == dtypes.float32:
             out = native_result(name, x, y)
             if out is not None:
@@ -112,7 +114,7 @@ def vectorized_pair(name: str, function: Callable[[Any, Any], Any],
     return evaluate
 
 
-def native_result(name: str, *operands: Any, out_dtypes: Any = ()) -> Any:
+def native_result(name: str, *operands: np.ndarray, out_dtypes: Any = ()) -> Any:
     """What the native function of that name gives, or None if it is not to be called.
 
     Args:
@@ -137,13 +139,14 @@ def native_result(name: str, *operands: Any, out_dtypes: Any = ()) -> Any:
     return results if out_dtypes else results[0]
 
 
-def specialized(function: Callable[..., Any],
-                on_complex: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def specialized(function: Callable[..., np.ndarray],
+                on_complex: Callable[..., np.ndarray] | None = None) -> Callable[..., Any]:
     """``specialize`` for a NumPy function: itself, where no widening is needed.
 
     ``on_complex``: what stands for it on complex numbers.
     """
-    def specialize(in_avals: Any, params: Any, out_avals: Any) -> Any:
+    def specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                   out_avals: tuple[ShapedArray, ...]) -> Any:
         dtype = in_avals[0].dtype
         if params:
             return None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.linearity import REDUCED_FIRST, SUM
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params, Shape
 from maxjax._primitives.arithmetic import add
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.comparison import eq, ge_p, le_p, not_p, select
@@ -20,24 +24,33 @@ from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import axis_factors, linear_primitive
 from maxjax._primitives.slicing import pad, slice_p
 
+if TYPE_CHECKING:
+    from maxjax._max.lowering import Lowering
+    from maxjax._primitives.rules import FactorRule, Linear
 
-def window_abstract(x, *, window_dimensions, window_strides, padding, base_dilation,
-                    window_dilation):
+
+def window_abstract(x: ShapedArray, *, window_dimensions: tuple[int, ...],
+                    window_strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+                    base_dilation: tuple[int, ...], window_dilation: tuple[int, ...]
+                    ) -> ShapedArray:
     shape = output_spatial(x.shape, window_dimensions, window_strides, padding, base_dilation,
                            window_dilation)
     return ShapedArray(shape, x.dtype, x.weak_type)
 
 
-def _with_axis(params, axis):
+def _with_axis(params: Params, axis: int) -> Params:
     """The parameters for one more dimension, which windows do not extend along."""
-    def insert(values, value):
+    def insert(values: tuple[int | tuple[int, ...], ...], value: int | tuple[int, ...]
+               ) -> tuple[Any, ...]:
         return (*values[:axis], value, *values[axis:])
 
     return {name: value if name == "select_prim" else insert(
         value, (0, 0) if name == "padding" else 1) for name, value in params.items()}
 
 
-def _factors(in_avals, out_avals, *, window_dimensions, window_strides, padding, **params):
+def _factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], *,
+             window_dimensions: tuple[int, ...], window_strides: tuple[int, ...],
+             padding: tuple[tuple[int, int], ...], **params: object) -> FactorRule:
     """Dimensions that windows extend along stay whole."""
     whole = [dim for dim, (width, stride, pads) in enumerate(zip(
         window_dimensions, window_strides, padding, strict=True))
@@ -47,13 +60,14 @@ def _factors(in_avals, out_avals, *, window_dimensions, window_strides, padding,
 
 # --- the NumPy rules ------------------------------------------------------------------------------
 
-def _like(x, shape, value):
+def _like(x: np.ndarray, shape: Shape, value: int | np.generic) -> np.ndarray:
     """An array full of ``value`` whose dimensions lie in memory in the order of those of ``x``."""
     order = np.argsort([-abs(stride) for stride in x.strides], kind="stable")
     return np.full([shape[dim] for dim in order], value, x.dtype).transpose(np.argsort(order))
 
 
-def padded(x, value, padding, base_dilation):
+def padded(x: np.ndarray, value: int | np.generic, padding: tuple[tuple[int, int], ...],
+           base_dilation: tuple[int, ...]) -> np.ndarray:
     """``x`` with its padding and holes filled with ``value``; negative padding crops."""
     if all(tuple(pads) == (0, 0) for pads in padding) and all(d == 1 for d in base_dilation):
         return x
@@ -67,10 +81,11 @@ def padded(x, value, padding, base_dilation):
     return out
 
 
-def _windowed_evaluate(ufunc, identity):
+def _windowed_evaluate(ufunc: np.ufunc, identity: Callable[..., Any]) -> Callable[..., Any]:
     """A dimension at a time, each in as many steps as the window is wide."""
-    def evaluate(x, *, window_dimensions, window_strides, padding, base_dilation,
-                 window_dilation):
+    def evaluate(x: np.ndarray, *, window_dimensions: tuple[int, ...],
+                 window_strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+                 base_dilation: tuple[int, ...], window_dilation: tuple[int, ...]) -> np.ndarray:
         x = np.asarray(x)
         dtype = x.dtype
         if ufunc is np.add and dtypes.is_floating(dtype) and dtype.itemsize < 4:
@@ -89,7 +104,8 @@ def _windowed_evaluate(ufunc, identity):
             span = (shape[dim] - 1) * stride + 1
             before = (slice(None),) * dim
 
-            def shifted(k, x=x, span=span, stride=stride, step=step, before=before):
+            def shifted(k: int, x: np.ndarray = x, span: int = span, stride: int = stride,
+                        step: int = step, before: tuple[slice, ...] = before) -> np.ndarray:
                 return x[(*before, slice(k * step, k * step + span, stride))]
 
             if width == 1:
@@ -106,7 +122,8 @@ def _windowed_evaluate(ufunc, identity):
     return evaluate
 
 
-def _window_slices(counts, window, strides, dilation):
+def _window_slices(counts: tuple[int, ...], window: tuple[int, ...], strides: tuple[int, ...],
+                   dilation: tuple[int, ...]) -> Iterator[Any]:
     """For each element of the window, where the windows hold it in the padded operand."""
     for offset in np.ndindex(*window):
         yield tuple(
@@ -114,7 +131,8 @@ def _window_slices(counts, window, strides, dilation):
             for k, step, count, stride in zip(offset, dilation, counts, strides, strict=True))
 
 
-def _selection(x, places, chosen_first):
+def _selection(x: np.ndarray, places: Sequence[tuple[slice, ...]], chosen_first: np.ufunc
+               ) -> np.ndarray:
     """For each window the number of the element that is selected: the first of equals.
 
     As in XLA the selected one stays while ``chosen_first(selected, other)`` holds, so that after
@@ -131,16 +149,17 @@ def _selection(x, places, chosen_first):
     return index
 
 
-def _least(select_prim, dtype):
+def _least(select_prim: Primitive, dtype: np.dtype) -> np.generic:
     """The value that no other is selected after: what padding holds."""
     return dtypes.extremes(dtype)[0 if select_prim is ge_p else 1]
 
 
-def _compare(select_prim):
+def _compare(select_prim: Primitive) -> np.ufunc:
     return np.greater_equal if select_prim is ge_p else np.less_equal
 
 
-def _hits(x, places, select_prim):
+def _hits(x: np.ndarray, places: Sequence[tuple[slice, ...]], select_prim: Primitive
+          ) -> Iterator[Any]:
     """For each element of the window, which windows select it."""
     extreme = np.maximum if select_prim is ge_p else np.minimum
     best = x[places[0]]
@@ -164,7 +183,7 @@ def _hits(x, places, select_prim):
         yield hit
 
 
-def _masked(x, hit):
+def _masked(x: np.ndarray, hit: np.ndarray) -> np.ndarray:
     """x where ``hit``, else 0: by bits, which is several times faster than np.where."""
     bits = f"i{x.itemsize}"
     mask = hit.view(np.int8).astype(bits)
@@ -172,8 +191,9 @@ def _masked(x, hit):
     return np.bitwise_and(x.view(bits), mask, out=mask).view(x.dtype)
 
 
-def _scatter_evaluate(source, operand, *, select_prim, window_dimensions, window_strides,
-                      padding):
+def _scatter_evaluate(source: np.ndarray, operand: np.ndarray, *, select_prim: Primitive,
+                      window_dimensions: tuple[int, ...], window_strides: tuple[int, ...],
+                      padding: tuple[tuple[int, int], ...]) -> np.ndarray:
     source, x = np.asarray(source), np.asarray(operand)
     if not source.size:
         return np.zeros(x.shape, source.dtype)
@@ -193,8 +213,10 @@ def _scatter_evaluate(source, operand, *, select_prim, window_dimensions, window
     return padded(out, 0, tuple((-low, -high) for low, high in padding), ones)
 
 
-def _gather_evaluate(tangents, operand, *, select_prim, window_dimensions, window_strides,
-                     padding, base_dilation, window_dilation):
+def _gather_evaluate(tangents: np.ndarray, operand: np.ndarray, *, select_prim: Primitive,
+                     window_dimensions: tuple[int, ...], window_strides: tuple[int, ...],
+                     padding: tuple[tuple[int, int], ...], base_dilation: tuple[int, ...],
+                     window_dilation: tuple[int, ...]) -> np.ndarray:
     tangents, x = np.asarray(tangents), np.asarray(operand)
     counts = output_spatial(x.shape, window_dimensions, window_strides, padding, base_dilation,
                             window_dilation)
@@ -212,21 +234,22 @@ def _gather_evaluate(tangents, operand, *, select_prim, window_dimensions, windo
 
 # --- lowerings: kernels where windows extend along few dimensions, else strided slices ------------
 
-def _neighbours(shape, chosen):
+def _neighbours(shape: Shape, chosen: Any) -> Any:
     """Whether only dimensions of size 1 lie between two dimensions."""
     return all(shape[dim] == 1 for dim in range(chosen[0] + 1, chosen[-1]))
 
 
-def _slide(ctx, kernel, operands, shape, chosen, window, strides, padding, window_dilation,
-           base_dilation):
+def _slide(ctx: Lowering, kernel: Any, operands: Sequence[object], shape: Shape, chosen: Any,
+           window: tuple[int, ...], strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+           window_dilation: tuple[int, ...], base_dilation: tuple[int, ...]) -> Any:
     """A kernel of windows along the one or two neighbouring dimensions in ``chosen``."""
     first, last = chosen[0], chosen[-1]
 
-    def wide(shape):
+    def wide(shape: Shape) -> Any:
         height = shape[first] if len(chosen) == 2 else 1
         return (math.prod(shape[:first]), height, shape[last], math.prod(shape[last + 1:]))
 
-    def two(values, filler):
+    def two(values: Any, filler: Any) -> Any:
         return (filler,) * (2 - len(chosen)) + tuple(values[dim] for dim in chosen)
 
     result = ctx.sliding(
@@ -236,19 +259,21 @@ def _slide(ctx, kernel, operands, shape, chosen, window, strides, padding, windo
     return ctx.reshape(result, shape)
 
 
-def _along(window, strides, padding, base_dilation):
+def _along(window: tuple[int, ...], strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+           base_dilation: tuple[int, ...]) -> Any:
     """The dimensions in which there is something to do."""
     return [dim for dim, (width, stride, pads, base) in enumerate(zip(
         window, strides, padding, base_dilation, strict=True))
         if width > 1 or stride > 1 or tuple(pads) != (0, 0) or base > 1]
 
 
-def _config(padding, base_dilation):
+def _config(padding: Sequence[tuple[int, int]], base_dilation: tuple[int, ...]) -> Any:
     return tuple((low, high, dilation - 1) for (low, high), dilation in zip(
         padding, base_dilation, strict=True))
 
 
-def _strided(x, starts, counts, strides):
+def _strided(x: Array, starts: Sequence[int], counts: tuple[int, ...], strides: tuple[int, ...]
+             ) -> Any:
     limits = tuple(start + (count - 1) * stride + 1 for start, count, stride in zip(
         starts, counts, strides, strict=True))
     return slice_p.bind(x, start_indices=tuple(starts), limit_indices=limits,
@@ -259,9 +284,10 @@ def _strided(x, starts, counts, strides):
 _SMALL = 16
 
 
-def _windowed_lower(kind, identity):
-    def lower(ctx, x, *, window_dimensions, window_strides, padding, base_dilation,
-              window_dilation):
+def _windowed_lower(kind: str, identity: Callable[..., Any]) -> Callable[..., Any]:
+    def lower(ctx: Lowering, x: object, *, window_dimensions: tuple[int, ...],
+              window_strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+              base_dilation: tuple[int, ...], window_dilation: tuple[int, ...]) -> Any:
         counts, dtype = ctx.out_avals[0].shape, ctx.out_avals[0].dtype
         if not all(counts):
             return ctx.full(counts, 0, dtype)
@@ -286,7 +312,8 @@ def _windowed_lower(kind, identity):
     return lower
 
 
-def _selected(x, counts, select_prim, window, strides, dilation):
+def _selected(x: Array, counts: tuple[int, ...], select_prim: Primitive, window: tuple[int, ...],
+              strides: tuple[int, ...], dilation: tuple[int, ...]) -> Iterator[Any]:
     """Goes through the elements of windows of a padded operand: yields (number, first positions,
     whether it is selected so far)."""
     best = None
@@ -301,17 +328,19 @@ def _selected(x, counts, select_prim, window, strides, dilation):
         yield number, starts, take
 
 
-def _gather_lower(ctx, tangents, operand, *, select_prim, window_dimensions, window_strides,
-                  padding, base_dilation, window_dilation):
+def _gather_lower(ctx: Lowering, tangents: Sequence[Array], operand: object, *,
+                  select_prim: Primitive, window_dimensions: tuple[int, ...],
+                  window_strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+                  base_dilation: tuple[int, ...], window_dilation: tuple[int, ...]) -> Any:
     counts = ctx.out_avals[0].shape
 
-    def compose(tangents, x):
+    def compose(tangents: Array, x: Array) -> Any:
         if not all(counts):
             return full(counts, 0, tangents.dtype)
         config = _config(padding, base_dilation)
         x = pad(x, _least(select_prim, x.dtype), config)
         tangents = pad(tangents, 0, config)
-        total = None
+        total: Any = None
         for _, starts, take in _selected(x, counts, select_prim, window_dimensions,
                                          window_strides, window_dilation):
             here = _strided(tangents, starts, counts, window_strides)
@@ -321,8 +350,9 @@ def _gather_lower(ctx, tangents, operand, *, select_prim, window_dimensions, win
     return ctx.decompose(compose, tangents, operand)
 
 
-def _scatter_lower(ctx, source, operand, *, select_prim, window_dimensions, window_strides,
-                   padding):
+def _scatter_lower(ctx: Lowering, source: np.ndarray, operand: object, *, select_prim: Primitive,
+                   window_dimensions: tuple[int, ...], window_strides: tuple[int, ...],
+                   padding: tuple[tuple[int, int], ...]) -> Any:
     counts, shape = ctx.in_avals[0].shape, ctx.in_avals[1].shape
     ones = (1,) * len(shape)
     if not all(counts) or not all(shape):
@@ -334,7 +364,7 @@ def _scatter_lower(ctx, source, operand, *, select_prim, window_dimensions, wind
         return _slide(ctx, f"select_scatter_{select_prim.name}", [operand, source], shape, chosen,
                       window_dimensions, window_strides, padding, ones, ones)
 
-    def compose(source, x):
+    def compose(source: np.ndarray, x: Array) -> Any:
         x = pad(x, _least(select_prim, x.dtype), _config(padding, ones))
         index = full(counts, 0, dtypes.int32)
         for number, _, take in _selected(x, counts, select_prim, window_dimensions,
@@ -358,22 +388,25 @@ def _scatter_lower(ctx, source, operand, *, select_prim, window_dimensions, wind
 
 # --- the primitives -------------------------------------------------------------------------------
 
-def _batch_one(primitive):
-    def batch(size, operands, axes, **params):
+def _batch_one(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[int], **params: object
+              ) -> tuple[Array, int]:
         return primitive().bind(operands[0], **_with_axis(params, axes[0])), axes[0]
     return batch
 
 
-def _batch_two(primitive):
-    def batch(size, operands, axes, **params):
+def _batch_two(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[int], **params: object
+              ) -> tuple[Array, int]:
         moved = [broadcast_leading(x, size) if axis is None else move_axis(x, axis, 0)
                  for x, axis in zip(operands, axes, strict=True)]
         return primitive().bind(*moved, **_with_axis(params, 0)), 0
     return batch
 
 
-def _sum_transpose(cotangent, operand, *, window_dimensions, window_strides, padding,
-                   base_dilation, window_dilation):
+def _sum_transpose(cotangent: Array, operand: Linear, *, window_dimensions: tuple[int, ...],
+                   window_strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+                   base_dilation: tuple[int, ...], window_dilation: tuple[int, ...]) -> list[Array]:
     """Each element gathers from the windows that held it: strides and holes exchanged."""
     pads = []
     for size, width, count, stride, (low, _), bd, wd in zip(
@@ -399,8 +432,10 @@ reduce_window_sum_p = linear_primitive(
 )
 
 
-def _extreme(kind, ufunc, identity, select_prim):
-    def jvp(primals, tangents, **params):
+def _extreme(kind: str, ufunc: np.ufunc, identity: Callable[..., Any], select_prim: Primitive
+             ) -> Primitive:
+    def jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object
+            ) -> tuple[Array, Array | None]:
         out = primitive.bind(*primals, **params)
         return out, select_and_gather_add_p.bind(
             tangents[0], primals[0], select_prim=select_prim, **params)
@@ -423,9 +458,10 @@ reduce_window_min_p = _extreme("min", np.minimum,
                                lambda dtype: dtypes.extremes(dtype)[1], le_p)
 
 
-def _selection_jvp(primitive):
+def _selection_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """Linear in the first operand; the choice that the second makes is constant."""
-    def jvp(primals, tangents, **params):
+    def jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object
+            ) -> tuple[Array, Array | None]:
         out = primitive().bind(*primals, **params)
         if tangents[0] is None:
             return out, None
@@ -433,7 +469,9 @@ def _selection_jvp(primitive):
     return jvp
 
 
-def _gather_transpose(cotangent, tangents, operand, *, base_dilation, window_dilation, **params):
+def _gather_transpose(cotangent: Array, tangents: Linear, operand: Array, *,
+                      base_dilation: tuple[int, ...], window_dilation: tuple[int, ...],
+                      **params: object) -> list[Array | None]:
     if any(d != 1 for d in (*base_dilation, *window_dilation)):
         raise NotImplementedError(
             "The transpose of select_and_gather_add (reverse-mode differentiation of the extremes "
@@ -442,7 +480,8 @@ def _gather_transpose(cotangent, tangents, operand, *, base_dilation, window_dil
     return [select_and_scatter_add_p.bind(cotangent, operand, **params), None]
 
 
-def _scatter_transpose(cotangent, source, operand, **params):
+def _scatter_transpose(cotangent: Array, source: np.ndarray, operand: Array, **params: object
+                       ) -> Any:
     ones = (1,) * len(operand.shape)
     return [select_and_gather_add_p.bind(
         cotangent, operand, base_dilation=ones, window_dilation=ones, **params), None]

@@ -42,7 +42,8 @@ _ERF_INV_TAIL = _rows((
     -0.0076224613, 0.00943887047, 1.00167406, 2.83297682))
 
 
-def fused(x: Any, y: Any, z: Any) -> Any:
+def fused(x: np.ndarray | np.floating, y: np.ndarray | np.floating, z: np.ndarray | np.generic
+          ) -> Any:
     """``x * y + z`` of float32, rounded once: float64 holds the product exactly."""
     return (np.multiply(x, y, dtype=np.float64) + z).astype(np.float32)
 
@@ -74,7 +75,7 @@ def _positive_log(x: np.ndarray) -> np.ndarray:
     return fused(e, np.float32(_LN2_HIGH), fused(square, np.float32(-0.5), m) + small)
 
 
-def log(x: Any) -> np.ndarray:
+def log(x: np.ndarray) -> np.ndarray:
     """XLA's ``log`` for float32."""
     x = np.asarray(x, np.float32)
     flat = x.reshape(-1)
@@ -87,7 +88,7 @@ def log(x: Any) -> np.ndarray:
     return out.reshape(x.shape)
 
 
-def log1p(x: Any) -> np.ndarray:
+def log1p(x: np.ndarray) -> np.ndarray:
     """XLA's ``log1p`` for float32."""
     x = np.asarray(x, np.float32)
     out = np.empty_like(x)
@@ -100,7 +101,7 @@ def log1p(x: Any) -> np.ndarray:
     return out
 
 
-def erf_inv(x: Any) -> np.ndarray:
+def erf_inv(x: np.ndarray) -> np.ndarray:
     """XLA's ``erf_inv`` for float32."""
     x = np.asarray(x, np.float32)
     flat = np.ascontiguousarray(x).reshape(-1)

@@ -198,7 +198,8 @@ def call_of(primitive: Primitive, avals: tuple[ShapedArray, ...],
     known = owner.cache.get(key)
     if known is None:
         invars = [Var(aval) for aval in avals]
-        outvars = [Var(aval) for aval in primitive.abstract(*avals, **params)]
+        results: Any = primitive.abstract(*avals, **params)
+        outvars = [Var(aval) for aval in results]
         known = owner.cache[key] = ClosedJaxpr(Jaxpr(
             [], invars, outvars, [JaxprEqn(primitive, invars, params, outvars)],
             owner.jaxpr.debug_info))

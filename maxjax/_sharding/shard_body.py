@@ -197,9 +197,9 @@ def _reduction(primitive: Primitive, positional: Primitive) -> Callable[..., Any
         values = _taken(_gathered(x, axes), _row(members, axes))
         sizes = {shard: len(group) for group in groups for shard in group}
         if primitive is psum_p and len(set(sizes.values())) > 1:
-            mask = np.array([[position < sizes[shard] for position in range(members.shape[1])]
-                             for shard in range(len(members))])
-            mask = broadcast_in_dim(_row(mask, axes), values.shape, (0,))
+            within = np.array([[position < sizes[shard] for position in range(members.shape[1])]
+                               for shard in range(len(members))])
+            mask = broadcast_in_dim(_row(within, axes), values.shape, (0,))
             values = select(mask, zeros_like(values), values)
         return positional.bind(values, axes=(0,))
     return reduced

@@ -6,7 +6,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from maxjax._base import config, pytree
 from maxjax._base.meshes import (
@@ -27,6 +27,7 @@ from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._ir.trace import Array, check_leaks, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Function
 from maxjax._primitives.unreduced import vary_unreduced_cast_p
 from maxjax._primitives.varying import vary
 from maxjax._sharding.shard_map import dims_of, inside, restrict_spec, shard_aval
@@ -45,10 +46,22 @@ class Infer:
 INFER: Any = Infer()
 
 
+@overload
+def shard_map(f: Function, /, *, out_specs: PyTree, in_specs: PyTree = INFER,
+              mesh: AnyMesh | None = None,
+              axis_names: set[AxisName] | frozenset[AxisName] = frozenset(),
+              check_vma: bool = True) -> Function: ...
+@overload
+def shard_map(f: None = None, /, *, out_specs: PyTree, in_specs: PyTree = INFER,
+              mesh: AnyMesh | None = None,
+              axis_names: set[AxisName] | frozenset[AxisName] = frozenset(),
+              check_vma: bool = True) -> Callable[[Function], Function]: ...
+
+
 def shard_map(f: Callable[..., PyTree] | None = None, /, *, out_specs: PyTree,
               in_specs: PyTree = INFER, mesh: AnyMesh | None = None,
               axis_names: set[AxisName] | frozenset[AxisName] = frozenset(), check_vma: bool = True
-              ) -> Callable[..., Any]:
+              ) -> Any:
     """A function of whole arrays that applies ``f`` to each shard of them.
 
     Within ``f`` the axes of the mesh have names, over which collectives such as ``lax.psum``

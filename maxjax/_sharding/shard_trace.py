@@ -312,8 +312,9 @@ class ShardTrace(StagingTrace):
         self.eqns = now
         with self.inside.restored():
             tracers = [DynamicJaxprTracer(self, var) for var in wanted]
-            results = [expand_axis(tracer, 0) if len(spec) else tracer
-                       for tracer, spec in zip(tracers, specs, strict=True)]
+            results: list[Any] = [
+                expand_axis(tracer, 0) if len(spec) else tracer
+                for tracer, spec in zip(tracers, specs, strict=True)]
         self.eqns = later
         outvars = [result._var for result in results]
         read = self.drop_unused(now, outvars)

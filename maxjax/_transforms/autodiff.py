@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ManualAxisType, ShapedArray
+from maxjax._ir.typing import Aux, Result
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.varying import vary
 from maxjax._transforms.jvp import instantiate, jvp_flat
@@ -94,7 +95,8 @@ class FlatFunction:
 
 # --- forward --------------------------------------------------------------------------------------
 
-def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
+        ) -> tuple[Any, ...]:
     """The value of ``fun`` at ``primals`` and its derivative along ``tangents``.
 
     Args:
@@ -194,7 +196,15 @@ def check_tangent(aval: ShapedArray, tangent: Any) -> Any:
 
 # --- linearize and vjp ----------------------------------------------------------------------------
 
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+@overload
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: Literal[False] = False
+              ) -> tuple[Any, Callable[..., Any]]: ...
+@overload
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: Literal[True]
+              ) -> tuple[Any, Callable[..., Any], Any]: ...
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps tangents to tangents there.
 
     Returns:
@@ -228,8 +238,16 @@ def _linear_function(kind: type[LinearFunction], fun: Callable[..., Any], primal
     return outs, function, aux
 
 
+@overload
+def vjp(fun: Callable[..., Result], *primals: Any, has_aux: Literal[False] = False,
+        reduce_axes: Sequence[Hashable] = ()) -> tuple[Result, Callable[..., Any]]: ...
+@overload
+def vjp(fun: Callable[..., tuple[Result, Aux]], *primals: Any, has_aux: Literal[True],
+        reduce_axes: Sequence[Hashable] = ()) -> tuple[Result, Callable[..., Any], Aux]: ...
+
+
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False,
-        reduce_axes: Sequence[Any] = ()) -> Any:
+        reduce_axes: Sequence[Hashable] = ()) -> tuple[Any, ...]:
     """The value of ``fun`` and the function that maps its cotangent to those of its arguments.
 
     Returns:
@@ -239,6 +257,12 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False,
     check_callable(fun)
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument to vjp is deprecated")
+    return value_and_pullback(fun, primals, has_aux)
+
+
+def value_and_pullback(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool
+                       ) -> tuple[Any, ...]:
+    """What ``vjp`` gives."""
     outs, function, aux = _linear_function(VJP, fun, primals, has_aux)
     result = pytree.unflatten(function.out_tree, outs)
     return (result, function, aux) if has_aux else (result, function)
@@ -248,7 +272,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False,
 
 def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
                    has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False,
-                   reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
+                   reduce_axes: Sequence[Hashable] = ()) -> Callable[..., tuple[Any, Any]]:
     """A function that gives the value of ``fun`` and its gradient.
 
     Args:
@@ -266,7 +290,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
 
     @functools.wraps(fun, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS
                                     if hasattr(fun, name)])
-    def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
+    def value_and_grad_f(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         if max(numbers) >= len(args):
             raise TypeError(
                 f"differentiating with respect to argnums={argnums} requires at least "
@@ -339,7 +363,7 @@ def argument_positions(numbers: Sequence[int], count: int) -> list[int]:
 
 def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
          holomorphic: bool = False, allow_int: bool = False,
-         reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
+         reduce_axes: Sequence[Hashable] = ()) -> Callable[..., Any]:
     """A function that gives the gradient of ``fun``; arguments as for ``value_and_grad``.
 
     >>> grad(lambda x: x ** 2)(3.0)

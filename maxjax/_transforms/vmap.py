@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
@@ -14,14 +14,15 @@ from maxjax._base.source import function_location
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import Function
 from maxjax._transforms.autodiff import check_callable, leaf_operand
 from maxjax._transforms.batching import batch_flat, mapped_entry, to_axis
 from maxjax._transforms.refs import Lent
 
 
-def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
-         axis_size: int | None = None, spmd_axis_name: Any = None, sum_match: bool = False
-         ) -> Callable[..., Any]:
+def vmap(fun: Function, in_axes: int | Sequence[Any] | None = 0, out_axes: Any = 0,
+         axis_name: Hashable | None = None, axis_size: int | None = None,
+         spmd_axis_name: Hashable | None = None, sum_match: bool = False) -> Function:
     """A function that applies ``fun`` to each element of its arguments along an axis.
 
     Args:
@@ -119,7 +120,8 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
     names = [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(fun, name)]
     functools.update_wrapper(vmap_f, fun, names)
     vmap_f.__doc__ = vmap_doc(fun)
-    return vmap_f
+    typed: Any = vmap_f         # as ``fun``, of arrays with one dimension more
+    return typed
 
 
 def vmap_doc(fun: Callable[..., Any]) -> str:

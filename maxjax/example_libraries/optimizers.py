@@ -15,9 +15,9 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax import tree_util
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 Step = int
 Schedule = Callable[[Any], Any]

@@ -16,7 +16,7 @@ from typing import Any
 
 from maxjax import lax, random
 from maxjax import numpy as jnp
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax.nn import elu as elu
 from maxjax.nn import gelu as gelu
 from maxjax.nn import leaky_relu as leaky_relu
@@ -32,7 +32,7 @@ from maxjax.nn.initializers import normal as normal
 from maxjax.nn.initializers import ones as ones
 from maxjax.nn.initializers import zeros as zeros
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 
 
 @contextlib.contextmanager
@@ -31,4 +31,4 @@ def compute_on(compute_type: str) -> Iterator[None]:
     yield
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

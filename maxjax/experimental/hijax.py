@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_primitive import Zero as Zero
 from maxjax._ir.refs import AbstractRef as AbstractRef
 from maxjax._ir.types import ShapedArray as ShapedArray
@@ -133,4 +133,4 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
         raise TypeError(f"register_hitype: val_cls must be a class, got {val_cls!r}")
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -9,7 +9,7 @@ import dataclasses
 from typing import Any, ClassVar
 
 from maxjax import numpy as jnp
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax.tree_util import tree_leaves
 
 
@@ -94,4 +94,4 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     return x
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

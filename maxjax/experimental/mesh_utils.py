@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._runtime.devices import devices as all_devices
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 
 def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *,

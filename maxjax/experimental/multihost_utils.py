@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._base.shardings import NamedSharding
 from maxjax._runtime.placement import device_put
 from maxjax.tree_util import tree_map
@@ -98,4 +98,4 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

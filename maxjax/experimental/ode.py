@@ -10,14 +10,14 @@ import numpy as np
 
 from maxjax import lax, tree_util
 from maxjax import numpy as jnp
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_gradient import closure_convert
 from maxjax._higher_order.custom_vjp import custom_vjp
 from maxjax._transforms.autodiff import vjp
 from maxjax.flatten_util import ravel_pytree
 from maxjax.numpy._promotion import promote_inexact
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 # Dormand and Prince's coefficients (1980), and Shampine's for the middle of a step (1986).
 _TIMES = np.array([1 / 5, 3 / 10, 4 / 5, 8 / 9, 1., 1.])

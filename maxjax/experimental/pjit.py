@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.jit_sharded import UNSPECIFIED
 
@@ -34,4 +34,4 @@ def pjit(fun: Callable[..., Any], in_shardings: Any = UNSPECIFIED,
     return made
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import attribute_error
 from maxjax._sharding.shard_map_api import shard_map as _shard_map
-
-_missing = missing_names(__name__)
 
 
 def _old(f: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any,
@@ -24,10 +22,14 @@ def _old(f: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any,
 
 _old.__name__ = _old.__qualname__ = "shard_map"
 
+if TYPE_CHECKING:
+    shard_map = _old
 
-def __getattr__(name: str) -> Any:
-    if name != "shard_map":
-        return _missing(name)
-    warnings.warn("jax.experimental.shard_map is deprecated in v0.8.0. Used jax.shard_map instead.",
-                  DeprecationWarning, stacklevel=2)
-    return _old
+if not TYPE_CHECKING:
+    def __getattr__(name: str) -> Any:
+        if name != "shard_map":
+            raise attribute_error(__name__, name)
+        warnings.warn(
+            "jax.experimental.shard_map is deprecated in v0.8.0. Used jax.shard_map instead.",
+            DeprecationWarning, stacklevel=2)
+        return _old

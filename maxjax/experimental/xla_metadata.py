@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 
 
 class _Metadata:
@@ -35,4 +35,4 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
     return _Metadata() if x is None else x
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

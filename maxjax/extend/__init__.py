@@ -1,10 +1,6 @@
 """jax.extend: for libraries that stand on maxjax's machinery."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from maxjax._base.missing import attribute_error
+from maxjax._base.missing import explain_missing_names
 from maxjax.extend import backend as backend
 from maxjax.extend import core as core
 from maxjax.extend import linear_util as linear_util
@@ -22,9 +18,6 @@ _ABSENT = {
     "xla": "maxjax's programs do not run on XLA",
 }
 
-
-def __getattr__(name: str) -> Any:
-    reason = _ABSENT.get(name)
-    if reason is None:
-        raise attribute_error(__name__, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {reason}", name=name)
+explain_missing_names(__name__, {
+    name: f"module {__name__!r} has no attribute {name!r}: {reason}"
+    for name, reason in _ABSENT.items()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from maxjax import clear_caches
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._runtime import devices as _devices
 
 __all__ = ["backend_xla_version", "backends", "clear_backends",
@@ -101,4 +101,4 @@ def get_compile_options(num_replicas: int, num_partitions: int, **kwargs: Any) -
     _not_supported("get_compile_options")
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from maxjax._base import config
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 
 
 class StoreException(Exception):
@@ -294,4 +294,4 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
     raise StoreException("both stores occupied")
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

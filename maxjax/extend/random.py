@@ -9,7 +9,7 @@ import numpy as np
 
 from maxjax import lax
 from maxjax._base import dtypes
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
 from maxjax._primitives.random_bits import THREEFRY as threefry_prng_impl
 from maxjax._primitives.random_bits import Generator
@@ -94,4 +94,4 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[..., Any],
         "arrays: compute them in a function of the generator's state")
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

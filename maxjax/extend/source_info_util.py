@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from maxjax._base import source
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 
 
 def register_exclusion(path: str) -> None:
@@ -15,4 +15,4 @@ def register_exclusion(path: str) -> None:
     source.exclude(path)
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

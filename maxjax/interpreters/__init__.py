@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax.interpreters import ad as ad
 from maxjax.interpreters import batching as batching
 from maxjax.interpreters import mlir as mlir
@@ -10,4 +10,4 @@ from maxjax.interpreters import partial_eval as partial_eval
 from maxjax.interpreters import pxla as pxla
 from maxjax.interpreters import xla as xla
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_primitive import CustomPrimitive
 from maxjax._higher_order.custom_primitive import Zero as Zero
 from maxjax._higher_order.custom_primitive import primitive_jvps as primitive_jvps
@@ -184,4 +184,4 @@ def zeros_like_aval(aval: ShapedArray) -> Any:
     return instantiate(None, aval)
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_primitive import CustomPrimitive, batch_elementwise
 from maxjax._higher_order.custom_primitive import (
     axis_primitive_batchers as axis_primitive_batchers,
@@ -57,4 +57,4 @@ def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:
     return to_axis(x, None, axis, sz)
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

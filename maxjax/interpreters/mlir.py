@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.custom_primitive import CustomPrimitive, check_own
 
 
@@ -51,4 +51,4 @@ def register_lowering(prim: CustomPrimitive, rule: Any, platform: str | None = N
         prim.has_mlir_rule = True
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.control import chosen
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
@@ -182,4 +182,4 @@ def _flags(given: bool | Sequence[bool], count: int) -> list[bool]:
     return flags
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

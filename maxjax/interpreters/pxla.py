@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from maxjax._base import meshes
 from maxjax._base.meshes import Mesh
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 
 __all__ = ["thread_resources"]
 
@@ -30,4 +30,4 @@ class ThreadResources:
 
 thread_resources = ThreadResources()
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

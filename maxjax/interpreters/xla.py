@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._runtime.devices import Client as Backend
 from maxjax._transforms.autodiff import operands_of
 
@@ -20,4 +20,4 @@ def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
     return prim.bind(*operands_of(args), **params)
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -14,6 +14,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Tree
 from maxjax._primitives import convert
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.random_bits import Generator, random_wrap_p
@@ -137,7 +138,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
     return convert.bitcast_convert_type_p.bind(x, new_dtype=target)
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: Tree) -> Tree:
     """``x``, a pytree, as a constant for differentiation.
 
     >>> jax.grad(lambda x: x * lax.stop_gradient(x))(3.)

@@ -23,7 +23,101 @@ from maxjax._primitives import (
     special,
     transcendental,
 )
+from maxjax._primitives.arithmetic import (
+    abs_p,
+    add_p,
+    ceil_p,
+    complex_p,
+    conj_p,
+    div_p,
+    floor_p,
+    imag_p,
+    integer_pow_p,
+    is_finite_p,
+    max_p,
+    min_p,
+    mul_p,
+    neg_p,
+    nextafter_p,
+    real_p,
+    rem_p,
+    round_p,
+    sign_p,
+    square_p,
+    sub_p,
+)
+from maxjax._primitives.comparison import (
+    and_p,
+    clamp_p,
+    clz_p,
+    eq_p,
+    eq_to_p,
+    ge_p,
+    gt_p,
+    le_p,
+    le_to_p,
+    lt_p,
+    lt_to_p,
+    mulhi_p,
+    ne_p,
+    not_p,
+    or_p,
+    population_count_p,
+    select_n_p,
+    shift_left_p,
+    shift_right_arithmetic_p,
+    shift_right_logical_p,
+    xor_p,
+)
+from maxjax._primitives.convert import (
+    bitcast_convert_type_p,
+    convert_element_type_p,
+    reduce_precision_p,
+    stop_gradient_p,
+)
+from maxjax._primitives.incomplete import (
+    igamma_grad_a_p,
+    igamma_p,
+    igammac_p,
+    regularized_incomplete_beta_p,
+)
 from maxjax._primitives.rules import broadcast_shape
+from maxjax._primitives.special import (
+    bessel_i0e_p,
+    bessel_i1e_p,
+    digamma_p,
+    erf_inv_p,
+    erf_p,
+    erfc_p,
+    lgamma_p,
+    polygamma_p,
+    zeta_p,
+)
+from maxjax._primitives.transcendental import (
+    acos_p,
+    acosh_p,
+    asin_p,
+    asinh_p,
+    atan2_p,
+    atan_p,
+    atanh_p,
+    cbrt_p,
+    cos_p,
+    cosh_p,
+    exp2_p,
+    exp_p,
+    expm1_p,
+    log1p_p,
+    log_p,
+    logistic_p,
+    pow_p,
+    rsqrt_p,
+    sin_p,
+    sinh_p,
+    sqrt_p,
+    tan_p,
+    tanh_p,
+)
 from maxjax._primitives.widths import INEXACT, NUMBERS
 from maxjax.lax._conversion import convert_element_type
 from maxjax.lax._operands import check_accepted, same_dtypes_error
@@ -75,7 +169,7 @@ class Tolerance:
 # --- builders -------------------------------------------------------------------------------------
 
 def _unary(primitive: Primitive, name: str, what: str, example: str, result: str,
-           accuracy: bool = False) -> Callable[..., Any]:
+           accuracy: bool = False) -> Callable[..., Array]:
     """An operation of one operand; ``example`` are arguments, for which it prints ``result``."""
     valid: set[Any] = set()
 
@@ -98,7 +192,7 @@ def _unary(primitive: Primitive, name: str, what: str, example: str, result: str
 
 
 def _binary(primitive: Primitive, name: str, what: str = "", example: str = "",
-            result: str = "") -> Callable[..., Any]:
+            result: str = "") -> Callable[..., Array]:
     """An operation of two operands; see ``_unary``."""
     valid: set[Any] = set()
 
@@ -125,8 +219,8 @@ def check_binary(primitive: Primitive, avals: tuple[ShapedArray, ShapedArray]) -
         raise same_dtypes_error(primitive.name, avals)
 
 
-def _named(function: Callable[..., Any], name: str, what: str, example: str,
-           result: str) -> Callable[..., Any]:
+def _named(function: Callable[..., Array], name: str, what: str, example: str,
+           result: str) -> Callable[..., Array]:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "maxjax.lax"
     function.__doc__ = f"{what}\n\n>>> lax.{name}({example})\n{result}\n"
@@ -589,26 +683,27 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Array:
     return select_n(pred, on_false, on_true)
 
 
-# --- the primitives, by JAX's names ---------------------------------------------------------------
-
-# JAX keeps these elsewhere.
-_ELSEWHERE = {"add_any_p", "random_gamma_grad_p"}
-_PRIMITIVES = {
-    name: value for module in (arithmetic, comparison, convert, incomplete, special, transcendental)
-    for name, value in vars(module).items()
-    if isinstance(value, Primitive) and name not in _ELSEWHERE
-}
-globals().update(_PRIMITIVES)
-
 __all__ = [
-    "AccuracyMode", "RoundingMethod", "Tolerance", "abs", "acos", "acosh", "add", "asin", "asinh",
-    "atan", "atan2", "atanh", "bessel_i0e", "bessel_i1e", "betainc", "bitwise_and", "bitwise_not",
-    "bitwise_or", "bitwise_xor", "cbrt", "ceil", "clamp", "clz", "complex", "conj", "cos", "cosh",
-    "digamma", "div", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "ge", "gt",
-    "igamma", "igamma_grad_a", "igammac", "imag", "integer_pow", "is_finite", "le", "lgamma", "log",
-    "log1p", "logistic", "lt", "max", "min", "mul", "mulhi", "ne", "neg", "nextafter", "polygamma",
-    "population_count", "pow", "random_gamma_grad", "real", "reciprocal", "reduce_precision", "rem",
-    "round", "rsqrt", "select", "select_n", "shift_left", "shift_right_arithmetic",
-    "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh", "zeta",
-    *_PRIMITIVES,
+    "AccuracyMode", "RoundingMethod", "Tolerance", "abs", "abs_p", "acos", "acos_p", "acosh",
+    "acosh_p", "add", "add_p", "and_p", "asin", "asin_p", "asinh", "asinh_p", "atan", "atan2",
+    "atan2_p", "atan_p", "atanh", "atanh_p", "bessel_i0e", "bessel_i0e_p", "bessel_i1e",
+    "bessel_i1e_p", "betainc", "bitcast_convert_type_p", "bitwise_and", "bitwise_not",
+    "bitwise_or", "bitwise_xor", "cbrt", "cbrt_p", "ceil", "ceil_p", "clamp", "clamp_p", "clz",
+    "clz_p", "complex", "complex_p", "conj", "conj_p", "convert_element_type_p", "cos", "cos_p",
+    "cosh", "cosh_p", "digamma", "digamma_p", "div", "div_p", "eq", "eq_p", "eq_to_p", "erf",
+    "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "exp", "exp2", "exp2_p", "exp_p",
+    "expm1", "expm1_p", "floor", "floor_p", "ge", "ge_p", "gt", "gt_p", "igamma",
+    "igamma_grad_a", "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "imag", "imag_p",
+    "integer_pow", "integer_pow_p", "is_finite", "is_finite_p", "le", "le_p", "le_to_p",
+    "lgamma", "lgamma_p", "log", "log1p", "log1p_p", "log_p", "logistic", "logistic_p", "lt",
+    "lt_p", "lt_to_p", "max", "max_p", "min", "min_p", "mul", "mul_p", "mulhi", "mulhi_p", "ne",
+    "ne_p", "neg", "neg_p", "nextafter", "nextafter_p", "not_p", "or_p", "polygamma",
+    "polygamma_p", "population_count", "population_count_p", "pow", "pow_p",
+    "random_gamma_grad", "real", "real_p", "reciprocal", "reduce_precision",
+    "reduce_precision_p", "regularized_incomplete_beta_p", "rem", "rem_p", "round", "round_p",
+    "rsqrt", "rsqrt_p", "select", "select_n", "select_n_p", "shift_left", "shift_left_p",
+    "shift_right_arithmetic", "shift_right_arithmetic_p", "shift_right_logical",
+    "shift_right_logical_p", "sign", "sign_p", "sin", "sin_p", "sinh", "sinh_p", "sqrt",
+    "sqrt_p", "square", "square_p", "stop_gradient_p", "sub", "sub_p", "tan", "tan_p", "tanh",
+    "tanh_p", "xor_p", "zeta", "zeta_p",
 ]

@@ -150,7 +150,8 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
         after = _by_cholesky(before, 3.0, 1.0, 3.0)
         return count + 1, after, gt(_norm(sub(after, before)), tolerance)
 
-    count, u, unconverged = while_loop(proceed, step, (len(weights), u, unconverged))
+    initial: tuple[Any, Array, Array] = len(weights), u, unconverged
+    count, u, unconverged = while_loop(proceed, step, initial)
     # One Newton-Schulz step mends what rounding has lost of orthogonality.
     u = sub(_scaled(1.5, u), rules.matmul(_scaled(0.5, u), rules.matmul(rules.adjoint(u), u)))
     h = rules.matmul(rules.adjoint(u), x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from maxjax._base import dtypes
 from maxjax._higher_order.composed import approx_top_k_p, bind_composed
@@ -18,6 +18,14 @@ __all__ = [
     "approx_max_k", "approx_min_k", "approx_top_k_p", "sort", "sort_key_val", "sort_p", "top_k",
     "top_k_p",
 ]
+
+
+@overload
+def sort(operand: Array, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+         ) -> Array: ...
+@overload
+def sort(operand: Sequence[Array], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+         ) -> tuple[Array, ...]: ...
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
@@ -60,7 +68,8 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
     >>> lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([0, 1, 2]))
     (Array([1, 2, 3], dtype=int32), Array([1, 2, 0], dtype=int32))
     """
-    return sort((keys, values), dimension, is_stable, 1)
+    sorted_keys, sorted_values = sort((keys, values), dimension, is_stable, 1)
+    return sorted_keys, sorted_values
 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:

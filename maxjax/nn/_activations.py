@@ -12,7 +12,7 @@ from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
-from maxjax._higher_order.jit_function import make_jit as jit
+from maxjax._higher_order.jit_function import jitted as jit
 from maxjax._ir.trace import Array
 from maxjax._primitives.creation import full
 from maxjax.numpy._promotion import (

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from maxjax._base import config, dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import stop_gradient_p
 from maxjax.numpy._promotion import (
     canonical_axes,
@@ -89,6 +90,19 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """
     check_arraylike("log_softmax", x)
     return _log_softmax(x, tuple(axis) if isinstance(axis, list) else axis, where)
+
+
+@overload
+def logsumexp(a: ArrayLike, axis: Any = None, b: ArrayLike | None = None, keepdims: bool = False,
+              return_sign: Literal[False] = False, where: ArrayLike | None = None) -> Array: ...
+@overload
+def logsumexp(a: ArrayLike, axis: Any = None, b: ArrayLike | None = None, keepdims: bool = False,
+              *, return_sign: Literal[True], where: ArrayLike | None = None
+              ) -> tuple[Array, Array]: ...
+@overload
+def logsumexp(a: ArrayLike, axis: Any = None, b: ArrayLike | None = None, keepdims: bool = False,
+              return_sign: bool = False, where: ArrayLike | None = None
+              ) -> Array | tuple[Array, Array]: ...
 
 
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,7 +14,14 @@ from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import canonical_dtype
 
-Initializer = Callable[..., Array]
+
+class Initializer(Protocol):
+    """Makes the array of a parameter."""
+
+    def __call__(self, key: Array, shape: Any, dtype: Any = None, out_sharding: Any = None
+                 ) -> Array: ...
+
+
 _Axes = int | Sequence[int]
 
 

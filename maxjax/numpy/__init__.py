@@ -1,8 +1,6 @@
 """jax.numpy: NumPy's functions on maxjax arrays, with JAX's dtypes."""
 
-from typing import Any as _Any
-
-from maxjax._base.missing import attribute_error as _attribute_error
+from maxjax._base.missing import explain_missing_names as _explain_missing_names
 from maxjax._ir.trace import Array as ndarray
 from maxjax.numpy import _array_members as _array_members
 from maxjax.numpy import _array_methods as _array_methods
@@ -38,8 +36,5 @@ from maxjax.numpy._ufunc_objects import *  # noqa: F403
 from maxjax.numpy._ufuncs import *  # noqa: F403
 from maxjax.numpy._where import *  # noqa: F403
 
-
-def __getattr__(name: str) -> _Any:
-    if name == "fix":
-        raise AttributeError("jax.numpy.fix was removed from JAX: use jax.numpy.trunc.")
-    raise _attribute_error(__name__, name)
+_explain_missing_names(__name__, {
+    "fix": "jax.numpy.fix was removed from JAX: use jax.numpy.trunc."})

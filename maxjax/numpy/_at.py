@@ -278,7 +278,8 @@ def _update_windows(x: Array, index: Any, values: Any, kind: str, *options: Any)
                                  full(places.shape, x.shape[dim], places.dtype))
         return update(x, tuple(parts), values, kind, *options)
     inside: Any = True
-    region, starts = x, [np.int32(0)] * x.ndim
+    region = x
+    starts: list[Any] = [np.int32(0)] * x.ndim
     for _, dim, part in slices:
         last = x.shape[dim] - part.size
         if last < 0:

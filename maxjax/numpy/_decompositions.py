@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.linalg_factors import geqrf_p
 from maxjax._primitives.linalg_solve import solve_p
 from maxjax.lax import linalg as lax_linalg
@@ -99,6 +100,15 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     return _adjoint(factor) if upper else factor
 
 
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "complete", "raw", "full"] = "reduced"
+       ) -> QRResult: ...
+@overload
+def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
+@overload
+def qr(a: ArrayLike, mode: str) -> Array | QRResult: ...
+
+
 def qr(a: Any, mode: str = "reduced") -> Any:
     """``(Q, R)`` with ``Q R = a``, ``Q`` with orthonormal columns and ``R`` upper triangular.
 
@@ -168,6 +178,24 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
     Array([1., 3.], dtype=float32)
     """
     return eigh(a, UPLO, symmetrize_input).eigenvalues
+
+
+@overload
+def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[True],
+        hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> SVDResult: ...
+@overload
+def svd(a: ArrayLike, full_matrices: bool, compute_uv: Literal[True], hermitian: bool = False,
+        subset_by_index: tuple[int, int] | None = None) -> SVDResult: ...
+@overload
+def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False],
+        hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> Array: ...
+@overload
+def svd(a: ArrayLike, full_matrices: bool, compute_uv: Literal[False], hermitian: bool = False,
+        subset_by_index: tuple[int, int] | None = None) -> Array: ...
+@overload
+def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
+        hermitian: bool = False, subset_by_index: tuple[int, int] | None = None
+        ) -> Array | SVDResult: ...
 
 
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,

@@ -87,7 +87,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float,
-                 **kwargs: Any) -> Any:
+                 **kwargs: Any) -> Array:
     """``function`` of the index arrays of a grid of ``shape``.
 
     >>> jnp.fromfunction(lambda row, column: 10 * row + column, (2, 3), dtype=int)
@@ -111,7 +111,7 @@ save = np.save
 savez = np.savez
 
 
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+def load(file: Any, *args: Any, **kwargs: Any) -> Array:
     """An array from a file that ``save`` has written.
 
     >>> import io
@@ -121,9 +121,10 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     >>> jnp.load(file)
     Array([0, 1, 2], dtype=int32)
     """
-    value = np.load(file, *args, **kwargs)
-    if not isinstance(value, np.ndarray):
-        return value
+    loaded: Any = np.load(file, *args, **kwargs)
+    if not isinstance(loaded, np.ndarray):
+        return loaded
+    value: Any = loaded
     if value.dtype.kind == "V":     # NumPy's files do not know its name
         if value.dtype.itemsize != 2:
             return value

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.joining import concatenate_p
@@ -158,6 +159,14 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
         for i in range(x.shape[index]))
 
 
+@overload
+def atleast_1d() -> list[Array]: ...
+@overload
+def atleast_1d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
+
+
 def atleast_1d(*arys: Any) -> Any:
     """Each array with at least one dimension.
 
@@ -165,6 +174,14 @@ def atleast_1d(*arys: Any) -> Any:
     Array([5], dtype=int32, weak_type=True)
     """
     return _at_least("atleast_1d", arys, lambda x: x if x.ndim else layout.reshape(x, (1,)))
+
+
+@overload
+def atleast_2d() -> list[Array]: ...
+@overload
+def atleast_2d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 
 
 def atleast_2d(*arys: Any) -> Any:
@@ -175,6 +192,14 @@ def atleast_2d(*arys: Any) -> Any:
     """
     return _at_least("atleast_2d", arys, lambda x: x if x.ndim >= 2 else layout.reshape(
         x, (1,) * (2 - x.ndim) + x.shape))
+
+
+@overload
+def atleast_3d() -> list[Array]: ...
+@overload
+def atleast_3d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 
 
 def atleast_3d(*arys: Any) -> Any:

@@ -193,12 +193,13 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     return shapes.expand_dims(x, 1) ** shapes.expand_dims(exponents, 0)
 
 
-def _indices(parts: Sequence[np.ndarray]) -> tuple[Array, ...]:
+def _indices(parts: Sequence[np.ndarray]) -> tuple[Array, Array]:
     dtype = dtypes.canonical(dtypes.int64)
-    return tuple(as_array(part.astype(dtype)) for part in parts)
+    rows, columns = [as_array(part.astype(dtype)) for part in parts]
+    return rows, columns
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the lower triangle of an (n, m) matrix.
 
     >>> jnp.tril_indices(2)
@@ -207,7 +208,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     return _indices(np.tril_indices(*_three("tril_indices", n, k, m)))
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the upper triangle of an (n, m) matrix.
 
     >>> jnp.triu_indices(2, k=1)
@@ -229,7 +230,7 @@ def _matrix_shape(arr: Any) -> tuple[int, ...]:
     return shape
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """The indices of the lower triangle of a matrix.
 
     >>> jnp.tril_indices_from(jnp.ones((2, 3)), k=-1)
@@ -239,7 +240,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """The indices of the upper triangle of a matrix.
 
     >>> jnp.triu_indices_from(jnp.ones((2, 2)))

@@ -241,7 +241,7 @@ def _roots_behind_zeros(p: Array, zeros: Array) -> Array:
 
 
 def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False,
-            w: Any = None, cov: bool = False) -> Any:
+            w: Any = None, cov: bool = False) -> Array | tuple[Array, ...]:
     """The polynomial of degree ``deg`` that fits points best, by least squares.
 
     Args:

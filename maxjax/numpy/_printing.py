@@ -33,7 +33,7 @@ _BITS = "u4"
 def key_words(x: ArrayImpl) -> np.ndarray:
     """The words of random keys, along a new last axis."""
     host = np.ascontiguousarray(x.host()).reshape(x.shape)
-    dtype = x.dtype
+    dtype = x.aval.dtype
     if dtype.words == 2:      # one uint64 a key, the first word in its low half
         return np.stack([host & np.uint64(0xFFFFFFFF), host >> np.uint64(32)], -1).astype(_BITS)
     return host.reshape(-1).view(_BITS).reshape(*x.shape, dtype.words)

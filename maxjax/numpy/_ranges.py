@@ -6,13 +6,14 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, size_index
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import joining, layout
 from maxjax._primitives.arithmetic import complex_p, imag_p, real_p
 from maxjax._primitives.broadcasting import broadcast_in_dim
@@ -117,6 +118,24 @@ def _interval_dtype(start: Any, stop: Any, dtype: Any, name: str) -> tuple[Any, 
     result = common if dtype is None else dtype
     return (dtypes.promote(((common, False), (result, False)))[0]
             if dtypes.is_inexact(result) else common), result
+
+
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
+             retstep: Literal[False] = False, dtype: DTypeLike | None = None, axis: int = 0, *,
+             device: Any = None) -> Array: ...
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, retstep: Literal[True],
+             dtype: DTypeLike | None = None, axis: int = 0, *, device: Any = None
+             ) -> tuple[Array, Array]: ...
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, *,
+             retstep: Literal[True], dtype: DTypeLike | None = None, axis: int = 0,
+             device: Any = None) -> tuple[Array, Array]: ...
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
+             retstep: bool = False, dtype: DTypeLike | None = None, axis: int = 0, *,
+             device: Any = None) -> Array | tuple[Array, Array]: ...
 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
@@ -277,6 +296,17 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
         sizes[axis] = x.shape[0]
         result.append(broadcast_in_dim(x, tuple(sizes), (axis,)))
     return result
+
+
+@overload
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None,
+            sparse: Literal[False] = False) -> Array: ...
+@overload
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, *, sparse: Literal[True]
+            ) -> tuple[Array, ...]: ...
+@overload
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
+            ) -> Array | tuple[Array, ...]: ...
 
 
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from maxjax._base import config, dtypes
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import (
     add_p,
     div_p,
@@ -327,6 +328,17 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     total = sum(x, axes, dtype=compute, keepdims=keepdims, where=where)
     mean_ = ufuncs.divide(total, _count(x, axes, where, keepdims, compute))
     return convert_element_type(mean_, result)
+
+
+@overload
+def average(a: ArrayLike, axis: Any = None, weights: ArrayLike | None = None,
+            returned: Literal[False] = False, keepdims: bool = False) -> Array: ...
+@overload
+def average(a: ArrayLike, axis: Any = None, weights: ArrayLike | None = None, *,
+            returned: Literal[True], keepdims: bool = False) -> tuple[Array, Array]: ...
+@overload
+def average(a: ArrayLike, axis: Any = None, weights: ArrayLike | None = None,
+            returned: bool = False, keepdims: bool = False) -> Array | tuple[Array, Array]: ...
 
 
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False,

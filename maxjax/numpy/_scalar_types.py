@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from typing import Any
 
@@ -114,7 +115,7 @@ ComplexWarning = np.exceptions.ComplexWarning
 pi, e, inf, nan, euler_gamma, newaxis = np.pi, np.e, np.inf, np.nan, np.euler_gamma, None
 
 
-def finfo(dtype: Any) -> Any:
+def finfo(dtype: Any) -> ml_dtypes.finfo:
     """Limits of a floating dtype: ``eps``, ``max``, ``min``, ``tiny``, ``bits`` and so on.
 
     >>> float(jnp.finfo(jnp.float16).max), jnp.finfo("bfloat16").bits
@@ -149,7 +150,7 @@ _SMALL_SIGNED = (dtypes.int1, dtypes.int2, dtypes.int4)
 _SMALL_UNSIGNED = (dtypes.uint1, dtypes.uint2, dtypes.uint4)
 
 
-def issubdtype(arg1: Any, arg2: Any) -> Any:
+def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
     """Whether a dtype is, or is below, another dtype or abstract class of dtypes.
 
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype("int32", jnp.inexact)
@@ -191,7 +192,7 @@ def _numpy_type(value: Any) -> Any:
     return dtypes.as_dtype(value).type
 
 
-def result_type(*args: Any) -> Any:
+def result_type(*args: Any) -> np.dtype:
     """The dtype of an operation on arrays, dtypes and Python scalars.
 
     >>> result_type("int32", 1.0)
@@ -215,7 +216,7 @@ def result_type(*args: Any) -> Any:
     return dtypes.promote(tuple(operands))[0]
 
 
-def promote_types(a: Any, b: Any) -> Any:
+def promote_types(a: Any, b: Any) -> np.dtype:
     """The dtype to which two dtypes promote.
 
     >>> jnp.promote_types("int32", "bfloat16")
@@ -228,7 +229,7 @@ def promote_types(a: Any, b: Any) -> Any:
     return dtypes.promote(pair, x64=True if wide else None)[0]
 
 
-def can_cast(from_: Any, to: Any, casting: Any = "safe") -> Any:
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
     """NumPy's rule of what may be cast without loss.
 
     >>> jnp.can_cast("int32", "float64"), jnp.can_cast("float32", "int32")
@@ -247,7 +248,7 @@ _KINDS["integral"] = (*_KINDS["signed integer"], *_KINDS["unsigned integer"])
 _KINDS["numeric"] = (*_KINDS["integral"], *_FLOATS, *dtypes.COMPLEX)
 
 
-def isdtype(dtype: Any, kind: Any) -> Any:
+def isdtype(dtype: Any, kind: Any) -> builtins.bool:
     """Whether a dtype is of a kind of the array API ("bool", "integral", ...) or equal to one.
 
     >>> jnp.isdtype("int8", "integral"), jnp.isdtype("int8", ("bool", "real floating"))

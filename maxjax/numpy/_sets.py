@@ -354,7 +354,8 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | Non
 
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
-                size: int | None = None, fill_value: Any = None) -> Any:
+                size: int | None = None, fill_value: Any = None
+                ) -> Array | tuple[Array, Array, Array]:
     """The elements of both arrays, in ascending order.
 
     Args:
@@ -389,8 +390,9 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     values = _compacted(line, keep, size, fill_value)
     if not return_indices:
         return values
-    return values, *(_compacted(source, keep, size, count)
-                     for source, count in zip(sources, (x.size, y.size), strict=True))
+    first, second = [_compacted(source, keep, size, count)
+                     for source, count in zip(sources, (x.size, y.size), strict=True)]
+    return values, first, second
 
 
 # --- delete, insert -------------------------------------------------------------------------------

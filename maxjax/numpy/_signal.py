@@ -101,7 +101,8 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     return joining.concatenate(parts, 0)
 
 
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None
+             ) -> Array | list[Array]:
     """Central differences in the interior, one-sided ones at the edges.
 
     Args:

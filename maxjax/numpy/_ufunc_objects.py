@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from maxjax._ir.primitive import (
     Primitive,
 )
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import (
     add_p,
     complex_p,
@@ -413,28 +414,40 @@ def _logaddexp2(x1: Any, x2: Any, /) -> Array:
 maximum_function, minimum_function = ufuncs._maximum, ufuncs._minimum
 
 
-def _ufunc(function: Callable[..., Any], nin: int, nout: int, **options: Any) -> ufunc:
-    return ufunc(function, nin, nout, call=function, **options)
+if TYPE_CHECKING:
+    class BinaryUfunc(ufunc):
+        """Of two arrays, with one result."""
+
+        def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Array: ...
 
 
-add = _ufunc(add_function, 2, 1, name="add", identity=0, reduce=reductions.sum,
+def _unary(function: Callable[..., Any], name: str) -> Callable[[ArrayLike], Array]:
+    return ufunc(function, 1, 1, call=function, name=name)
+
+
+def _binary(function: Callable[..., Any], **options: Any) -> BinaryUfunc:
+    made: Any = ufunc(function, 2, 1, call=function, **options)
+    return made
+
+
+add = _binary(add_function, name="add", identity=0, reduce=reductions.sum,
             accumulate=cumulative.cumsum, at="add")
-subtract = _ufunc(subtract_function, 2, 1, name="subtract", at="subtract")
-multiply = _ufunc(multiply_function, 2, 1, name="multiply", identity=1, reduce=reductions.prod,
+subtract = _binary(subtract_function, name="subtract", at="subtract")
+multiply = _binary(multiply_function, name="multiply", identity=1, reduce=reductions.prod,
                  accumulate=cumulative.cumprod, at="multiply")
-negative = _ufunc(negative_function, 1, 1, name="negative")
-maximum = _ufunc(maximum_function, 2, 1, name="maximum", reduce=reductions.max, at="max")
-minimum = _ufunc(minimum_function, 2, 1, name="minimum", reduce=reductions.min, at="min")
-bitwise_and = _ufunc(bitwise_and_function, 2, 1, name="bitwise_and", identity=-1)
-bitwise_or = _ufunc(bitwise_or_function, 2, 1, name="bitwise_or", identity=0)
-bitwise_xor = _ufunc(bitwise_xor_function, 2, 1, name="bitwise_xor", identity=0)
-logical_and = _ufunc(_logical("logical_and", and_p), 2, 1, identity=True,
+negative = _unary(negative_function, "negative")
+maximum = _binary(maximum_function, name="maximum", reduce=reductions.max, at="max")
+minimum = _binary(minimum_function, name="minimum", reduce=reductions.min, at="min")
+bitwise_and = _binary(bitwise_and_function, name="bitwise_and", identity=-1)
+bitwise_or = _binary(bitwise_or_function, name="bitwise_or", identity=0)
+bitwise_xor = _binary(bitwise_xor_function, name="bitwise_xor", identity=0)
+logical_and = _binary(_logical("logical_and", and_p), identity=True,
                     reduce=reductions.all)
-logical_or = _ufunc(_logical("logical_or", or_p), 2, 1, identity=False,
+logical_or = _binary(_logical("logical_or", or_p), identity=False,
                    reduce=reductions.any)
-logical_xor = _ufunc(_logical("logical_xor", xor_p), 2, 1, identity=False)
-logaddexp = _ufunc(_logaddexp, 2, 1, name="logaddexp", identity=-np.inf)
-logaddexp2 = _ufunc(_logaddexp2, 2, 1, name="logaddexp2", identity=-np.inf)
+logical_xor = _binary(_logical("logical_xor", xor_p), identity=False)
+logaddexp = _binary(_logaddexp, name="logaddexp", identity=-np.inf)
+logaddexp2 = _binary(_logaddexp2, name="logaddexp2", identity=-np.inf)
 
 
 def gcd(x1: Any, x2: Any) -> Array:

@@ -15,6 +15,7 @@ from maxjax._ir.primitive import (
     Primitive,
 )
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import (
     abs_p,
     ceil_p,
@@ -147,7 +148,7 @@ left_shift = binary("left_shift", shift_left_p, bool_as_int=True)
 bitwise_left_shift = left_shift
 
 
-def _ordered(name: str, primitive: Primitive) -> Any:
+def _ordered(name: str, primitive: Primitive) -> Callable[[ArrayLike, ArrayLike], Array]:
     """Complex numbers are compared by real part, then by imaginary part."""
     strict = {lt_p: lt_p, le_p: lt_p, gt_p: gt_p, ge_p: gt_p}[primitive]
 
@@ -326,7 +327,7 @@ def angle(z: Any, deg: bool = False) -> Array:
     return degrees(result) if deg else result
 
 
-def _scaled(name: str, factor: float) -> Any:
+def _scaled(name: str, factor: float) -> Callable[[ArrayLike], Array]:
     def function(x: Any, /) -> Array:
         return inexact_operand(name, x) * factor
     return described(function, name, ("x",), inexact=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from maxjax._base import dtypes
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import ne_p, select_n_p
 from maxjax._runtime.array import ArrayImpl
@@ -30,6 +31,13 @@ def as_bool(x: Any) -> Any:
             return x
         return ne_p.bind(x, constant(0, x.dtype, x.aval.weak_type))
     return as_bool(as_array(x))
+
+
+@overload
+def where(condition: ArrayLike, /, *, size: int | None = None,
+          fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> tuple[Array, ...]: ...
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 
 
 def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,

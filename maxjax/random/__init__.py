@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._primitives.random_rejection import random_gamma_p as random_gamma_p
 from maxjax.random._basic import bernoulli as bernoulli
 from maxjax.random._basic import bits as bits
@@ -52,4 +52,4 @@ from maxjax.random._keys import key_impl as key_impl
 from maxjax.random._keys import split as split
 from maxjax.random._keys import wrap_key_data as wrap_key_data
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -10,11 +10,11 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import canonical_axis, promote_inexact
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 
 def _prepared(name: str, x: Any, type: int, sizes: Any, axes: Any, norm: Any) -> tuple[Any, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from maxjax import numpy as jnp
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from maxjax import numpy as jnp
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import check_arraylike, promote_inexact
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 
 def _points_of(xi: Any) -> Any:

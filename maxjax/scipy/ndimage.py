@@ -10,10 +10,10 @@ from typing import Any
 
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 
 def _mirror(index: Any, size: int) -> Any:

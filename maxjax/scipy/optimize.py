@@ -9,12 +9,12 @@ import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._transforms.autodiff import value_and_grad
 from maxjax.numpy._promotion import promote_inexact
 from maxjax.tree_util import tree_map
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 
 class OptimizeResults(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import check_arraylike, promote_inexact
 from maxjax.scipy._spectral import csd as csd
@@ -18,7 +18,7 @@ from maxjax.scipy._spectral import istft as istft
 from maxjax.scipy._spectral import stft as stft
 from maxjax.scipy._spectral import welch as welch
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 
 def _direct(x: Any, y: Any, mode: str, precision: Any) -> Any:

@@ -6,7 +6,7 @@ What maxjax compiles is always kept, in the folder that MAXJAX_CACHE_DIR names.
 from __future__ import annotations
 
 from maxjax._base.config import config
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 
 
 def set_cache_dir(path: str) -> None:
@@ -28,4 +28,4 @@ def reset_cache() -> None:
     """
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

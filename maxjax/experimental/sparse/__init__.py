@@ -5,7 +5,7 @@ There is BCOO, and a minimum of BCSR; COO, CSR, CSC, and primitives of their own
 
 from __future__ import annotations
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax.experimental.sparse import _methods as _methods
 from maxjax.experimental.sparse._bcoo import BCOO as BCOO
 from maxjax.experimental.sparse._bcoo import JAXSparse as JAXSparse
@@ -42,4 +42,4 @@ from maxjax.experimental.sparse._transforms import jacrev as jacrev
 from maxjax.experimental.sparse._transforms import sparsify as sparsify
 from maxjax.experimental.sparse._transforms import value_and_grad as value_and_grad
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import ConcretizationTypeError
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._base.source import SourceLine
 from maxjax._higher_order.custom_primitive import CustomPrimitive
 from maxjax._ir import check as _check
@@ -314,4 +314,4 @@ def nonempty_axis_env_DO_NOT_USE() -> bool:
     return bool(context.axis_env)
 
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import maxjax._primitives.all  # noqa: F401  # the registry is full
 from maxjax import lax as _lax
 from maxjax._base.missing import attribute_error as _attribute_error
 from maxjax._higher_order import checkpoint as _checkpoint  # noqa: F401
 from maxjax._higher_order import custom_vjp as _custom_vjp  # noqa: F401
+from maxjax._ir.primitive import Primitive as _Primitive
 from maxjax._ir.primitive import registry as _registry
 
 # Those that are called otherwise here.
 _OTHERS = {"add_jaxvals_p": "add_any", "remat_p": "remat2"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Primitive:
     found = getattr(_lax, name, None) if name.endswith("_p") else None
     if found is None and name.endswith("_p"):
         found = _registry.get(_OTHERS.get(name, name.removesuffix("_p")))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from maxjax import numpy as jnp
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
 from maxjax.numpy._promotion import check_arraylike, promote_inexact
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Array]:

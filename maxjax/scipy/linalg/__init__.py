@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax.scipy.linalg._decompositions import cho_factor as cho_factor
 from maxjax.scipy.linalg._decompositions import cho_solve as cho_solve
 from maxjax.scipy.linalg._decompositions import cholesky as cholesky
@@ -44,4 +44,4 @@ from maxjax.scipy.linalg._matrices import leslie as leslie
 from maxjax.scipy.linalg._matrices import pascal as pascal
 from maxjax.scipy.linalg._matrices import toeplitz as toeplitz
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def block_diag(*arrs: Any) -> Array:
     return jnp.concatenate(rows, axis=0)
 
 
-def _vectors(function: Any) -> Any:
+def _vectors(function: Callable[..., Array]) -> Callable[..., Array]:
     """Applies a function of vectors along the last axes of arrays."""
     @functools.wraps(function)
     def apply(*args: Any, **options: Any) -> Array:

@@ -13,10 +13,10 @@ import numpy as np
 from maxjax import lax, tree_util
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax.flatten_util import ravel_pytree
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 _map = tree_util.tree_map
 

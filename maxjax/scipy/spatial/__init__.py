@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax.scipy.spatial import transform as transform
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -13,10 +13,10 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax import random
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)
 
 _SMALL_ANGLE = 1e-3
 _GIMBAL = 1e-7

@@ -1,10 +1,6 @@
 """jax.scipy.special: special functions."""
 
-from __future__ import annotations
-
-from typing import Any as _Any
-
-from maxjax._base.missing import attribute_error as _attribute_error
+from maxjax._base.missing import explain_missing_names as _explain_missing_names
 from maxjax.scipy.special._beta import beta as beta
 from maxjax.scipy.special._beta import betaln as betaln
 from maxjax.scipy.special._beta import comb as comb
@@ -61,10 +57,6 @@ from maxjax.scipy.special._normal import ndtri as ndtri
 from maxjax.scipy.special._normal import owens_t as owens_t
 from maxjax.scipy.special._normal import wofz as wofz
 
-
-def __getattr__(name: str) -> _Any:
-    if name == "sph_harm":
-        raise AttributeError(
-            "jax.scipy.special.sph_harm was deprecated in v0.7.0 and removed in v0.10.0. Use "
-            "jax.scipy.special.sph_harm_y instead.")
-    raise _attribute_error(__name__, name)
+_explain_missing_names(__name__, {
+    "sph_harm": "jax.scipy.special.sph_harm was deprecated in v0.7.0 and removed in v0.10.0. Use "
+                "jax.scipy.special.sph_harm_y instead."})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxjax._base.missing import missing_names
+from maxjax._base.missing import explain_missing_names
 from maxjax.scipy.stats import bernoulli as bernoulli
 from maxjax.scipy.stats import beta as beta
 from maxjax.scipy.stats import betabinom as betabinom
@@ -34,4 +34,4 @@ from maxjax.scipy.stats._statistics import mode as mode
 from maxjax.scipy.stats._statistics import rankdata as rankdata
 from maxjax.scipy.stats._statistics import sem as sem
 
-__getattr__ = missing_names(__name__)
+explain_missing_names(__name__)

@@ -1,0 +1,59 @@
+"""What values, parameters and axes are, for annotations: one name for each.
+
+Those that lower modules need stand there, and are brought together here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from maxjax._base.dtypes import DType as DType
+from maxjax._base.meshes import AxisName as AxisName
+from maxjax._base.pytree import PyTree as PyTree
+from maxjax._ir.jaxpr import Params as Params
+from maxjax._ir.trace import Array
+from maxjax._ir.trace import Value as Value
+
+# --- values ---------------------------------------------------------------------------------------
+# None: known to be zero.
+Tangent = Array | None
+# A result of a NumPy rule; NumPy's functions give scalars for arrays of rank 0.
+HostValue = np.ndarray | np.generic
+# A scalar that no function is traced over.
+StaticScalar = np.bool_ | np.number | bool | int | float | complex
+
+# --- types of values ------------------------------------------------------------------------------
+# Sizes; symbolic ones, which are objects of their own, act as integers.
+Shape = tuple[int, ...]
+
+# --- axes -----------------------------------------------------------------------------------------
+# The position of the mapped axis; None: the same for all elements.
+BatchAxis = int | None
+
+# --- functions ------------------------------------------------------------------------------------
+# Of values, with a flat sequence of them as its result.
+FlatFunction = Callable[..., Sequence[Any]]
+
+
+# --- users' arguments -----------------------------------------------------------------------------
+
+class SupportsDType(Protocol):
+    """Has a dtype."""
+
+    @property
+    def dtype(self) -> np.dtype: ...
+
+
+# What functions of maxjax.numpy take as an array, and as a dtype.
+ArrayLike = Array | np.ndarray | StaticScalar
+DTypeLike = str | type[Any] | np.dtype | SupportsDType
+
+# What a transformation gives back as it was typed: the function, its results, a pytree.
+Function = TypeVar("Function", bound=Callable[..., Any])
+Result = TypeVar("Result")
+Aux = TypeVar("Aux")
+Tree = TypeVar("Tree")
+Class = TypeVar("Class", bound=type)

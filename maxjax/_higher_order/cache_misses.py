@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from maxjax._base import config, pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.source import current_line, unwrapped
 
 logger = logging.getLogger("maxjax")
@@ -15,7 +16,7 @@ logger = logging.getLogger("maxjax")
 _seen_lines: set[str] = set()
 
 
-def explain(function: Callable[..., Any], key: tuple[Any, ...], known: Iterable[tuple[Any, ...]],
+def explain(function: Callable[..., PyTree], key: tuple[Any, ...], known: Iterable[tuple[Any, ...]],
             names: Sequence[str]) -> None:
     """Logs why there is no trace of a function for a signature.
 
@@ -77,21 +78,22 @@ def _static_text(static: Any) -> str:
     return ", ".join(f"{place}={value!r}" for place, _, value in static[1])
 
 
-def _type_text(aval: Any) -> str:
+def _type_text(aval: object) -> str:
     text = aval.str_short(True) if hasattr(aval, "str_short") else str(aval)
     return f"{text} (weakly typed)" if getattr(aval, "weak_type", False) else text
 
 
 # --- structures that differ -----------------------------------------------------------------------
 
-def tree_differences(expected: Any, found: Any) -> Iterator[tuple[str, str, str, str]]:
+def tree_differences(expected: PyTreeSpec, found: PyTreeSpec
+                     ) -> Iterator[tuple[str, str, str, str]]:
     """Where two structures of ``(args, kwargs)`` differ: (place, one, the other, why)."""
     trees = [pytree.unflatten(spec, [0] * spec.num_leaves) for spec in (expected, found)]
     for name, one, two in zip(("args", "kwargs"), *trees, strict=True):
         yield from _differences(one, two, name)
 
 
-def _differences(one: Any, two: Any, place: str) -> Iterator[tuple[str, str, str, str]]:
+def _differences(one: PyTree, two: PyTree, place: str) -> Iterator[tuple[str, str, str, str]]:
     first, second = pytree.one_level(one), pytree.one_level(two)
     if first is None and second is None:
         return

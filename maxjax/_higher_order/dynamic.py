@@ -8,14 +8,19 @@ made: where they come out otherwise, the function takes another way, and is trac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._higher_order.static_arguments import Static
 from maxjax._ir.dimensions import LEAST, Guard, Scope
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import dimension as dimension  # gives sizes as arrays
+
+if TYPE_CHECKING:
+    from maxjax._higher_order.entries import Entry
 
 # Programs of so many sizes are kept for a function; the oldest goes first.
 MAX_SIZES = 512
@@ -32,7 +37,7 @@ class Variant:
 
     __slots__ = ("closed", "family", "guards", "out_tree")
 
-    def __init__(self, closed: ClosedJaxpr, out_tree: Any, guards: list[Guard]):
+    def __init__(self, closed: ClosedJaxpr, out_tree: PyTreeSpec, guards: list[Guard]):
         self.closed = closed
         self.out_tree = out_tree
         self.guards = guards
@@ -52,7 +57,7 @@ class Variant:
 class DynamicDims:
     """Which dimensions of a function's arguments are symbols, and its variants."""
 
-    def __init__(self, dims: Mapping[int | str, Any], positional: list[str]):
+    def __init__(self, dims: Mapping[int | str, PyTree], positional: list[str]):
         if not isinstance(dims, Mapping):
             raise TypeError(
                 "dynamic_dims must map arguments to their dynamic dimensions, such as "
@@ -75,7 +80,7 @@ class DynamicDims:
                                 f"{key!r}")
         self.variants: dict[Any, list[Variant]] = {}
 
-    def leaf_dims(self, tree: Any, positions: list[int]) -> list[dict[int, str]]:
+    def leaf_dims(self, tree: PyTreeSpec, positions: list[int]) -> list[dict[int, str]]:
         """For each leaf of the dynamic arguments its symbols by dimension."""
         result: list[dict[int, str]] = [{} for _ in range(tree.num_leaves)]
         args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
@@ -88,10 +93,10 @@ class DynamicDims:
                 result[leaf] = dims
         return result
 
-    def entry(self, avals: tuple[ShapedArray, ...], tree: Any, static: Any,
+    def entry(self, avals: tuple[ShapedArray, ...], tree: PyTreeSpec, static: Static | None,
               positions: list[int], names: Callable[[], list[str]],
-              trace: Callable[[tuple[ShapedArray, ...]], Any],
-              make_entry: Callable[[ClosedJaxpr, Any], Any]) -> Any:
+              trace: Callable[[tuple[ShapedArray, ...]], Entry],
+              make_entry: Callable[[ClosedJaxpr, PyTreeSpec], Entry]) -> Any:
         """What a signature is traced to, or was at other sizes.
 
         Args:
@@ -135,7 +140,7 @@ class DynamicDims:
         return make_entry(*variant.at(open_sizes))
 
 
-def _check_spec(spec: Any, place: str) -> None:
+def _check_spec(spec: PyTree, place: str) -> None:
     if spec is None:
         return
     if isinstance(spec, Mapping):
@@ -156,7 +161,7 @@ def _check_spec(spec: Any, place: str) -> None:
                         f"pytree of such maps, got {spec!r}")
 
 
-def _spread(spec: Any, value: Any, place: str) -> Iterator[tuple[int, dict[int, str]]]:
+def _spread(spec: PyTree, value: PyTree, place: str) -> Iterator[tuple[int, dict[int, str]]]:
     """The leaves (numbers) under an argument, with their part of its specification."""
     if spec is None:
         return

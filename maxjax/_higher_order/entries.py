@@ -5,15 +5,17 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._higher_order.dynamic import MAX_SIZES, Variant
 from maxjax._higher_order.shape_struct import shape_structs
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.liveness import count_as_read, read_inputs
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
 
 # So many traces of functions that touch array references are kept: each holds the references.
 MAX_REF_ENTRIES = 32
@@ -25,7 +27,7 @@ class Entry:
     __slots__ = ("captured", "closed", "donated", "is_leaf", "out_tree", "touches_refs", "traced",
                  "unusable")
 
-    def __init__(self, closed: ClosedJaxpr, out_tree: Any, captured: list[Any],
+    def __init__(self, closed: ClosedJaxpr, out_tree: PyTreeSpec, captured: list[Value],
                  donated: tuple[int, ...], keep_unused: bool, touches_refs: bool):
         self.traced = closed
         self.closed = _reading_all(closed) if keep_unused else closed
@@ -106,7 +108,8 @@ class EntryCache:
 
     __slots__ = ("__weakref__", "_function", "_variants", "by_signature", "by_types")
 
-    def __init__(self, function: Callable[..., Any], variants: dict[Any, list[Variant]] | None):
+    def __init__(self, function: Callable[..., PyTree],
+                 variants: dict[Hashable, list[Variant]] | None):
         """Args:
           variants: the traces at dynamic sizes, which go with the entries; None where there are no
             such sizes.
@@ -131,7 +134,7 @@ class EntryCache:
         except TypeError:      # unhashable, or it cannot be referred to weakly
             return {}
 
-    def keep(self, key: Any, entry: Entry) -> None:
+    def keep(self, key: Hashable, entry: Entry) -> None:
         """Keeps a new entry for its signature."""
         if entry.captured:
             return

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from maxjax._base import config, dtypes, meshes, pytree
 from maxjax._base.meshes import Mesh, PartitionSpec
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.signatures import leaf_names
 from maxjax._base.treedef import PyTreeDef
@@ -25,8 +26,9 @@ from maxjax._ir.liveness import read_inputs
 from maxjax._ir.runtime import installed
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.symbolic import scope_of, solve
-from maxjax._ir.trace import aval_of, context
+from maxjax._ir.trace import Array, aval_of, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Shape, Value
 from maxjax._transforms.autodiff import leaf_operand
 
 minimum_supported_calling_convention_version = 9
@@ -168,7 +170,7 @@ class Exported:
         return known      # type: ignore[return-value]
 
     # --- calling ---
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Calls the function.
 
         Args:
@@ -204,7 +206,7 @@ class Exported:
             else next(given)
             for aval, shape in zip(self.out_avals, shapes, strict=True)])
 
-    def _placed(self, inputs: Sequence[Any]) -> tuple[list[Any], Sequence[Any] | None]:
+    def _placed(self, inputs: Sequence[Array]) -> tuple[list[Any], Sequence[Any] | None]:
         """The arrays lying as the function wants them, and how the results do.
 
         Raises:
@@ -231,7 +233,7 @@ class Exported:
     def _shape_of_float0(self, aval: ShapedArray, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
         return _shape_at(aval, self._sizes(avals))
 
-    def _tree_message(self, tree: Any) -> str:
+    def _tree_message(self, tree: PyTreeSpec) -> str:
         differences = "".join(
             f"   - {place} is a {given} in the invocation and a {seen} when exported, so {why}.\n\n"
             for place, seen, given, why in tree_differences(self.in_tree.spec, tree))
@@ -303,7 +305,7 @@ def _shardings(mesh: Mesh, specs: Sequence[PartitionSpec | None],
 
 
 def _check_argument(name: str, want: ShapedArray, got: ShapedArray) -> None:
-    def shown(shape: Any) -> str:
+    def shown(shape: Shape) -> str:
         return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
     if got.ndim != want.ndim:
@@ -333,13 +335,13 @@ def _differentiable(exported: Exported, closed: ClosedJaxpr,
     """The call of a program, with the exported derivative as its rule."""
 
     @custom_vjp
-    def call_exported(*inputs: Any) -> list[Any]:
+    def call_exported(*inputs: Value) -> list[Any]:
         return list(jit_p.bind(*map(leaf_operand, inputs), jaxpr=closed, name=exported.fun_name))
 
-    def forward(*inputs: Any) -> tuple[list[Any], Any]:
+    def forward(*inputs: Value) -> tuple[list[Any], Any]:
         return call_exported(*inputs), inputs
 
-    def backward(inputs: Any, cotangents: Any) -> tuple[Any, ...]:
+    def backward(inputs: Sequence[Value], cotangents: Sequence[Value]) -> tuple[Any, ...]:
         derivative = exported.vjp()
         given, found = iter(inputs), iter(cotangents)
         primals = [_float0(aval) if aval.dtype == dtypes.float0 else next(given) for aval in avals]
@@ -357,7 +359,7 @@ def _differentiable(exported: Exported, closed: ClosedJaxpr,
     return call_exported
 
 
-def _float0(aval: ShapedArray, sizes: Any = None) -> np.ndarray:
+def _float0(aval: ShapedArray, sizes: Mapping[str, int] | None = None) -> np.ndarray:
     return np.zeros(_shape_at(aval, sizes), dtypes.float0)
 
 

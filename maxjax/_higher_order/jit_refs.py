@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.pytree import PyTree
 from maxjax._ir.refs import AbstractRef, Ref, RefUse, argument_ref, both_ways, check_distinct
+from maxjax._ir.types import ShapedArray
 
 
-def traced_argument(aval: Any, position: int, name: str) -> Ref | None:
+def traced_argument(aval: ShapedArray | Ref, position: int, name: str) -> Ref | None:
     """What a function is traced with in the place of an argument that is a reference.
 
     ``aval`` is the type of the argument, or the reference itself where only that will do.
@@ -43,7 +45,7 @@ def used_refs(uses: Sequence[RefUse], operands: Sequence[Any],
             for use in uses]
 
 
-def returned_ref(ref: Ref, location: str, kind: str, position: int, tree: Any) -> ValueError:
+def returned_ref(ref: Ref, location: str, kind: str, position: int, tree: PyTree) -> ValueError:
     """The error of a function that returns a reference, as so many-th leaf of ``tree``."""
     path = "" if tree is None else pytree.path_string(
         pytree.flatten_with_path(tree)[0][position])

@@ -7,11 +7,12 @@ stacked outputs. The body is a jaxpr (constants, carries, slices) -> (carries, s
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 from maxjax._base import config, pytree
 from maxjax._base.errors import ConcretizationTypeError
+from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import first_parameter, parameter_names
 from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
@@ -36,18 +37,21 @@ from maxjax._ir.jaxpr import Atom, ClosedJaxpr, derived
 from maxjax._ir.liveness import dependent_outputs, eliminate_dead_code, needed_inputs
 from maxjax._ir.refs import RefsTouched, RefUse, read_all, write_back
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Tracer, aval_of, context
+from maxjax._ir.trace import Array, Trace, Tracer, aval_of, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import HostValue, Params, Value
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.rules import Linear, is_linear
 from maxjax._transforms.jvp import instantiate
 from maxjax._transforms.simplify import simplify_once
 from maxjax._transforms.transpose import transpose_with_refs
 
+T = TypeVar("T")
+
 # --- the primitive --------------------------------------------------------------------------------
 
 
-def bind(consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any], jaxpr: ClosedJaxpr, *,
+def bind(consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value], jaxpr: ClosedJaxpr, *,
          length: int, reverse: bool = False, unroll: int = 1,
          split_transpose: bool = False) -> list[Any]:
     operands = (*consts, *init, *xs)
@@ -57,7 +61,7 @@ def bind(consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any], jaxpr: C
         reverse=reverse, unroll=unroll)
 
 
-def _parts(values: Sequence[Any], num_consts: int, num_carry: int) -> tuple[
+def _parts(values: Sequence[T], num_consts: int, num_carry: int) -> tuple[
         list[Any], list[Any], list[Any]]:
     """Constants, carries, stacked inputs."""
     end = num_consts + num_carry
@@ -98,11 +102,11 @@ def _loop(jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int,
     return namespace["loop"]
 
 
-def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
+def _specialize(in_avals: Sequence[ShapedArray], params: Params,
                 out_avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
     loop: Any = None
 
-    def run(*values: Any) -> list[Any]:
+    def run(*values: HostValue) -> list[Any]:
         nonlocal loop      # made at the first call: many an equation is only written down
         if loop is None:
             loop = _loop(params["jaxpr"], params["length"], params["num_carry"],
@@ -112,18 +116,19 @@ def _specialize(in_avals: Sequence[ShapedArray], params: dict[str, Any],
     return run
 
 
-def _evaluate(*values: Any, jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int,
+def _evaluate(*values: HostValue, jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int,
               reverse: bool, **params: Any) -> list[Any]:
     return _loop(jaxpr, length, num_carry, num_consts, reverse)(*values)
 
 
-def _settings(params: dict[str, Any]) -> dict[str, Any]:
+def _settings(params: Params) -> dict[str, Any]:
     return {"length": params["length"], "reverse": params["reverse"], "unroll": params["unroll"],
             "split_transpose": params["_split_transpose"]}
 
 
-def _linearize(trace: Any, primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
-               num_carry: int, num_consts: int, **params: Any) -> tuple[list[Any], list[Any]]:
+def _linearize(trace: Trace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
+               jaxpr: ClosedJaxpr, num_carry: int, num_consts: int, **params: Any
+               ) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(tangent is not None for tangent in tangents)
     consts_nz, carry_nz, xs_nz = map(tuple, _parts(nonzero, num_consts, num_carry))
     num_ys = len(jaxpr.out_avals) - num_carry
@@ -227,7 +232,7 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
         (in_consts, consts_lin), (in_carry, carry_lin), (in_xs, xs_lin))]
     ys_cts = [aval.cotangent() for aval in chosen(out_ys, ys_ct)]
 
-    def body(*args: Any) -> list[Any]:
+    def body(*args: Array) -> list[Any]:
         given = iter(args)
         known_consts = [next(given) for _ in known[0]]
         before = [next(given) for _ in sums]
@@ -258,8 +263,9 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
     return result, tuple(consts_nz), carry_ct, tuple(xs_nz), uses
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, num_carry: int,
-               num_consts: int, length: int, reverse: bool, **params: Any) -> list[Any]:
+def _transpose(cotangents: Sequence[Array | None], *operands: Array | Linear, jaxpr: ClosedJaxpr,
+               num_carry: int, num_consts: int, length: int, reverse: bool, **params: Any
+               ) -> list[Any]:
     marks = [is_linear(operand) for operand in operands]
     carry_lin = _linear_carries(jaxpr, marks, num_consts, num_carry)
     consts_lin, _, xs_lin = _parts(marks, num_consts, num_carry)
@@ -352,9 +358,10 @@ def scan(f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = N
     return scan_for(f, init, xs, length, reverse, unroll, _split_transpose)
 
 
-def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, length: int | None,
-             reverse: bool = False, unroll: int | bool = 1, split_transpose: bool = False, *,
-             owner: Any = None, key: Any = None, name: str = "") -> tuple[Any, Any]:
+def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree, xs: PyTree,
+             length: int | None, reverse: bool = False, unroll: int | bool = 1,
+             split_transpose: bool = False, *, owner: Callable[..., PyTree] | None = None,
+             key: Hashable = None, name: str = "") -> tuple[Any, Any]:
     """``scan`` of a function that was made for a user's.
 
     Args:
@@ -394,7 +401,7 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
         uses = refs.union(touched.uses)
         pure = refs.functional(f, uses)
 
-        def with_values(carry: Any, x: Any) -> Any:
+        def with_values(carry: PyTree, x: PyTree) -> Any:
             new, (after, y) = pure(carry[0], carry[1], x)
             return (new, after), y
 
@@ -418,17 +425,18 @@ def scan_for(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, lengt
     return pytree.unflatten(body.tree, results)
 
 
-def _carry_name(function: Any, in_fori: bool) -> str:
+def _carry_name(function: Callable[..., PyTree], in_fori: bool) -> str:
     names = parameter_names(function)
     return names[in_fori] if len(names) > in_fori else "args[0]"
 
 
-def _scan_references(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs_leaves: list[Any],
-                     xs_tree: Any, length: int | None, reverse: bool, unroll: int | bool) -> Any:
+def _scan_references(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
+                     xs_leaves: list[Array], xs_tree: PyTreeSpec, length: int | None, reverse: bool,
+                     unroll: int | bool) -> Any:
     """A scan over references: each iteration reads and writes its slice of them."""
     elements = refs.Elements(f, "scan", (init, pytree.unflatten(xs_tree, xs_leaves)), xs_leaves)
 
-    def with_slices(carry: Any, leaves: list[Any]) -> Any:
+    def with_slices(carry: PyTree, leaves: list[Value]) -> Any:
         after, y = f(carry, pytree.unflatten(xs_tree, elements.given(leaves)))
         return after, (y, elements.finals())
 
@@ -441,7 +449,7 @@ def _scan_references(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs_lea
     return last, ys
 
 
-def _length(xs: Sequence[Any], length: Any) -> int:
+def _length(xs: Sequence[Array], length: int | None) -> int:
     for x in xs:
         if not x.aval.shape:
             shown = x if isinstance(x, Tracer) or x.aval.size else x.aval.str_short()
@@ -467,7 +475,7 @@ def _length(xs: Sequence[Any], length: Any) -> int:
     return sizes[0]
 
 
-def _unroll(unroll: Any, length: int) -> int:
+def _unroll(unroll: int | bool, length: int) -> int:
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     unroll = operator.index(unroll)
@@ -487,7 +495,7 @@ def _check_pair(body: Traced) -> int:
     return children[0].num_leaves
 
 
-def loop(closed: ClosedJaxpr, consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any],
+def loop(closed: ClosedJaxpr, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value],
          **settings: Any) -> list[Any]:
     """Binds a scan; what the body only hands on is not carried or stacked at all."""
     plan = _handed_on(closed, len(consts), len(init))

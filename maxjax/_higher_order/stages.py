@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import config, pytree
-from maxjax._base.shardings import NamedSharding
+from maxjax._base.pytree import PyTree, PyTreeSpec
+from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.cache_misses import tree_differences
 from maxjax._higher_order.constraints import named
@@ -42,7 +43,7 @@ class ArgInfo:
 class Stage:
     """What all stages tell of the function and its signature."""
 
-    def __init__(self, jitted: PjitFunction, entry: Entry, tree: Any,
+    def __init__(self, jitted: PjitFunction, entry: Entry, tree: PyTreeSpec,
                  static: Static | None, places: Sequence[Any]):
         self._jitted = jitted
         self._entry = entry
@@ -113,7 +114,8 @@ class Traced(Stage):
     def fun_name(self) -> str:
         return self._jitted._name
 
-    def lower(self, *, lowering_platforms: Any = None, _private_parameters: Any = None) -> Lowered:
+    def lower(self, *, lowering_platforms: Iterable[str] | None = None,
+              _private_parameters: object = None) -> Lowered:
         """The program that would be compiled."""
         self._entry.warn_of_donations()
         return Lowered(self._jitted, self._entry, self._tree, self._static, self._places)
@@ -144,7 +146,7 @@ class Lowered(Stage):
         """Floating-point operations and bytes of arguments and results."""
         return cost_of(self._entry.closed)
 
-    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+    def compile(self, compiler_options: Mapping[str, object] | None = None) -> Compiled:
         """Compiles the program and waits for it.
 
         Args:
@@ -181,8 +183,8 @@ class Compiled(Stage):
     """A compiled function; takes arguments of just the types that it was compiled for, which lie
     as it was compiled for."""
 
-    def __init__(self, lowered: Lowered, outs: Sequence[Any] | None, ins: Sequence[Any],
-                 found: Sequence[Any]):
+    def __init__(self, lowered: Lowered, outs: Sequence[Sharding | None] | None,
+                 ins: Sequence[Sharding], found: Sequence[Sharding]):
         super().__init__(lowered._jitted, lowered._entry, lowered._tree, lowered._static,
                          ins[len(lowered._entry.captured):])
         self._asked = outs
@@ -201,7 +203,7 @@ class Compiled(Stage):
         """The sharding of each result, as a pytree."""
         return pytree.unflatten(self._entry.out_tree, self._out_shardings)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Runs the program.
 
         Raises:
@@ -251,7 +253,7 @@ class Compiled(Stage):
                 and not getattr(leaf, "committed", False) else leaf
                 for leaf, place in zip(leaves, self._places, strict=True)]
 
-    def _type_message(self, avals: Any, expected: list[ShapedArray]) -> str:
+    def _type_message(self, avals: Sequence[ShapedArray], expected: list[ShapedArray]) -> str:
         names = self._jitted._argument_names(self._tree, self._static)
         lines = [
             f"Argument '{name}' compiled with {want.str_short()} and called with {got.str_short()}"
@@ -312,7 +314,7 @@ def flops_of(eqn: JaxprEqn) -> float:
 
 # --- structures that differ -----------------------------------------------------------------------
 
-def tree_message(expected: Any, found: Any) -> str:
+def tree_message(expected: PyTreeSpec, found: PyTreeSpec) -> str:
     """The message for arguments whose structure is not the one that was compiled for."""
     lines = [f"{place}, seen {seen} but now given {given}, so {why}"
              for place, seen, given, why in tree_differences(expected, found)]

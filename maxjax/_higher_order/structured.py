@@ -10,8 +10,9 @@ from maxjax._ir.control_flow import Body, ControlFlow, Operands, Role, Structure
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
 from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import aval_of
+from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Params, Value
 from maxjax._primitives.layout import move_axis
 from maxjax._primitives.rules import call_factors
 from maxjax._transforms.batching import batch_jaxpr, to_axis
@@ -23,13 +24,13 @@ def structured(name: str, flow: ControlFlow, **rules: Any) -> Primitive:
     """
     primitive: Primitive
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any],
-            **params: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(primals: Sequence[Array], tangents: Sequence[Array | None],
+            **params: object) -> tuple[list[Any], list[Any]]:
         return bind_jvp(primitive, primals, tangents, params, Differentiated(
             flow.structure(params, len(primals)), tangents))
 
-    def batch(size: int, operands: Sequence[Any], axes: Sequence[int | None],
-              **params: Any) -> tuple[list[Any], list[int | None]]:
+    def batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
+              **params: object) -> tuple[list[Any], list[int | None]]:
         batched = Batched(flow.structure(params, len(operands)), size, axes)
         results = primitive.bind(*batched.operands(operands),
                                  **flow.with_jaxprs(params, batched.jaxprs))
@@ -97,7 +98,7 @@ class Differentiated:
 
     __slots__ = ("flow", "jaxprs", "operands", "results")
 
-    def __init__(self, flow: Structure, tangents: Sequence[Any]):
+    def __init__(self, flow: Structure, tangents: Sequence[Value | None]):
         self.flow = flow
         first, *others = [body.jaxpr for body in flow.bodies]
         self.jaxprs, self.operands, self.results = _differentiated(
@@ -156,8 +157,8 @@ def _by_groups(body: Body, tangents: Mapping[int, int | ShapedArray]) -> tuple[A
     return tuple(inputs)
 
 
-def bind_jvp(primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any],
-             params: dict[str, Any], both: Differentiated) -> tuple[list[Any], list[Any]]:
+def bind_jvp(primitive: Primitive, primals: Sequence[Array], tangents: Sequence[Array | None],
+             params: Params, both: Differentiated) -> tuple[list[Any], list[Any]]:
     """Applies a loop or a choice to operands with their tangents."""
     flow = both.flow
     operands: list[Any] = []
@@ -228,7 +229,7 @@ class Batched:
             (1 if flow.is_loop and number >= count else 0) if flag else None
             for number, flag in enumerate(results)]
 
-    def operands(self, values: Sequence[Any]) -> list[Any]:
+    def operands(self, values: Sequence[Array]) -> list[Any]:
         """The operands as the jaxprs take them: carries along axis 0, slices behind the scan's."""
         result = list(values)
         for number, flag in zip(self.flow.carries, self.carried, strict=True):

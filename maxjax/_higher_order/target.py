@@ -48,7 +48,7 @@ class Target(NamedTuple):
         check_options(self.options)
 
 
-def check_options(options: Mapping[str, Any]) -> None:
+def check_options(options: Mapping[str, object]) -> None:
     """Says once of each option of XLA's that it has no effect.
 
     Raises:

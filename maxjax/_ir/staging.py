@@ -24,6 +24,7 @@ from maxjax._ir.trace import (
     leaked_tracer_error,
 )
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import FlatJvp, FlatVjp
 
 if TYPE_CHECKING:
     from maxjax._ir.typing import FlatFunction, Params, Value
@@ -120,11 +121,11 @@ class StagingTrace(Trace):
             return [DynamicJaxprTracer(self, var) for var in outvars]
         return DynamicJaxprTracer(self, outvars[0])
 
-    def apply_custom_jvp(self, function: Callable[..., list[Any]], jvp: Callable[..., object],
+    def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:
         return params["stage"](self, function, jvp, args)
 
-    def apply_custom_vjp(self, function: Callable[..., list[Any]], rule: Callable[..., object],
+    def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
                          args: list[Value], **params: Any) -> list[Any]:
         return params["stage"](self, function, rule, args)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from maxjax._ir.array_members import ArrayMembers
     from maxjax._ir.primitive import Primitive
     from maxjax._ir.refs import Ref
-    from maxjax._ir.typing import Params
+    from maxjax._ir.typing import FlatJvp, FlatVjp, Params
 else:
     ArrayMembers = object
 
@@ -45,12 +45,12 @@ class Trace:
     def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         raise NotImplementedError(type(self).__name__)
 
-    def apply_custom_jvp(self, function: Callable[..., list[Any]], jvp: Callable[..., object],
+    def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:
         """Calls a function that has a derivative rule of its own; flat operands and results."""
         raise NotImplementedError(type(self).__name__)
 
-    def apply_custom_vjp(self, function: Callable[..., list[Any]], rule: Callable[..., object],
+    def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
                          args: list[Value], **params: Any) -> list[Any]:
         """Calls a function that has a reverse-mode rule of its own: ``rule(primals, perturbed)``
         gives results, residuals and ``backward(residuals, cotangents)``."""
@@ -134,12 +134,12 @@ class CompileTimeTrace(Trace):
         with self._target(args, primitive.axis_names is not None) as trace:
             return trace.apply(primitive, args, params)
 
-    def apply_custom_jvp(self, function: Callable[..., list[Any]], jvp: Callable[..., object],
+    def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
                          args: list[Value], **params: Any) -> list[Any]:
         with self._target(args) as trace:
             return trace.apply_custom_jvp(function, jvp, args, **params)
 
-    def apply_custom_vjp(self, function: Callable[..., list[Any]], rule: Callable[..., object],
+    def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
                          args: list[Value], **params: Any) -> list[Any]:
         with self._target(args) as trace:
             return trace.apply_custom_vjp(function, rule, args, **params)

@@ -16,6 +16,7 @@ from maxjax._ir.primitive import Primitive, result_types
 from maxjax._ir.staging import StagingTrace
 from maxjax._ir.trace import Array, Trace, Tracer, aval_of, context, current_trace
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import FlatFunction, FlatJvp, FlatVjp, Params, Value
 from maxjax._transforms.jvp import JVPTrace, JVPTracer, instantiate
 
 
@@ -46,7 +47,7 @@ class LinearTrace(Trace):
     def new_input(self, aval: ShapedArray) -> LinearTracer:
         return LinearTracer(self, Var(aval))
 
-    def known(self, value: Any) -> Atom:
+    def known(self, value: Value) -> Atom:
         """What is to stand for a known operand: a scalar of NumPy's is a literal."""
         if not isinstance(value, Array) and not value.shape:
             return Literal(value, aval_of(value))
@@ -54,7 +55,7 @@ class LinearTrace(Trace):
         self.consts.append(value)
         return var
 
-    def apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         if context.manual is not None:
             args = context.manual.align(self, primitive, args)
         for arg in args:
@@ -70,8 +71,8 @@ class LinearTrace(Trace):
         atoms: list[Atom] = []
         avals = []
         for arg in args:
-            is_own = type(arg) is LinearTracer and arg._trace is self
-            atom = arg._var if is_own else self.constvars.get(id(arg)) or self.known(arg)
+            atom = (arg._var if type(arg) is LinearTracer and arg._trace is self
+                    else self.constvars.get(id(arg)) or self.known(arg))
             atoms.append(atom)
             avals.append(atom.aval)
         types = result_types(primitive, tuple(avals), params)
@@ -83,15 +84,15 @@ class LinearTrace(Trace):
         self.eqns.append(JaxprEqn(primitive, atoms, params, outvars))
         return [LinearTracer(self, var) for var in outvars]
 
-    def apply_custom_jvp(self, function: Any, jvp: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_jvp(self, function: Callable[..., list[Value]], jvp: FlatJvp,
+                         args: list[Value], **params: Any) -> list[Any]:
         if any(type(arg) is LinearTracer and arg._trace is self for arg in args):
             return function(*args)
         with current_trace(self.parent):
             return self.parent.apply_custom_jvp(function, jvp, args, **params)
 
-    def apply_custom_vjp(self, function: Any, rule: Any, args: list[Any],
-                         **params: Any) -> list[Any]:
+    def apply_custom_vjp(self, function: Callable[..., list[Value]], rule: FlatVjp,
+                         args: list[Value], **params: Any) -> list[Any]:
         if any(type(arg) is LinearTracer and arg._trace is self for arg in args):
             return params["stage"](self, function, rule, args)
         with current_trace(self.parent):
@@ -99,7 +100,7 @@ class LinearTrace(Trace):
 
 
 def linearize_flat(
-        function: Callable[..., Sequence[Any]], primals: Sequence[Any],
+        function: FlatFunction, primals: Sequence[Value],
         active: Sequence[bool] | None = None) -> tuple[list[Any], ClosedJaxpr, list[bool]]:
     """Linearizes a function of flat lists at ``primals``.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from maxjax._ir.refs import AbstractRef, Ref, Storage, argument_ref, check_distinct, read, write
 from maxjax._ir.trace import context
+from maxjax._ir.typing import Value
 
 
 class Lent:
@@ -21,7 +22,7 @@ class Lent:
       ValueError: one is there twice.
     """
 
-    def __init__(self, leaves: Sequence[Any], names: Sequence[str], location: str, kind: str):
+    def __init__(self, leaves: Sequence[object], names: Sequence[str], location: str, kind: str):
         self.refs = {n: leaf for n, leaf in enumerate(leaves) if leaf.__class__ is Ref}
         self.names = names
         self.location = location
@@ -67,7 +68,7 @@ class Lent:
             for storage, lent in before.items():
                 storage.lent = lent
 
-    def write(self, values: Sequence[Any]) -> None:
+    def write(self, values: Sequence[Value]) -> None:
         """Gives the caller's references the new values of those that were written."""
         for n, value in zip(self.written, values, strict=True):
             write(self.refs[n], value)

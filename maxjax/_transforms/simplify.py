@@ -14,6 +14,7 @@ from maxjax._ir.evaluate import eval_jaxpr, itself
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, replaced
 from maxjax._ir.liveness import eliminate_dead_code, has_effects
 from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._ir.typing import Value
 from maxjax._primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p
 from maxjax._primitives.collective import pmax_p, pmin_p, psum_p
 from maxjax._primitives.comparison import select_n_p
@@ -45,7 +46,7 @@ def expansion(eqn: JaxprEqn) -> ClosedJaxpr | None:
 
 
 def inline_calls(closed: ClosedJaxpr,
-                 jaxpr_of: Callable[[JaxprEqn], Any] = called) -> ClosedJaxpr:
+                 jaxpr_of: Callable[[JaxprEqn], ClosedJaxpr | None] = called) -> ClosedJaxpr:
     """Replaces calls by the equations that they call. Afterwards no two variables are shared.
 
     Args:
@@ -57,17 +58,18 @@ def inline_calls(closed: ClosedJaxpr,
     return inlined
 
 
-def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], Any]) -> ClosedJaxpr:
+def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], ClosedJaxpr | None]
+             ) -> ClosedJaxpr:
     constants: dict[int, tuple[Var, Any]] = {}
     eqns: list[JaxprEqn] = []
 
-    def constant(value: Any, constvar: Var) -> Var:
+    def constant(value: Value, constvar: Var) -> Var:
         known = constants.get(id(value))
         if known is None:
             known = constants[id(value)] = (Var(constvar.aval), value)
         return known[0]
 
-    def inline(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Atom]) -> list[Atom]:
+    def inline(jaxpr: Jaxpr, consts: Sequence[Value], operands: Sequence[Atom]) -> list[Atom]:
         constvars = list(map(constant, consts, jaxpr.constvars))
         return eval_jaxpr(jaxpr, constvars, *operands, rule=write, literal=itself)
 
